@@ -1,0 +1,12 @@
+"""The shipped algorithms, by name: the only file besides its own that a new one touches."""
+
+NAMES = {
+    "collm_cc": "collm_cc:CoLLMCC",
+    "collm_dc": "collm_dc:CoLLMDC",
+    "magrpo": "magrpo:MAGRPO",
+    "marloo": "marloo:MARLOO",
+    "maremax": "maremax:MAReMax",
+    "mareinforce": "mareinforce:MAREINFORCE",
+    "grpo": "grpo:GRPO",
+    "ac": "ac:AC",
+}

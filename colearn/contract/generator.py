@@ -1,0 +1,83 @@
+"""The generator: samples actions for many private histories in one call."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from colearn.types import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How an agent draws its tokens.
+
+    Log-probabilities are those of softmax(logits / temperature), before top-p and top-k cut the
+    tail; temperature 0 is greedy and records log-probabilities at temperature 1.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int | None = None
+    max_tokens: int = 256
+    stop: tuple[str, ...] = ()
+    """Strings that end an action; the text is kept up to and with the token that completes one."""
+
+
+class Session(Protocol):
+    """An opaque, immutable handle on one private history inside a generator.
+
+    Continuing or forking a session leaves it usable: two requests may name the same one.
+    """
+
+    @property
+    def length(self) -> int:
+        """Tokens of the history so far, sampled ones included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Extend one history by `tokens`, then draw one action for each seed.
+
+    `session` None opens an empty history. Several seeds fork the history after one prefill.
+    The draw of a seed depends on the seed and the history alone, not on the rest of the batch.
+    """
+
+    agent: str
+    session: Session | None
+    tokens: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """An action and the history that now ends in it."""
+
+    action: Action
+    session: Session
+
+
+class Generator(ABC):
+    """Prefill, extend, fork and sample over private histories; one for each physical base model.
+
+    A history's cache is private to its session and kept across turns. With a context window C a
+    session forgets, at the start of a turn, all but its most recent C pairs; new tokens that
+    do not fit the window are an error. A generator in this process reads the learners' own
+    weights; one elsewhere (vLLM, behind a server) is brought up to date by `sync`. Nothing in a
+    request depends on where the model lives, so one device per agent is a matter of which
+    generator serves which agent.
+    """
+
+    @abstractmethod
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+        """One list of actions per request, one action per seed, in order."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Take over the learners' current weights; called after each update."""
+
+    def close(self) -> None:  # noqa: B027 - most generators hold nothing beyond Python's own memory
+        """Free what the generator holds outside this process's garbage collector."""

@@ -1,0 +1,56 @@
+"""The learner: owns one trained model or critic; forward, backward, step, state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from colearn.learn.batch import Outputs, Row, RowBatch
+
+Objective = Callable[["Outputs", "RowBatch"], "tuple[Tensor, dict[str, float]]"]
+"""This micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics that add up."""
+
+
+class Learner(ABC):
+    """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
+
+    `accumulate` runs forward and backward over micro-batches cut by a token budget; `step` makes
+    one optimiser step from what has been accumulated. Every process calls with the same rows in
+    the same order and takes its share; an objective returns parts of a sum, so the gradient is
+    that of the whole minibatch whatever the micro-batch size and the number of processes. `local`
+    runs on accelerate, `deepspeed` on one ZeRO engine per learner.
+    """
+
+    name: str
+
+    @abstractmethod
+    def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
+        """Teacher-forced outputs without gradient, one per row, on the CPU, on every process."""
+
+    @abstractmethod
+    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
+        """Forward and backward; rows of one group share a micro-batch. Sums of the metrics."""
+
+    @abstractmethod
+    def step(self) -> dict[str, float]:
+        """Clip, step, zero the gradient; gives grad_norm and learning_rate.
+
+        Errors: a non-finite gradient norm raises `FloatingPointError` before the weights move.
+        """
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Weights, optimiser and schedule, exactly, as safetensors and JSON."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> None:
+        """The inverse of `save`; a truncated or foreign file is a `CheckpointError`."""
+
+    @abstractmethod
+    def weights(self) -> dict[str, Any]:
+        """Trained weights by their transformers (or peft) name, for generators and export."""

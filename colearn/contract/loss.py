@@ -1,0 +1,46 @@
+"""The policy loss: a pure function of log-probabilities and advantages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyBatch:
+    """Action tokens of one micro-batch, flat: N tokens of S actions, no padding.
+
+    Every action of a minibatch lies in exactly one micro-batch, so sums over micro-batches divided
+    by `total_samples` or `total_tokens` do not depend on how the minibatch was cut.
+    """
+
+    logprobs: Tensor
+    """[N] log pi_theta of each action token; carries the gradient."""
+    action_of: Tensor
+    """[N] long: which of the S actions a token belongs to."""
+    advantages: Tensor
+    """[S]"""
+    old_logprobs: Tensor
+    """[N] behaviour policy's, teacher-forced."""
+    ref_logprobs: Tensor | None
+    """[N] reference policy's; present when the loss asks for it."""
+    entropy: Tensor | None
+    """[N] entropy of the next-token distribution; present when the loss asks for it."""
+    total_samples: int
+    """Actions of this model in the whole minibatch, over all micro-batches and processes."""
+    total_tokens: int
+
+
+class PolicyLoss(ABC):
+    """A stateless strategy; the learner adds what it returns over micro-batches and steps once."""
+
+    needs_reference: bool = False
+    needs_entropy: bool = False
+
+    @abstractmethod
+    def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
+        """This micro-batch's share of the minibatch's loss, and metrics that add up likewise."""

@@ -1,0 +1,50 @@
+"""Names to classes: the only way the core reaches an algorithm or a task.
+
+Shipped ones live in `colearn.algorithms` and `colearn.tasks`, whose `NAMES` tables map a name to
+'module:Class'; third parties add theirs through entry-point groups of the same two names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal
+
+from .errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from .contract import Algorithm, DecPOMDP
+
+Kind = Literal["algorithms", "tasks"]
+
+
+def names(kind: Kind) -> dict[str, str]:
+    """Every known name of the kind, with where it lives ('module:Class')."""
+    shipped: Mapping[str, str] = importlib.import_module(f"colearn.{kind}").NAMES
+    found = {name: f"colearn.{kind}.{target}" for name, target in shipped.items()}
+    for point in entry_points(group=f"colearn.{kind}"):
+        found.setdefault(point.name, point.value)
+    return dict(sorted(found.items()))
+
+
+def load(kind: Kind, name: str) -> Any:
+    """The class behind a name.
+
+    Errors: ConfigError naming the nearest known name.
+    """
+    known = names(kind)
+    if name not in known:
+        raise ConfigError(f"{kind[:-1]}: unknown {kind[:-1]} '{name}'; {nearest(name, known)}")
+    module, _, attribute = known[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def algorithm_class(name: str) -> type[Algorithm]:
+    cls: type[Algorithm] = load("algorithms", name)
+    return cls
+
+
+def task_class(name: str) -> type[DecPOMDP[Any, Any]]:
+    cls: type[DecPOMDP[Any, Any]] = load("tasks", name)
+    return cls
