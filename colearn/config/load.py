@@ -1,0 +1,130 @@
+"""From a name, a file or a mapping to a `Config`; every mistake is one line that names the key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from colearn.errors import ConfigError, nearest
+
+from .settings import Config
+
+
+def load_config(
+    source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()
+) -> Config:
+    """Read a shipped name, a YAML path or a mapping; apply `dotted.key=value` overrides.
+
+    Errors: ConfigError, one line that names the key and the remedy.
+    """
+    data = dict(source) if isinstance(source, Mapping) else _read_yaml(source)
+    pairs = overrides.items() if isinstance(overrides, Mapping) else map(_split, overrides)
+    for key, value in pairs:
+        data = _set(data, key.split("."), value)
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(one_line(error)) from None
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Configs that come with the library, by name."""
+    folder = _configs_folder()
+    return {
+        path.relative_to(folder).with_suffix("").as_posix(): path
+        for path in sorted(folder.rglob("*.yaml"))
+    }
+
+
+def dump_config(config: Config) -> str:
+    """The resolved config as YAML, every default spelled out."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
+def _configs_folder() -> Path:
+    import colearn.configs
+
+    return Path(next(iter(colearn.configs.__path__)))
+
+
+def _read_yaml(source: str | Path) -> dict[str, Any]:
+    path = Path(source)
+    if path.suffix not in (".yaml", ".yml"):
+        known = shipped_configs()
+        if str(source) not in known:
+            raise ConfigError(
+                f"config: no shipped config '{source}' ({nearest(str(source), known)}) "
+                "and not a path to a .yaml file"
+            )
+        path = known[str(source)]
+    if not path.is_file():
+        raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
+    try:
+        data = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ConfigError(f"config: {path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"config: {path} must hold a mapping with task and models")
+    return data
+
+
+def _split(pair: str) -> tuple[str, Any]:
+    key, found, value = pair.partition("=")
+    if not found or not key:
+        raise ConfigError(f"--set {pair}: write dotted.key=value")
+    parsed = yaml.safe_load(value)
+    if isinstance(parsed, str):  # YAML 1.1 reads 5e-6 as text
+        try:
+            parsed = float(parsed)
+        except ValueError:
+            return key, parsed
+    return key, parsed
+
+
+def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    below = data.get(keys[0])
+    if len(keys) == 1:
+        return {**data, keys[0]: value}
+    if below is not None and not isinstance(below, Mapping):
+        raise ConfigError(f"{'.'.join(keys)}: {keys[0]} holds a value, not a section")
+    return {**data, keys[0]: _set(below or {}, keys[1:], value)}
+
+
+def one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "config"
+    if first["type"] == "extra_forbidden":
+        return f"{where}: unknown key; {nearest(str(first['loc'][-1]), _siblings(first['loc']))}"
+    if first["type"] == "missing":
+        return f"{where}: missing; add it to the config"
+    message = first["msg"].removeprefix("Value error, ").lower()
+    given = first.get("input")
+    shown = "" if isinstance(given, (Mapping, BaseModel)) else f", got {given!r}"
+    return f"{where}: {message}{shown}"
+
+
+def _siblings(location: Sequence[int | str]) -> list[str]:
+    fields: Any = Config
+    for part in location[:-1]:
+        if not (isinstance(fields, type) and issubclass(fields, BaseModel)):
+            break
+        if part in fields.model_fields:
+            fields = _settings_class(fields.model_fields[str(part)].annotation)
+    if isinstance(fields, type) and issubclass(fields, BaseModel):
+        return list(fields.model_fields)
+    return []
+
+
+def _settings_class(annotation: Any) -> Any:
+    """The settings class inside `X | None` or `dict[str, X]`, if there is one."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _settings_class(argument)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,171 @@
+"""Typed settings of a run: every default lives here, YAML says only what differs.
+
+    task:      {name: str_build, horizon: 2}
+    algorithm: {name: collm_cc, discount: 1.0}
+    models:    {"*": {path: Qwen/Qwen3-0.6B}}      # one model per agent, named after it
+    agents:    {"*": {sampling: {max_tokens: 128}}}
+    critic:    {path: Qwen/Qwen3-0.6B}
+    train:     {environment_steps: 4000}
+
+Models are physical, agents logical; `agents.NAME.model` is the map phi between them. Several agents
+may name one model (full sharing); models with the same path and LoRA share one frozen base.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+EACH = "*"
+"""As a model's or an agent's name: the settings of everyone not named."""
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class LoRASettings(_Settings):
+    rank: int = Field(default=16, ge=1)
+    alpha: float = Field(default=32.0, gt=0)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    targets: str | list[str] = "all-linear"
+
+
+class OptimizerSettings(_Settings):
+    learning_rate: float = Field(default=5e-6, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    warmup_steps: int = Field(default=0, ge=0)
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """After the warm-up: constant, or down to zero at the end of `train.environment_steps`."""
+
+
+class ModelSettings(OptimizerSettings):
+    path: str
+    """A folder, a hub name, or `embedded` for the small model made on this machine."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Compute type. Trained weights and optimiser state are float32 whatever it is."""
+    lora: LoRASettings | None = None
+    trained: bool = True
+    """False: the model plays and never enters an update."""
+    device: str | None = None
+    """Where this model lives; None follows `run.device`."""
+
+
+class SamplingSettings(_Settings):
+    temperature: float = Field(default=1.0, ge=0)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    max_tokens: int = Field(default=256, ge=1)
+    stop: tuple[str, ...] = ()
+
+
+class AgentSettings(_Settings):
+    model: str = EACH
+    """Name of the physical model that plays this agent; `*` is the one named after the agent."""
+    system: str | None = None
+    """The role prompt, before everything else in the history."""
+    chat: str = "auto"
+    """`auto`: the tokenizer's chat template, `plain` where it has none; or a .jinja file."""
+    sampling: SamplingSettings = SamplingSettings()
+    window: int | None = Field(default=None, ge=1)
+    """C: keep the most recent C key/value pairs at the start of each turn; None keeps all."""
+
+
+class CriticSettings(OptimizerSettings):
+    learning_rate: float = Field(default=3e-6, gt=0)
+    path: str | None = None
+    share: str | None = None
+    """Instead of `path`: `actor` puts the value head on each agent's own model."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    lora: LoRASettings | None = None
+    device: str | None = None
+    max_length: int = Field(default=16384, ge=1)
+    """Longest stream in tokens; a longer one is an error, never cut in silence."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> CriticSettings:
+        if (self.path is None) == (self.share is None):
+            raise ValueError("set either path or share: actor")
+        if self.share not in (None, "actor"):
+            raise ValueError(f"share must be 'actor', got '{self.share}'")
+        return self
+
+
+class TrainSettings(_Settings):
+    environment_steps: int = Field(default=4000, ge=1)
+    """Joint actions executed in training: the budget at which algorithms are compared."""
+    episodes: int = Field(default=4, ge=1)
+    """Items rolled out per iteration: the paper's buffer B."""
+    epochs: int = Field(default=1, ge=1)
+    """E: passes over the iteration's experience."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Joint transitions per optimiser step; None takes the whole iteration. Episodes stay whole."""
+    token_budget: int = Field(default=16384, ge=1)
+    """Padded tokens per micro-batch; it changes memory and speed, never the gradient."""
+
+
+class EvaluationSettings(_Settings):
+    every: int = Field(default=10, ge=1)
+    """Iterations between evaluations; the first and the last state are always evaluated."""
+    episodes: int | None = Field(default=None, ge=1)
+    """Held-out items played; None plays the whole split once."""
+    repeats: int = Field(default=1, ge=1)
+    split: str = "test"
+    greedy: bool = False
+    transcripts: int = Field(default=2, ge=0)
+    """Episodes written out in full at each evaluation."""
+
+
+class RunSettings(_Settings):
+    seed: int = 0
+    device: str = "auto"
+    learner: Literal["local", "deepspeed"] = "local"
+    deepspeed: str = "zero2"
+    """A shipped name (zero0, zero2) or the path of a DeepSpeed JSON."""
+    generator: Literal["transformers", "vllm"] = "transformers"
+    step_workers: int = Field(default=0, ge=0)
+    """Processes for `task.step`; 0 steps in this one."""
+    trackers: tuple[Literal["wandb", "tensorboard"], ...] = ()
+    checkpoint_every: int | None = Field(default=None, ge=1)
+    """Iterations between checkpoints; None writes the last one only."""
+    keep_checkpoints: int = Field(default=2, ge=1)
+
+
+class CompareSettings(_Settings):
+    algorithms: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Algorithm names, each with the settings (dotted keys) that differ for it."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    workers: int = Field(default=1, ge=1)
+    """Runs side by side, each in a process of its own."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads per run; None divides the cores among the workers."""
+
+
+class Named(BaseModel):
+    """`name` picks a registered class; the other keys are its own settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Config(_Settings):
+    """One run, and how to compare several."""
+
+    task: Named
+    wrapper: Literal["parallel", "pipeline", "discussion"] | None = None
+    """Play the task by one of the prompt-based protocols instead of decentrally."""
+    algorithm: Named = Named(name="collm_cc")
+    models: dict[str, ModelSettings]
+    agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
+    critic: CriticSettings | None = None
+    train: TrainSettings = TrainSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    run: RunSettings = RunSettings()
+    compare: CompareSettings = CompareSettings()
