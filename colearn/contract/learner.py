@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from colearn.learn.batch import Outputs, Row, RowBatch
+    from colearn.learn.batch import Outputs, RowBatch
+    from colearn.learn.row import Row
 
 Objective = Callable[["Outputs", "RowBatch"], "tuple[Tensor, dict[str, float]]"]
 """This micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics that add up."""
@@ -29,8 +30,13 @@ class Learner(ABC):
     name: str
 
     @abstractmethod
-    def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        """Teacher-forced outputs without gradient, one per row, on the CPU, on every process."""
+    def evaluate(
+        self, groups: Sequence[Sequence[Row]], *, reference: bool = False
+    ) -> list[list[Outputs]]:
+        """Teacher-forced outputs without gradient, one per row, on the CPU, on every process.
+
+        `reference`: of the base without its adapter, which is the reference policy.
+        """
 
     @abstractmethod
     def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""Generators: transformers in this process (default), vLLM."""

@@ -1,0 +1,1 @@
+"""Learners: one optimiser each, over rows of packed token sequences."""

@@ -1,0 +1,1 @@
+"""Models: loading, sharing one base among adapters, value heads, the embedded small model."""

@@ -1,0 +1,132 @@
+"""Key/value caches of many ragged histories: one preallocated slab, one row for each history.
+
+Slot s of a row holds position s + offset of its history, so nothing is padded between tokens: a
+row that is ahead writes further right than one behind, and the mask tells them apart. Forking,
+compaction and a context window are gathers of rows and slots, never a new prefill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BLOCK = 64
+"""Slabs grow in blocks, so that shapes repeat and memory is reused."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedRow:
+    """Where one history's pairs lie: `length` pairs from slot 0 of a slab's row."""
+
+    slab: Slab
+    row: int
+    length: int
+    offset: int
+    """Pairs forgotten at the front: slot s is position s + offset."""
+
+
+class Slab:
+    """Keys and values of R histories, per layer [R, heads, capacity, width]; a transformers cache.
+
+    Layers allocate on their first update, so any mix of head counts and widths works.
+    """
+
+    is_compileable = False
+
+    def __init__(self, rows: int, capacity: int, device: torch.device) -> None:
+        self.rows = rows
+        self.capacity = -(-capacity // BLOCK) * BLOCK
+        self.device = device
+        self.keys: list[Tensor] = []
+        self.values: list[Tensor] = []
+        self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
+        self.offsets = torch.zeros(rows, dtype=torch.long, device=device)
+        self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
+        self._used = 0
+
+    def begin(self, count: int, used: int) -> Tensor:
+        """Announce `count` new tokens per row, `used` slots at most in use after them.
+
+        Gives [R, count] their positions. Slots beyond a row's real tokens hold rubbish that no
+        query sees before it is overwritten.
+        """
+        steps = torch.arange(count, device=self.device)
+        self._slots = self.lengths[:, None] + steps
+        self._used = min(-(-used // BLOCK) * BLOCK, self.capacity)
+        return self._slots + self.offsets[:, None]
+
+    def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
+        """[R, 1, T, used] keys that queries at `positions` [R, T] see, none before `visible_from`
+        [R, T]."""
+        keys = self.key_positions()[:, None, :]
+        return ((keys <= positions[:, :, None]) & (keys >= visible_from[:, :, None]))[:, None]
+
+    def key_positions(self) -> Tensor:
+        """[R, used]"""
+        return torch.arange(self._used, device=self.device) + self.offsets[:, None]
+
+    def update(
+        self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object
+    ) -> tuple[Tensor, Tensor]:
+        """Write one layer's new pairs [R, heads, T, width]; give all pairs in use."""
+        if layer == len(self.keys):
+            for store, new in ((self.keys, keys), (self.values, values)):
+                store.append(new.new_zeros(self.rows, new.shape[1], self.capacity, new.shape[3]))
+        rows = torch.arange(self.rows, device=self.device)[:, None]
+        self.keys[layer][rows, :, self._slots] = keys.transpose(1, 2)
+        self.values[layer][rows, :, self._slots] = values.transpose(1, 2)
+        return self.keys[layer][:, :, : self._used], self.values[layer][:, :, : self._used]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self._used
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:
+        return self._used, 0
+
+    def select(self, rows: Tensor, capacity: int | None = None) -> Slab:
+        """A new slab of the given rows, repeated ones included: a fork or a compaction."""
+        taken = Slab(len(rows), capacity or self.capacity, self.device)
+        taken.lengths, taken.offsets = self.lengths[rows], self.offsets[rows]
+        used = int(taken.lengths.max()) if len(rows) else 0
+        for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
+            for layer in old:
+                copy = layer.new_zeros(len(rows), layer.shape[1], taken.capacity, layer.shape[3])
+                copy[:, :, :used] = layer[rows, :, :used]
+                new.append(copy)
+        return taken
+
+
+def gather(
+    sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
+) -> Slab:
+    """A slab with one row for each source (None: an empty history), forgetting `cuts[r]` pairs
+    at the front of row r."""
+    slab = Slab(len(sources), capacity, device)
+    by_slab: dict[int, list[int]] = {}
+    for number, source in enumerate(sources):
+        if source is not None:
+            by_slab.setdefault(id(source.slab), []).append(number)
+    kept = [0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)]
+    offsets = [0 if s is None else s.offset + cut for s, cut in zip(sources, cuts, strict=True)]
+    slab.lengths = torch.tensor(kept, dtype=torch.long, device=device)
+    slab.offsets = torch.tensor(offsets, dtype=torch.long, device=device)
+    for numbers in by_slab.values():
+        first = sources[numbers[0]]
+        assert first is not None
+        old = first.slab
+        from_rows = torch.tensor([sources[n].row for n in numbers], device=device)  # type: ignore[union-attr]
+        to_rows = torch.tensor(numbers, device=device)
+        cut = torch.tensor([cuts[n] for n in numbers], device=device)
+        width = max(kept[n] for n in numbers)
+        slots = (torch.arange(width, device=device) + cut[:, None]).clamp(max=old.capacity - 1)
+        for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
+            for layer, pairs in enumerate(olds):
+                if layer == len(news):
+                    shape = (len(sources), pairs.shape[1], slab.capacity, pairs.shape[3])
+                    news.append(pairs.new_zeros(shape))
+                taken = pairs[from_rows[:, None], :, slots]  # [rows, width, heads, D]
+                news[layer][to_rows, :, :width] = taken.transpose(1, 2)
+    return slab

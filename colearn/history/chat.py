@@ -1,0 +1,119 @@
+"""A chat template as an append-only format: each turn is a continuation of the ids before it.
+
+A template renders a whole conversation, and some rewrite earlier turns when they do (Qwen3 drops
+past reasoning). Rendering again would change ids that were sampled. So the template is rendered
+once, on a conversation of placeholders, and cut into what stands before, between and after the
+placeholders; every turn is then written by appending those pieces, and the old ids stay a prefix.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colearn.errors import ConfigError
+from colearn.types import Action, Observation
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\ue000"
+
+
+class ChatFormat:
+    """Turns observations into the ids that an agent's history grows by.
+
+    `chat` is 'auto' (the tokenizer's template, or plain text where it has none), 'plain', or the
+    path of a .jinja file. In plain format an observation is followed by a line break and an
+    action ends with the tokenizer's end token.
+
+    Errors: ConfigError when the template does not keep what it is given, or there is no end token.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        chat: str = "auto",
+        system: str | None = None,
+        **template_arguments: Any,
+    ) -> None:
+        self.tokenizer = tokenizer
+        template = _template(tokenizer, chat)
+        if template is None:
+            start = tokenizer.bos_token or ""
+            self._opening = start + (f"{system}\n" if system else "")
+            self._between, self._after = tokenizer.eos_token or "", "\n"
+        else:
+            self._opening, self._between, self._after = _cut(
+                tokenizer, template, system, template_arguments
+            )
+        between = self._ids(self._between)
+        self.end_ids: frozenset[int] = frozenset(
+            ([between[0]] if between and between[0] in tokenizer.all_special_ids else [])
+            + ([tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else [])
+        )
+        """Ids that end an action; the one sampled is part of the action and is trained."""
+        if not self.end_ids:
+            raise ConfigError(
+                "agents.chat: the tokenizer has no end token and the template closes a turn "
+                "with none; set tokenizer.eos_token or give a .jinja template"
+            )
+        self._between_ids = between
+
+    def open(self, text: str) -> Observation:
+        """o_0: the ids a history begins with."""
+        return Observation(text, self._ids(self._opening + text + self._after))
+
+    def continuation(self, text: str, last: Action) -> Observation:
+        """o_t for t > 0: the ids that follow the action `last`, whatever it ended with."""
+        closing = self._between
+        if last.tokens and self._between_ids and last.tokens[-1] == self._between_ids[0]:
+            closing = closing[len(self.tokenizer.convert_ids_to_tokens(self._between_ids[0])) :]
+        return Observation(text, self._ids(closing + text + self._after))
+
+    def decode(self, tokens: tuple[int, ...]) -> str:
+        """The text of an action, as the task reads it."""
+        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()
+
+
+def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:
+    if chat == "plain":
+        return None
+    if chat == "auto":
+        return tokenizer.chat_template
+    path = Path(chat)
+    if not path.is_file():
+        raise ConfigError(f"agents.chat: no file {path}; give 'auto', 'plain' or a .jinja file")
+    return path.read_text()
+
+
+def _cut(
+    tokenizer: PreTrainedTokenizerBase,
+    template: str,
+    system: str | None,
+    arguments: dict[str, Any],
+) -> tuple[str, str, str]:
+    """What the template writes before the first user text, between an answer and the next user
+    text, and after a user text up to the place where the answer begins."""
+    messages = [{"role": "system", "content": system}] if system else []
+    messages += [
+        {"role": "user", "content": _USER},
+        {"role": "assistant", "content": _ANSWER},
+        {"role": "user", "content": _NEXT},
+    ]
+    text = tokenizer.apply_chat_template(
+        messages, chat_template=template, tokenize=False, add_generation_prompt=True, **arguments
+    )
+    if any(text.count(mark) != 1 for mark in (_USER, _ANSWER, _NEXT)):
+        raise ConfigError(
+            "agents.chat: the template drops or repeats a message, so turns cannot be appended; "
+            "give another .jinja template or 'plain'"
+        )
+    opening, rest = text.split(_USER)
+    _, rest = rest.split(_ANSWER)
+    between, after = rest.split(_NEXT)
+    return opening, between, after

@@ -1,0 +1,85 @@
+"""A learner on disk: weights and optimiser tensors as safetensors, numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from colearn.errors import CheckpointError
+
+WEIGHTS, OPTIMIZER, NUMBERS = "weights.safetensors", "optimizer.safetensors", "learner.json"
+
+
+def save_learner(
+    folder: Path,
+    parameters: Mapping[str, nn.Parameter],
+    optimizer: Mapping[str, Any],
+    steps: int,
+) -> None:
+    """Write weights, optimiser state and step count exactly."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(
+        {name: parameter.detach().cpu().clone() for name, parameter in parameters.items()},
+        folder / WEIGHTS,
+    )
+    tensors: dict[str, Tensor] = {}
+    for number, state in optimizer["state"].items():
+        for key, value in state.items():
+            tensors[f"{number}.{key}"] = torch.as_tensor(value).detach().cpu().clone()
+    save_file(tensors, folder / OPTIMIZER)
+    numbers = {"steps": steps, "param_groups": optimizer["param_groups"]}
+    (folder / NUMBERS).write_text(json.dumps(numbers, indent=1))
+
+
+def load_learner(
+    folder: Path, parameters: Mapping[str, nn.Parameter]
+) -> tuple[dict[str, Any], int]:
+    """Copy the weights into `parameters`; give the optimiser's state and the step count.
+
+    Errors: CheckpointError for a file that is missing, cut short, or of another model.
+    """
+    weights = _read(folder / WEIGHTS)
+    if set(weights) != set(parameters):
+        odd = sorted(set(weights) ^ set(parameters))[0]
+        raise CheckpointError(
+            f"{folder / WEIGHTS}: holds another model's weights (first difference: {odd}); resume "
+            "with the config that wrote it"
+        )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if weights[name].shape != parameter.shape:
+                raise CheckpointError(
+                    f"{folder / WEIGHTS}: {name} has shape {tuple(weights[name].shape)}, the model "
+                    f"{tuple(parameter.shape)}; resume with the config that wrote it"
+                )
+            parameter.copy_(weights[name])
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _read(folder / OPTIMIZER).items():
+        number, key = name.split(".", 1)
+        state.setdefault(int(number), {})[key] = tensor
+    try:
+        numbers = json.loads((folder / NUMBERS).read_text())
+    except (OSError, ValueError) as error:
+        raise _broken(folder / NUMBERS, error) from None
+    return {"state": state, "param_groups": numbers["param_groups"]}, numbers["steps"]
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise _broken(path, error) from None
+
+
+def _broken(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{path}: cannot be read ({' '.join(str(error).split())[:120]}); remove this checkpoint "
+        "and resume from an earlier one"
+    )

@@ -1,0 +1,205 @@
+"""A row: the token ids of one tree as one reader sees it, packed once, branches and all.
+
+A chain is the plain case: one sequence, causal attention. In a tree the shared prefix stands once
+and every branch attends to its own ancestors only, so each node is computed exactly once. A
+context window C hides, from the tokens of a turn, what the agent had forgotten by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from colearn.critic.stream import Stream
+from colearn.errors import ConfigError
+from colearn.types import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of tokens that belong together: what one node adds to a history or a stream."""
+
+    start: int
+    end: int
+    parent: int
+    """Number of the piece before it in the same history; -1 at the root."""
+    first_position: int
+    visible_from: int
+    """First position that these tokens may attend to (the window's edge)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One action inside a row: its tokens are predicted and trained."""
+
+    node: int
+    """The node that the action led to."""
+    start: int
+    end: int
+    before: int
+    """Index of the token that predicts the first one: the last of the history h_t."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place where a value is read: the last token that belongs to V's or Q's input."""
+
+    node: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Packed tokens with the places where log-probabilities and values are read.
+
+    The optional fields are what a loss needs beside them: one number for each span, for each
+    action token (spans in order), or for each mark.
+    """
+
+    tokens: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+    spans: tuple[Span, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    temperature: float = 1.0
+    advantages: tuple[float, ...] = ()
+    old_logprobs: tuple[float, ...] = ()
+    ref_logprobs: tuple[float, ...] = ()
+    targets: tuple[float, ...] = ()
+    old_values: tuple[float, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """One branch and no window: causal attention needs no mask."""
+        return all(
+            piece.parent == number - 1 and piece.visible_from == 0
+            for number, piece in enumerate(self.pieces)
+        )
+
+    @property
+    def action_tokens(self) -> int:
+        return sum(span.end - span.start for span in self.spans)
+
+
+@dataclass(slots=True)
+class _Packer:
+    tokens: list[int] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+
+    def add(self, tokens: Sequence[int], parent: int, visible_from: int) -> int:
+        first = self.position_after(parent)
+        start = len(self.tokens)
+        self.tokens.extend(tokens)
+        self.pieces.append(Piece(start, len(self.tokens), parent, first, visible_from))
+        return len(self.pieces) - 1
+
+    def position_after(self, piece: int) -> int:
+        if piece < 0:
+            return 0
+        before = self.pieces[piece]
+        return before.first_position + before.end - before.start
+
+    def last_index(self, piece: int) -> int:
+        while self.pieces[piece].end == self.pieces[piece].start:
+            piece = self.pieces[piece].parent
+        return self.pieces[piece].end - 1
+
+
+def window_start(previous: int, length: int, window: int | None) -> int:
+    """First visible position of a turn: the most recent C of `length` pairs, never moving back."""
+    return previous if window is None else max(previous, length - window)
+
+
+def actor_rows(
+    tree: Tree[object],
+    agent: str,
+    *,
+    window: int | None = None,
+    temperature: float = 1.0,
+    budget: int | None = None,
+) -> list[Row]:
+    """The history of `agent` over a whole tree, every action of it a span in exactly one row.
+
+    One row holds the tree if it fits `budget` tokens; a larger tree is cut at its leaves into
+    several rows, in which the shared prefix is context and trained only once.
+    """
+    rows = []
+    trained: set[int] = set()
+    for nodes in _bunches(tree, agent, budget):
+        packer, spans = _Packer(), []
+        piece_of: dict[int | None, int] = {None: -1}
+        start_of: dict[int | None, int] = {None: 0}
+        for index in nodes:
+            node = tree.nodes[index]
+            before = piece_of[node.parent]
+            start = start_of[node.parent]
+            here = before
+            if agent in node.actions:
+                here = packer.add(node.actions[agent].tokens, before, start)
+                if index not in trained and node.actions[agent].tokens:
+                    trained.add(index)
+                    piece = packer.pieces[here]
+                    spans.append(Span(index, piece.start, piece.end, packer.last_index(before)))
+            if agent in node.observations:
+                tokens = node.observations[agent].tokens
+                end = packer.position_after(here) + len(tokens)
+                start = window_start(start, end, window)
+                here = packer.add(tokens, here, start)
+            piece_of[index], start_of[index] = here, start
+        rows.append(
+            Row(
+                tokens=tuple(packer.tokens),
+                pieces=tuple(packer.pieces),
+                spans=tuple(spans),
+                temperature=temperature or 1.0,
+            )
+        )
+    return rows
+
+
+def stream_row(tree: Tree[object], stream: Stream, *, limit: int, field_name: str) -> Row:
+    """A critic's stream over a whole tree: one row, a mark at every node with a value.
+
+    Errors: ConfigError where the longest branch exceeds `limit` tokens.
+    """
+    packer, marks = _Packer(), []
+    piece_of: dict[int | None, int] = {None: -1}
+    for node in tree.nodes:
+        here = piece_of[node.parent]
+        for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
+            if tokens:
+                here = packer.add(tokens, here, 0)
+            if stream.value == read and stream.reads[node.index]:
+                marks.append(Mark(node.index, packer.last_index(here)))
+        piece_of[node.index] = here
+        if packer.position_after(here) > limit:
+            raise ConfigError(
+                f"{field_name}: a stream of {packer.position_after(here)} tokens exceeds {limit}; "
+                "raise it, or shorten the task's texts"
+            )
+    return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+
+
+def _bunches(tree: Tree[object], agent: str, budget: int | None) -> Iterable[list[int]]:
+    """Sets of nodes, parents first, that cover all leaves; each fits the budget where it can."""
+
+    def size(indices: Iterable[int]) -> int:
+        total = 0
+        for index in indices:
+            node = tree.nodes[index]
+            if agent in node.actions:
+                total += len(node.actions[agent].tokens)
+            if agent in node.observations:
+                total += len(node.observations[agent].tokens)
+        return total
+
+    everything = range(len(tree.nodes))
+    if budget is None or size(everything) <= budget:
+        return [list(everything)]
+    bunches: list[set[int]] = []
+    for leaf in tree.leaves():
+        branch = {node.index for node in tree.ancestry(leaf.index)}
+        if bunches and size(bunches[-1] | branch) <= budget:
+            bunches[-1] |= branch
+        else:
+            bunches.append(branch)
+    return [sorted(bunch) for bunch in bunches]

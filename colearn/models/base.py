@@ -1,0 +1,157 @@
+"""One set of base weights in memory, and any number of LoRA adapters on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from colearn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from colearn.config import LoRASettings
+
+NO_ADAPTER = "__base__"
+"""peft's name, in a mixed batch, for rows that use the base weights alone."""
+
+
+class Base(nn.Module):
+    """A causal language model as a backbone, a head and switchable adapters.
+
+    The backbone and the head are called apart: a critic never runs the head, and an actor runs it
+    at its action tokens only. `compute` is the autocast type; trained weights stay float32.
+    """
+
+    def __init__(self, model: PreTrainedModel, compute: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.model: Any = model
+        self.compute = compute
+        self.adapters: list[str] = []
+        self._causal = model
+        self._row_adapters: list[str] | None = None
+        self.model.eval()
+
+    @property
+    def causal(self) -> PreTrainedModel:
+        """The transformers model itself, adapters injected."""
+        return self._causal
+
+    @property
+    def config(self) -> Any:
+        return self._causal.config
+
+    @property
+    def device(self) -> torch.device:
+        return self._causal.device
+
+    def add_adapter(self, name: str, lora: LoRASettings) -> None:
+        """Inject a fresh adapter (float32, B = 0: it changes nothing until it is trained)."""
+        from peft import LoraConfig, get_peft_model
+        from peft.tuners.lora import LoraLayer
+
+        settings = LoraConfig(
+            r=lora.rank,
+            lora_alpha=lora.alpha,
+            lora_dropout=lora.dropout,
+            target_modules=lora.targets,
+        )
+        if not self.adapters:
+            self.model = get_peft_model(self._causal, settings, adapter_name=name)
+            for layer in self.model.modules():
+                if isinstance(layer, LoraLayer):
+                    layer.register_forward_pre_hook(self._route, with_kwargs=True)
+        else:
+            self.model.add_adapter(name, settings)
+        self.adapters.append(name)
+        self.model.eval()
+
+    def _route(self, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+        if self._row_adapters is not None:
+            kwargs["adapter_names"] = self._row_adapters
+        return args, kwargs
+
+    @contextmanager
+    def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
+        """Run with one adapter, with none, or (inference only) with one for each row."""
+        if not self.adapters:
+            yield
+            return
+        if not isinstance(adapters, str) and adapters is not None:
+            if len(set(adapters)) > 1:
+                self._row_adapters = [adapter or NO_ADAPTER for adapter in adapters]
+                try:
+                    yield
+                finally:
+                    self._row_adapters = None
+                return
+            adapters = adapters[0]
+        if adapters is None:
+            with self.model.disable_adapter():
+                yield
+            return
+        if self.model.active_adapter != adapters:
+            self.model.set_adapter(adapters)
+        yield
+
+    def adapter_parameters(self, name: str) -> dict[str, nn.Parameter]:
+        """The trained tensors of one adapter, by peft's name."""
+        return {
+            key: parameter for key, parameter in self.model.named_parameters() if f".{name}." in key
+        }
+
+    def hidden(
+        self,
+        input_ids: Tensor,
+        *,
+        position_ids: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache: Any = None,
+    ) -> Tensor:
+        """[B, T, D] last hidden states. `mask` is [B, 1, T, keys] bool over the cache's keys."""
+        with self._autocast():
+            states: Tensor = self._causal.get_decoder()(
+                input_ids=input_ids,
+                attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
+                position_ids=position_ids,
+                past_key_values=cache,
+                use_cache=cache is not None,
+            ).last_hidden_state
+        return states
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., V] float32 logits of hidden states, with the model's own scaling."""
+        with self._autocast():
+            logits: Tensor = self._causal.get_output_embeddings()(hidden)
+        logits = logits.float()
+        cap = getattr(self.config, "final_logit_softcapping", None)
+        if cap is not None:
+            logits = torch.tanh(logits / cap) * cap
+        return logits
+
+    def _autocast(self) -> Any:
+        return torch.autocast(
+            self.device.type, dtype=self.compute, enabled=self.compute != torch.float32
+        )
+
+    def _masks(self, mask: Tensor, position_ids: Tensor | None, cache: Any) -> Any:
+        """The mask in the form the architecture takes: one, or one for each kind of layer."""
+        kinds = set(getattr(self.config, "layer_types", None) or ())
+        if kinds <= {"full_attention"}:
+            return mask
+        window = self.config.sliding_window
+        assert position_ids is not None
+        keys = position_ids if cache is None else cache.key_positions()
+        near = position_ids[:, None, :, None] - keys[:, None, None, :] < window
+        masks: Mapping[str, Tensor] = {"full_attention": mask, "sliding_attention": mask & near}
+        unknown = kinds - set(masks)
+        if unknown:
+            raise ConfigError(
+                f"models.path: layers of kind {', '.join(sorted(unknown))} have no key/value "
+                "cache that can be forked; use a model with full or sliding attention"
+            )
+        return masks

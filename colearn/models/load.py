@@ -1,0 +1,73 @@
+"""Loading base weights and tokenizers: safetensors only, mistakes named by their config key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from colearn.errors import ConfigError
+
+from .base import Base
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def resolve_device(name: str) -> torch.device:
+    """'auto' is the first accelerator, or the CPU."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.accelerator.is_available():
+        accelerator = torch.accelerator.current_accelerator()
+        if accelerator is not None:
+            return accelerator
+    return torch.device("cpu")
+
+
+def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
+    """The tokenizer at a folder or hub name; a missing pad token becomes the end token."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise _no_model(path, field, error) from None
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_base(
+    path: str, *, compute: str, trained: bool, device: torch.device, field: str, head: bool = True
+) -> Base:
+    """A base model. All-weights training keeps float32 weights whatever the compute type; a
+    frozen base is stored in the compute type. Without `head` the LM head is dropped.
+
+    Errors: ConfigError naming `field` for a missing or unsafe (pickled) model.
+    """
+    from transformers import AutoModelForCausalLM
+
+    dtype = DTYPES[compute]
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            path, dtype=torch.float32 if trained else dtype, use_safetensors=True
+        )
+    except (OSError, ValueError) as error:
+        raise _no_model(path, field, error) from None
+    if not head:
+        model.set_output_embeddings(nn.Identity())
+    model.to(device)
+    model.requires_grad_(trained)
+    return Base(model, dtype)
+
+
+def _no_model(path: str, field: str, error: Exception) -> ConfigError:
+    reason = " ".join(str(error).split())[:160]
+    return ConfigError(
+        f"{field}: cannot load '{path}'; give a folder or hub name that holds config.json, "
+        f"tokenizer and safetensors weights ({reason})"
+    )
