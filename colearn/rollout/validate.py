@@ -1,0 +1,83 @@
+"""What a task hands to a rollout, checked where it enters: one clear line per broken promise.
+
+Each function returns what it was given, so that a call can be wrapped in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from colearn.errors import TaskError
+from colearn.types import Outcome
+
+Items = TypeVar("Items", bound=Sequence[Any])
+State = TypeVar("State")
+
+
+def validate_items(items: Items, split: str) -> Items:
+    """The items of a split: a sequence that is not empty.
+
+    Errors: TaskError.
+    """
+    if not (hasattr(items, "__len__") and hasattr(items, "__getitem__")):
+        raise TaskError(
+            f"task.items: split '{split}' is a {type(items).__name__}, must be a sequence; "
+            "return a list or tuple"
+        )
+    if len(items) == 0:
+        raise TaskError(f"task.items: split '{split}' is empty; return at least one item")
+    return items
+
+
+def validate_observation(text: str | None, agent: str) -> str | None:
+    """What an agent is shown: text, or None where it does not act.
+
+    Errors: TaskError.
+    """
+    if text is not None and not isinstance(text, str):
+        raise TaskError(
+            f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str or None"
+        )
+    return text
+
+
+def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
+    """What a step led to: finite float rewards, a bool `done`, local rewards of known agents.
+
+    Errors: TaskError.
+    """
+    if not isinstance(outcome, Outcome):
+        raise TaskError(
+            f"task.step: gave a {type(outcome).__name__}, must be an Outcome; "
+            "return Outcome(state=..., reward=..., done=...)"
+        )
+    _finite(outcome.reward, "reward")
+    if not isinstance(outcome.done, bool):
+        raise TaskError(
+            f"task.step: done is a {type(outcome.done).__name__}, must be a bool; use bool(...)"
+        )
+    if not isinstance(outcome.local_rewards, Mapping):
+        raise TaskError(
+            f"task.step: local_rewards is a {type(outcome.local_rewards).__name__}, "
+            "must be a mapping from agent name to number"
+        )
+    for agent, reward in outcome.local_rewards.items():
+        if agent not in agents:
+            raise TaskError(
+                f"task.step: local_rewards names '{agent}', which is no agent; "
+                f"known: {', '.join(agents)}"
+            )
+        _finite(reward, f"local reward of '{agent}'")
+    return outcome
+
+
+def _finite(value: object, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TaskError(
+            f"task.step: {what} is a {type(value).__name__}, must be a finite number; "
+            "use float(...)"
+        )
+    if not math.isfinite(value):
+        raise TaskError(f"task.step: {what} is {value}, must be a finite number")
