@@ -1,0 +1,21 @@
+"""MAReMax: the group's best return as the baseline, for a team."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.advantage.group_max import GroupMax
+
+from ._group import GroupAlgorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class MAReMax(GroupAlgorithm):
+    """Eq. 1 with b(h_t) = max over the K joint actions of the same history of G_t^k.
+
+    Wrong when actions are long or K is large: it only pushes probabilities down, and the
+    mass it frees goes anywhere.
+    """
+
+    def baseline(self) -> GroupMax:
+        return GroupMax(discount=self.discount, clip=self.advantage_clip)

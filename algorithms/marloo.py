@@ -1,0 +1,21 @@
+"""MARLOO: REINFORCE leave-one-out for a team."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.advantage.leave_one_out import LeaveOneOut
+
+from ._group import GroupAlgorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class MARLOO(GroupAlgorithm):
+    """Eq. 1 with b(h_t) the mean return of the other K - 1 joint actions of the same history.
+
+    Wrong when you look for a difference to `magrpo` beyond step size: on one group the two differ
+    by the factor K / (K - 1).
+    """
+
+    def baseline(self) -> LeaveOneOut:
+        return LeaveOneOut(discount=self.discount, clip=self.advantage_clip)

@@ -1,0 +1,77 @@
+"""The action value as the advantage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from colearn.contract import Advantage, AgentValues, NodeAdvantages
+from colearn.errors import ConfigError
+from colearn.types import Tree
+
+from .finish import check, clipped, normalized
+from .recursion import Values, children
+
+
+@dataclass(frozen=True, kw_only=True)
+class QValue(Advantage):
+    """A = Q(h, a), or Q minus its mean over the actions sampled at h; SARSA targets.
+
+    Entry k of an agent's values is Q of the edge into node k, None where the agent took no part in
+    it. Targets are r + gamma * mean over children of Q, without the second term where the episode
+    has ended. Wrong when `baseline` is "none" and rewards have a large mean: it all becomes noise.
+    """
+
+    discount: float = 1.0
+    baseline: Literal["none", "siblings"] = "none"
+    """"siblings" needs a shape that draws several joint actions per history."""
+    clip: float | None = None
+    normalize: bool = False
+
+    uses_values = True
+
+    def __post_init__(self) -> None:
+        check(self.discount, self.clip)
+        if self.baseline not in ("none", "siblings"):
+            raise ConfigError(
+                f"algorithm.baseline: unknown baseline '{self.baseline}'; use none or siblings"
+            )
+        if self.baseline == "siblings":
+            object.__setattr__(self, "minimum_group", 2)
+
+    def __call__(
+        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        if values is None:
+            raise TypeError("QValue needs the critic's values")
+        found = [self._advantages(*pair) for pair in zip(trees, values, strict=True)]
+        found = clipped(found, self.clip)
+        return normalized(found) if self.normalize else found
+
+    def targets(
+        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues]
+    ) -> list[AgentValues]:
+        return [
+            {agent: self._sarsa(tree, own) for agent, own in by_agent.items()}
+            for tree, by_agent in zip(trees, values, strict=True)
+        ]
+
+    def _advantages(self, tree: Tree[Any], values: AgentValues) -> NodeAdvantages:
+        rows: list[dict[str, float]] = [{} for _ in tree.nodes]
+        for agent, own in values.items():
+            for siblings in children(tree):
+                q = {index: value for index in siblings if (value := own[index]) is not None}
+                mean = sum(q.values()) / len(q) if q and self.baseline == "siblings" else 0.0
+                for index, value in q.items():
+                    rows[index][agent] = value - mean
+        return tuple(rows)
+
+    def _sarsa(self, tree: Tree[Any], own: Values) -> list[float | None]:
+        targets = [0.0] * len(tree.nodes)
+        for node, below in zip(reversed(tree.nodes), reversed(children(tree)), strict=True):
+            # Where others act alone the rewards pass on to the agent's next action.
+            next_q = [targets[c] if (q := own[c]) is None else q for c in below]
+            future = sum(next_q) / len(next_q) if next_q else 0.0
+            targets[node.index] = node.reward + self.discount * future
+        return [None if q is None else t for q, t in zip(own, targets, strict=True)]

@@ -1,0 +1,45 @@
+"""The centralised critic of CoLLM-CC: one value of the joint history for the whole team."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from colearn.contract import Critic, Segment
+from colearn.types import Node
+
+TEAM = "team"
+"""The reader's name: it names the value model, its checkpoint and its metrics."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Centralized(Critic):
+    """V(h_t) or Q(h_t, a_t) of all agents' histories in one stream (CoLLM, Eq. 4 and 5).
+
+    A turn is what each agent sees, m_t, then what each agent does, in the task's order of agents;
+    the stream adds the turn's number to each role. What all see alike stands there once, under the
+    role "all". Wrong when the joint stream outgrows the critic's window: use `Decentralized`.
+    """
+
+    value: Literal["v", "q"] = "v"
+    global_info: bool = True
+
+    def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return {TEAM: tuple(agents)}
+
+    def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
+        if node.terminal:
+            return ()  # V = 0 here: nothing is read
+        shown = [Segment(agent, seen.text) for agent, seen in node.observations.items()]
+        if len(shown) > 1 and len({segment.text for segment in shown}) == 1:
+            shown = [Segment("all", shown[0].text)]
+        return (*shown, *told(node, self.global_info))
+
+    def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
+        return tuple(Segment(agent, action.text) for agent, action in node.actions.items())
+
+
+def told(node: Node[Any], global_info: bool) -> tuple[Segment, ...]:
+    """m_t, where it is on and the task says anything."""
+    return (Segment("global", node.global_info),) if global_info and node.global_info else ()

@@ -1,0 +1,108 @@
+"""The policy gradient of Eq. 1, 2 and 4, with PPO's guards as options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from colearn.contract import PolicyBatch, PolicyLoss
+from colearn.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyGradient(PolicyLoss):
+    """Loss -rho A per action, rho = pi(a|h) / pi_old(a|h): at rho = 1 its gradient is
+    -A grad log pi(a|h), the whole response being one action (CoLLM, Sec. 5.2).
+
+    Wrong when many epochs run without `clip`: a sequence ratio is a product over all tokens.
+    """
+
+    ratio: Literal["sequence", "token"] = "sequence"
+    """"token": a ratio, a clip and a term of their own for each token (PPO, GRPO)."""
+    reduction: Literal["sample_mean", "token_mean"] = "sample_mean"
+    """Divide the sum by the minibatch's actions (the paper's 1/|beta|) or by its tokens."""
+    clip: float | None = None
+    """epsilon: no gain from moving the ratio below 1 - epsilon or above 1 + epsilon."""
+    clip_high: float | None = None
+    """Another epsilon above 1 (DAPO)."""
+    dual_clip: float | None = None
+    """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
+    kl: float = 0.0
+    """Weight of the KL divergence to the reference, per token, k3: exp(d) - d - 1."""
+    entropy: float = 0.0
+    """Weight of the entropy bonus, per token."""
+
+    def __post_init__(self) -> None:
+        if self.ratio not in ("sequence", "token"):
+            raise ConfigError(f"algorithm.ratio: unknown '{self.ratio}'; use sequence or token")
+        if self.reduction not in ("sample_mean", "token_mean"):
+            raise ConfigError(
+                f"algorithm.reduction: unknown '{self.reduction}'; use sample_mean or token_mean"
+            )
+        if self.clip is not None and not 0.0 < self.clip < 1.0:
+            raise ConfigError(
+                f"algorithm.ratio_clip: must lie between 0 and 1, got {self.clip}; 0.2 is usual"
+            )
+        if self.clip_high is not None and (self.clip is None or self.clip_high <= 0.0):
+            raise ConfigError("algorithm.ratio_clip_high: must be above 0; set ratio_clip too")
+        if self.dual_clip is not None and self.dual_clip <= 1.0:
+            raise ConfigError(
+                f"algorithm.dual_clip: must be above 1, got {self.dual_clip}; 3 is usual"
+            )
+        for name, weight in (("kl", self.kl), ("entropy", self.entropy)):
+            if weight < 0.0:
+                raise ConfigError(f"algorithm.{name}: must be 0 or more, got {weight}; 0 is off")
+        # The contract's flags follow from the weights; nothing else is ever set here.
+        object.__setattr__(self, "needs_reference", self.kl > 0.0)
+        object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
+
+    def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
+        log_ratio, advantages = batch.logprobs - batch.old_logprobs, batch.advantages
+        if self.ratio == "token":
+            advantages = advantages[batch.action_of]
+            terms = batch.total_tokens
+        else:
+            log_ratio = torch.zeros_like(advantages, dtype=log_ratio.dtype).index_add(
+                0, batch.action_of, log_ratio
+            )
+            terms = batch.total_samples
+        divisor = batch.total_samples if self.reduction == "sample_mean" else batch.total_tokens
+        ratio = log_ratio.exp()
+        plain = ratio * advantages
+        kept = self._guarded(plain, ratio, advantages)
+        loss = -kept.sum() / divisor
+        metrics = {
+            "policy_loss": loss,
+            "ratio_mean": ratio.sum() / terms,
+            "clip_fraction": (kept != plain).sum() / terms,
+        }
+        if self.kl > 0.0:
+            assert batch.ref_logprobs is not None, "kl needs the reference's log-probs"
+            gap = batch.ref_logprobs - batch.logprobs
+            kl = (gap.exp() - gap - 1.0).sum()
+            loss = loss + self.kl * kl / divisor
+            metrics["kl"] = kl / batch.total_tokens
+        if self.entropy > 0.0:
+            assert batch.entropy is not None, "the bonus needs the entropy"
+            loss = loss - self.entropy * batch.entropy.sum() / divisor
+            metrics["entropy"] = batch.entropy.sum() / batch.total_tokens
+        return loss, floats(metrics)
+
+    def _guarded(self, plain: Tensor, ratio: Tensor, advantages: Tensor) -> Tensor:
+        kept = plain
+        if self.clip is not None:
+            high = self.clip if self.clip_high is None else self.clip_high
+            kept = torch.minimum(plain, ratio.clamp(1.0 - self.clip, 1.0 + high) * advantages)
+        if self.dual_clip is not None:
+            floor = torch.maximum(kept, self.dual_clip * advantages)
+            kept = torch.where(advantages < 0, floor, kept)
+        return kept
+
+
+def floats(metrics: dict[str, Tensor]) -> dict[str, float]:
+    """All metrics with one copy from the device."""
+    numbers = torch.stack([value.detach().float() for value in metrics.values()]).tolist()
+    return dict(zip(metrics, numbers, strict=True))

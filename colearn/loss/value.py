@@ -1,0 +1,40 @@
+"""The critic's loss: Eq. 3 and 5 of CoLLM, the plain square."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from colearn.contract.algorithm import ValueLoss
+from colearn.errors import ConfigError
+
+from .policy_gradient import floats
+
+
+def value_loss(
+    values: Tensor, targets: Tensor, old_values: Tensor | None, settings: ValueLoss, total: int
+) -> tuple[Tensor, dict[str, float]]:
+    """Sum of (target - V)^2 over this micro-batch, divided by the minibatch's `total` values.
+
+    Targets are constants. With `settings.clip` the error is the larger of that of V and that of V
+    kept within +-clip of `old_values` (PPO). The metrics add up over micro-batches; the variance
+    explained is 1 - value_error / (target_square - target_mean^2).
+    """
+    targets = targets.detach()
+    plain = (values - targets) ** 2
+    error = plain
+    if settings.clip is not None:
+        if old_values is None:
+            raise ConfigError("algorithm.value_clip: needs the values at rollout; leave it out")
+        near = old_values + (values - old_values).clamp(-settings.clip, settings.clip)
+        error = torch.maximum(plain, (near - targets) ** 2)
+    loss = settings.coefficient * error.sum() / total
+    return loss, floats(
+        {
+            "value_loss": loss,
+            "value_error": plain.sum() / total,
+            "value_mean": values.sum() / total,
+            "target_mean": targets.sum() / total,
+            "target_square": (targets**2).sum() / total,
+        }
+    )

@@ -1,0 +1,67 @@
+import dataclasses
+
+from trees import chain, tree
+
+from colearn.contract import Segment
+from colearn.critic.centralized import TEAM, Centralized
+from colearn.critic.decentralized import Decentralized
+from colearn.types import Observation
+
+TURN = chain([1.0], global_info="turn 1 of 1")
+ROOT, END = TURN.nodes
+
+
+def test_one_reader_gives_the_value_of_the_whole_team():
+    assert Centralized().readers(("alice", "bob")) == {TEAM: ("alice", "bob")}
+
+
+def test_each_agent_has_a_reader_named_after_it():
+    assert Decentralized().readers(("alice", "bob")) == {"alice": ("alice",), "bob": ("bob",)}
+
+
+def test_the_joint_stream_has_every_observation_then_the_global_information():
+    assert Centralized().seen(ROOT, TEAM) == (
+        Segment("alice", "alice sees 0"),
+        Segment("bob", "bob sees 0"),
+        Segment("global", "turn 1 of 1"),
+    )
+    assert Centralized().done(END, TEAM) == (
+        Segment("alice", "alice makes 1"),
+        Segment("bob", "bob makes 1"),
+    )
+
+
+def test_what_all_agents_see_alike_stands_there_once():
+    same = Observation("the grid", (1, 2))
+    node = dataclasses.replace(ROOT, observations={"alice": same, "bob": same}, global_info="")
+    assert Centralized().seen(node, TEAM) == (Segment("all", "the grid"),)
+
+
+def test_a_lone_acting_agent_keeps_its_own_name():
+    turns = tree([(0, 1.0)], acting={0: ("bob",)})
+    assert Centralized().seen(turns.nodes[0], TEAM) == (Segment("bob", "bob sees 0"),)
+    assert Centralized().done(turns.nodes[1], TEAM) == (Segment("bob", "bob makes 1"),)
+
+
+def test_the_global_information_is_an_option_of_both_critics():
+    assert [s.role for s in Centralized(global_info=False).seen(ROOT, TEAM)] == ["alice", "bob"]
+    assert Decentralized().seen(ROOT, "bob")[-1] == Segment("global", "turn 1 of 1")
+    assert Decentralized(global_info=False).seen(ROOT, "bob") == (Segment("bob", "bob sees 0"),)
+
+
+def test_a_decentral_reader_never_reads_another_agents_text():
+    critic = Decentralized()
+    text = [s.text for s in (*critic.seen(ROOT, "alice"), *critic.done(END, "alice"))]
+    assert text == ["alice sees 0", "turn 1 of 1", "alice makes 1"]
+
+
+def test_a_decentral_reader_reads_nothing_at_turns_of_others():
+    turns = tree([(0, 1.0)], acting={0: ("bob",)}, global_info="m")
+    assert Decentralized().seen(turns.nodes[0], "alice") == ()
+    assert Decentralized().done(turns.nodes[1], "alice") == ()
+
+
+def test_nothing_is_seen_after_the_end():
+    assert Centralized().seen(END, TEAM) == ()
+    assert Decentralized().seen(END, "alice") == ()
+    assert Centralized().done(ROOT, TEAM) == ()

@@ -1,0 +1,280 @@
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from colearn.contract import PolicyBatch
+from colearn.contract.algorithm import ValueLoss
+from colearn.errors import ConfigError
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.loss.value import value_loss
+
+# Two actions of two and three tokens.
+OLD = torch.tensor([-1.0, -2.0, -0.5, -0.5, -3.0])
+OF = torch.tensor([0, 0, 1, 1, 1])
+ADVANTAGES = torch.tensor([2.0, -1.0])
+
+
+def batch(logprobs, advantages=ADVANTAGES, **settings):
+    given = {
+        "logprobs": logprobs,
+        "action_of": OF,
+        "advantages": advantages,
+        "old_logprobs": OLD,
+        "ref_logprobs": None,
+        "entropy": None,
+        "total_samples": 2,
+        "total_tokens": 5,
+    }
+    return PolicyBatch(**(given | settings))
+
+
+def gradient(loss, logprobs, **settings):
+    logprobs = logprobs.clone().requires_grad_()
+    value, metrics = loss(batch(logprobs, **settings))
+    (grad,) = torch.autograd.grad(value, logprobs)
+    return value.item(), grad.tolist(), metrics
+
+
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+def test_at_ratio_one_the_gradient_is_that_of_log_pi_times_the_advantage(ratio):
+    _, grad, metrics = gradient(PolicyGradient(ratio=ratio), OLD)
+    assert grad == [-1.0, -1.0, 0.5, 0.5, 0.5]  # -A / 2 actions
+    assert metrics["ratio_mean"] == 1.0
+    assert metrics["clip_fraction"] == 0.0
+
+
+def test_the_gradient_through_a_policy_is_rho_a_grad_log_pi():
+    """Eq. 1, 2, 4 on a two-armed bandit: d log softmax(x)_0 / dx = (1 - p, -(1 - p))."""
+    logits = torch.tensor([0.0, math.log(3.0)], requires_grad=True)
+    logprob = logits.log_softmax(0)[:1]  # p = 1/4
+    loss, _ = PolicyGradient()(
+        PolicyBatch(
+            logprobs=logprob,
+            action_of=torch.tensor([0]),
+            advantages=torch.tensor([2.0]),
+            old_logprobs=torch.tensor([math.log(0.5)]),  # rho = 1/2
+            ref_logprobs=None,
+            entropy=None,
+            total_samples=1,
+            total_tokens=1,
+        )
+    )
+    (grad,) = torch.autograd.grad(loss, logits)
+    assert grad.tolist() == pytest.approx([-0.5 * 2.0 * 0.75, 0.5 * 2.0 * 0.75])
+
+
+def test_the_sequence_ratio_is_the_product_over_the_actions_tokens():
+    moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
+    value, grad, metrics = gradient(PolicyGradient(), moved)
+    first, second = math.exp(0.3), math.exp(-0.1)
+    assert value == pytest.approx(-(2 * first - second) / 2)
+    assert grad == pytest.approx([-first, -first, second / 2, second / 2, second / 2])
+    assert metrics["ratio_mean"] == pytest.approx((first + second) / 2)
+
+
+def test_the_token_ratio_gives_each_token_its_own():
+    moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
+    value, grad, metrics = gradient(PolicyGradient(ratio="token"), moved)
+    ratios = [math.exp(x) for x in (0.1, 0.2, 0.0, -0.1, 0.0)]
+    expected = [-2 * r / 2 for r in ratios[:2]] + [r / 2 for r in ratios[2:]]
+    assert grad == pytest.approx(expected)
+    assert value == pytest.approx(sum(expected))
+    assert metrics["ratio_mean"] == pytest.approx(sum(ratios) / 5)
+
+
+def test_the_token_mean_divides_by_all_tokens():
+    _, grad, _ = gradient(PolicyGradient(reduction="token_mean"), OLD)
+    assert grad == pytest.approx([-0.4, -0.4, 0.2, 0.2, 0.2])
+
+
+def test_the_clip_stops_gains_and_not_corrections():
+    # rho 1.5 in both: A > 0 has gained enough, A < 0 must still come down
+    moved = OLD + torch.tensor([math.log(1.5), 0.0, math.log(1.5), 0.0, 0.0])
+    value, grad, metrics = gradient(PolicyGradient(clip=0.2), moved)
+    assert value == pytest.approx(-(1.2 * 2 - 1.5) / 2)
+    assert grad == pytest.approx([0.0, 0.0, 0.75, 0.75, 0.75])
+    assert metrics["clip_fraction"] == 0.5
+    # rho 0.5: now the other way round
+    moved = OLD - torch.tensor([math.log(2.0), 0.0, math.log(2.0), 0.0, 0.0])
+    value, grad, _ = gradient(PolicyGradient(clip=0.2), moved)
+    assert value == pytest.approx(-(0.5 * 2 - 0.8) / 2)
+    assert grad == pytest.approx([-0.5, -0.5, 0.0, 0.0, 0.0])
+
+
+def test_the_upper_clip_may_be_wider():
+    moved = OLD + torch.tensor([math.log(1.5), 0.0, 0.0, 0.0, 0.0])
+    value, _, _ = gradient(PolicyGradient(clip=0.2, clip_high=0.4), moved)
+    assert value == pytest.approx(-(1.4 * 2 - 1.0) / 2)
+
+
+def test_the_dual_clip_bounds_the_loss_of_bad_actions():
+    moved = OLD + torch.tensor([0.0, 0.0, math.log(5.0), 0.0, 0.0])
+    value, grad, metrics = gradient(PolicyGradient(clip=0.2, dual_clip=3.0), moved)
+    assert value == pytest.approx(-(2.0 - 3.0) / 2)
+    assert grad[2:] == [0.0, 0.0, 0.0]
+    assert metrics["clip_fraction"] == 0.5
+
+
+def test_the_clipped_objective_is_that_of_torchrl():
+    objectives = pytest.importorskip("torchrl.objectives", reason="torchrl is the reference")
+    from tensordict import TensorDict
+    from tensordict.nn import (
+        NormalParamExtractor,
+        ProbabilisticTensorDictModule,
+        ProbabilisticTensorDictSequential,
+        TensorDictModule,
+    )
+    from torchrl.modules import IndependentNormal, ValueOperator
+
+    torch.manual_seed(0)
+    actor = ProbabilisticTensorDictSequential(
+        TensorDictModule(
+            torch.nn.Sequential(torch.nn.Linear(3, 2), NormalParamExtractor()),
+            in_keys=["observation"],
+            out_keys=["loc", "scale"],
+        ),
+        ProbabilisticTensorDictModule(
+            in_keys=["loc", "scale"],
+            out_keys=["action"],
+            distribution_class=IndependentNormal,
+            return_log_prob=True,
+        ),
+    )
+    observation, action = torch.randn(64, 3), torch.randn(64, 1)
+    with torch.no_grad():
+        scores = actor.get_dist(TensorDict({"observation": observation}, [64])).log_prob(action)
+    old, advantages = scores + 0.4 * torch.randn(64), torch.randn(64, 1)
+    reference = objectives.ClipPPOLoss(
+        actor,
+        ValueOperator(torch.nn.Linear(3, 1), in_keys=["observation"]),
+        clip_epsilon=0.2,
+        entropy_bonus=False,
+    )
+    data = TensorDict(
+        {"observation": observation, "action": action, "advantage": advantages},
+        [64],
+    )
+    data[reference.tensor_keys.sample_log_prob] = old
+    data["value_target"] = torch.zeros(64, 1)
+    expected = reference(data)["loss_objective"].item()
+    ours, _ = PolicyGradient(clip=0.2)(
+        PolicyBatch(
+            logprobs=scores,
+            action_of=torch.arange(64),
+            advantages=advantages[:, 0],
+            old_logprobs=old,
+            ref_logprobs=None,
+            entropy=None,
+            total_samples=64,
+            total_tokens=64,
+        )
+    )
+    assert ours.item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_divergence_to_the_reference_is_k3_per_token():
+    ref = OLD + torch.tensor([0.0, 0.5, 0.0, -0.5, 0.0])
+    loss = PolicyGradient(kl=0.1)
+    assert loss.needs_reference
+    value, grad, metrics = gradient(loss, OLD, advantages=torch.zeros(2), ref_logprobs=ref)
+    up, down = math.exp(0.5) - 1.5, math.exp(-0.5) - 0.5
+    assert value == pytest.approx(0.1 * (up + down) / 2)
+    assert metrics["kl"] == pytest.approx((up + down) / 5)
+    # d/dlogp (e^d - d - 1) = 1 - e^d
+    assert grad[1] == pytest.approx(0.05 * (1 - math.exp(0.5)))
+
+
+def test_the_entropy_bonus_lowers_the_loss():
+    loss = PolicyGradient(entropy=0.1)
+    assert loss.needs_entropy
+    logprobs = OLD.clone().requires_grad_()
+    given = batch(logprobs, torch.zeros(2), entropy=torch.tensor([1.0, 2.0, 3.0, 0.0, 4.0]))
+    value, metrics = loss(given)
+    assert value.item() == pytest.approx(-0.1 * 10 / 2)
+    assert metrics["entropy"] == pytest.approx(2.0)
+
+
+def test_nothing_extra_is_asked_for_by_default():
+    assert not PolicyGradient().needs_reference
+    assert not PolicyGradient().needs_entropy
+
+
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+@pytest.mark.parametrize("reduction", ["sample_mean", "token_mean"])
+def test_micro_batches_add_up_to_the_whole(ratio, reduction):
+    loss = PolicyGradient(ratio=ratio, reduction=reduction, clip=0.1, kl=0.2, entropy=0.3)
+    torch.manual_seed(0)
+    moved = OLD + 0.3 * torch.randn(5)
+    whole = batch(moved, ref_logprobs=OLD - 0.2, entropy=torch.rand(5))
+    value, metrics = loss(whole)
+    total, sums = 0.0, dict.fromkeys(metrics, 0.0)
+    for action in (0, 1):
+        here = action == OF
+        part = dataclasses.replace(
+            whole,
+            logprobs=whole.logprobs[here],
+            old_logprobs=whole.old_logprobs[here],
+            ref_logprobs=whole.ref_logprobs[here],
+            entropy=whole.entropy[here],
+            action_of=torch.zeros(int(here.sum()), dtype=torch.long),
+            advantages=whole.advantages[action : action + 1],
+        )
+        share, found = loss(part)
+        total += share.item()
+        sums = {key: sums[key] + number for key, number in found.items()}
+    assert total == pytest.approx(value.item())
+    assert sums == pytest.approx(metrics)
+
+
+def test_the_critics_loss_is_the_plain_square():
+    values = torch.tensor([1.0, 4.0], requires_grad=True)
+    targets = torch.tensor([3.0, 3.0], requires_grad=True)
+    loss, metrics = value_loss(values, targets, None, ValueLoss(coefficient=0.5), total=2)
+    loss.backward()
+    assert loss.item() == pytest.approx(0.5 * (4.0 + 1.0) / 2)
+    assert values.grad.tolist() == pytest.approx([0.5 * 2 * -2 / 2, 0.5 * 2 * 1 / 2])
+    assert targets.grad is None, "the bootstrap is a constant"
+    assert metrics == pytest.approx(
+        {
+            "value_loss": 1.25,
+            "value_error": 2.5,
+            "value_mean": 2.5,
+            "target_mean": 3.0,
+            "target_square": 9.0,
+        }
+    )
+
+
+def test_the_value_clip_takes_the_worse_of_both_errors():
+    old, targets = torch.tensor([0.0, 0.0]), torch.tensor([2.0, -1.0])
+    values = torch.tensor([1.0, 1.0], requires_grad=True)
+    loss, _ = value_loss(values, targets, old, ValueLoss(clip=0.5), total=2)
+    loss.backward()
+    # kept at 0.5: (0.5 - 2)^2 > (1 - 2)^2 stops the gain; (1 + 1)^2 > (0.5 + 1)^2 still pulls
+    assert loss.item() == pytest.approx((2.25 + 4.0) / 2)
+    assert values.grad.tolist() == pytest.approx([0.0, 2.0])
+
+
+def test_a_value_clip_without_old_values_is_an_error():
+    with pytest.raises(ConfigError, match=r"^algorithm\.value_clip: "):
+        value_loss(torch.ones(1), torch.ones(1), None, ValueLoss(clip=0.5), total=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"ratio": "word"}, "ratio"),
+        ({"reduction": "sum"}, "reduction"),
+        ({"clip": 0.0}, "ratio_clip"),
+        ({"clip": 1.0}, "ratio_clip"),
+        ({"clip_high": 0.3}, "ratio_clip_high"),
+        ({"dual_clip": 1.0}, "dual_clip"),
+        ({"kl": -0.1}, "kl"),
+        ({"entropy": -0.1}, "entropy"),
+    ],
+)
+def test_a_bad_setting_is_one_line_that_names_the_field(settings, field):
+    with pytest.raises(ConfigError, match=rf"^algorithm\.{field}: [^\n]+; [^\n]+$"):
+        PolicyGradient(**settings)
