@@ -43,6 +43,10 @@ class Learner(ABC):
         """Forward and backward; rows of one group share a micro-batch. Sums of the metrics."""
 
     @abstractmethod
+    def share(self, mine: dict[int, Any]) -> dict[int, Any]:
+        """The union over processes of what each has collected in `accumulate`."""
+
+    @abstractmethod
     def step(self) -> dict[str, float]:
         """Clip, step, zero the gradient; gives grad_norm and learning_rate.
 

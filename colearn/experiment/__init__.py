@@ -1,0 +1,1 @@
+"""One run: roll out, score, update, evaluate, checkpoint."""

@@ -16,7 +16,8 @@ from colearn.contract import Learner, Objective
 from colearn.models.network import Network
 
 from . import files
-from .batch import Outputs, RowBatch, make_batch, micro_batches
+from .batch import Outputs, make_batch, micro_batches
+from .evaluate import evaluate
 from .row import Row
 
 
@@ -59,18 +60,12 @@ class LocalLearner(Learner):
     def device(self) -> torch.device:
         return self.network.base.device
 
-    @torch.no_grad()
     def evaluate(
         self, groups: Sequence[Sequence[Row]], *, reference: bool = False
     ) -> list[list[Outputs]]:
-        """Teacher-forced outputs, one for each row, on the CPU; `reference`: adapters off."""
-        found: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
-        for micro in micro_batches(groups, self.token_budget):
-            batch = make_batch([row for _, _, row in micro], self.pad, self.device)
-            outputs = self.network(batch, entropy=self.entropy, reference=reference)
-            for (group, place, _), part in zip(micro, split(outputs, batch), strict=True):
-                found[group][place] = part
-        return [[part for part in group if part is not None] for group in found]
+        return evaluate(
+            self.network, groups, token_budget=self.token_budget, pad=self.pad, reference=reference
+        )
 
     def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
         """Errors: FloatingPointError naming the learner when a loss is not finite."""
@@ -119,6 +114,13 @@ class LocalLearner(Learner):
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
+    def share(self, mine: dict[int, Any]) -> dict[int, Any]:
+        if self.accelerator.num_processes == 1:
+            return mine
+        from accelerate.utils import gather_object
+
+        return {key: value for part in gather_object([mine]) for key, value in part.items()}
+
     def _share_gradients(self) -> None:
         if self.accelerator.num_processes == 1:
             return
@@ -151,23 +153,3 @@ def schedule(settings: OptimizerSettings, step: int, total: int | None) -> float
         return 1.0
     done = min((step - settings.warmup_steps) / (total - settings.warmup_steps), 1.0)
     return 1.0 - done if settings.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
-
-
-def split(outputs: Outputs, batch: RowBatch) -> list[Outputs]:
-    """A batch's outputs, row by row, on the CPU."""
-    tokens = [row.action_tokens for row in batch.rows]
-    marks = [len(row.marks) for row in batch.rows]
-    entropies = (
-        [None] * len(batch.rows)
-        if outputs.entropy is None
-        else list(outputs.entropy.cpu().split(tokens))
-    )
-    return [
-        Outputs(logprobs=logprobs, entropy=entropy, values=values)
-        for logprobs, entropy, values in zip(
-            outputs.logprobs.cpu().split(tokens),
-            entropies,
-            outputs.values.cpu().split(marks),
-            strict=True,
-        )
-    ]

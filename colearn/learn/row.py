@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from colearn.critic.stream import Stream
 from colearn.errors import ConfigError
@@ -61,6 +62,9 @@ class Row:
     spans: tuple[Span, ...] = ()
     marks: tuple[Mark, ...] = ()
     temperature: float = 1.0
+    key: int = 0
+    """Number of the tree within what is being evaluated or trained."""
+    behaviour: tuple[float, ...] = ()
     advantages: tuple[float, ...] = ()
     old_logprobs: tuple[float, ...] = ()
     ref_logprobs: tuple[float, ...] = ()
@@ -113,19 +117,23 @@ def actor_rows(
     tree: Tree[object],
     agent: str,
     *,
+    key: int = 0,
     window: int | None = None,
     temperature: float = 1.0,
     budget: int | None = None,
+    value: Literal["v", "q"] | None = None,
 ) -> list[Row]:
     """The history of `agent` over a whole tree, every action of it a span in exactly one row.
 
     One row holds the tree if it fits `budget` tokens; a larger tree is cut at its leaves into
-    several rows, in which the shared prefix is context and trained only once.
+    several rows, in which the shared prefix is context and trained only once. With `value` each
+    V(h) or Q(h, a) of the agent is a mark in exactly one row, for a value head on the actor.
     """
     rows = []
     trained: set[int] = set()
+    valued: set[int] = set()
     for nodes in _bunches(tree, agent, budget):
-        packer, spans = _Packer(), []
+        packer, spans, marks, behaviour = _Packer(), list[Span](), list[Mark](), list[float]()
         piece_of: dict[int | None, int] = {None: -1}
         start_of: dict[int | None, int] = {None: 0}
         for index in nodes:
@@ -139,24 +147,38 @@ def actor_rows(
                     trained.add(index)
                     piece = packer.pieces[here]
                     spans.append(Span(index, piece.start, piece.end, packer.last_index(before)))
+                    behaviour += node.actions[agent].logprobs
             if agent in node.observations:
                 tokens = node.observations[agent].tokens
                 end = packer.position_after(here) + len(tokens)
                 start = window_start(start, end, window)
-                here = packer.add(tokens, here, start)
+                acted, here = here, packer.add(tokens, here, start)
+            else:
+                acted = here
+            if index not in valued and (
+                (value == "v" and agent in node.observations)
+                or (value == "q" and agent in node.actions)
+            ):
+                valued.add(index)
+                marks.append(Mark(index, packer.last_index(here if value == "v" else acted)))
             piece_of[index], start_of[index] = here, start
         rows.append(
             Row(
                 tokens=tuple(packer.tokens),
                 pieces=tuple(packer.pieces),
                 spans=tuple(spans),
+                marks=tuple(marks),
                 temperature=temperature or 1.0,
+                key=key,
+                behaviour=tuple(behaviour),
             )
         )
     return rows
 
 
-def stream_row(tree: Tree[object], stream: Stream, *, limit: int, field_name: str) -> Row:
+def stream_row(
+    tree: Tree[object], stream: Stream, *, key: int = 0, limit: int, field_name: str
+) -> Row:
     """A critic's stream over a whole tree: one row, a mark at every node with a value.
 
     Errors: ConfigError where the longest branch exceeds `limit` tokens.
@@ -176,7 +198,9 @@ def stream_row(tree: Tree[object], stream: Stream, *, limit: int, field_name: st
                 f"{field_name}: a stream of {packer.position_after(here)} tokens exceeds {limit}; "
                 "raise it, or shorten the task's texts"
             )
-    return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+    return Row(
+        tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks), key=key
+    )
 
 
 def _bunches(tree: Tree[object], agent: str, budget: int | None) -> Iterable[list[int]]:

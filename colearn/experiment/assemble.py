@@ -1,0 +1,212 @@
+"""From a config to living parts: players for the collector, learners for the updater."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.config import (
+    AgentSettings,
+    Config,
+    CriticSettings,
+    ModelSettings,
+    bind_agents,
+    build_algorithm,
+    build_task,
+)
+from colearn.contract import DecPOMDP, Generator, Learner, Parts, Sampling
+from colearn.contract.algorithm import ValueLoss
+from colearn.errors import ConfigError
+from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.history import ChatFormat
+from colearn.learn.local import LocalLearner
+from colearn.models.base import Base
+from colearn.models.embedded import EMBEDDED, embedded_model
+from colearn.models.load import load_tokenizer
+from colearn.models.network import Network
+from colearn.models.team import Team, TeamBuilder
+from colearn.rollout.collect import Player
+
+from .critics import CriticTrainer
+from .update import Role, Updater
+
+
+@dataclass(slots=True)
+class Assembly:
+    """Everything a run consists of."""
+
+    config: Config
+    """With every agent and model spelled out."""
+    task: DecPOMDP[Any, Any]
+    parts: Parts
+    players: dict[str, Player]
+    generators: list[Generator]
+    learners: dict[str, Learner]
+    """Every trained network's, actors and critics, by a name that is also its checkpoint's."""
+    updater: Updater
+    networks: dict[str, Network]
+
+
+def assemble(config: Config) -> Assembly:
+    """Load and connect all parts of a run.
+
+    Errors: ConfigError, one line that names the key and the remedy.
+    """
+    task = build_task(config)
+    config = bind_agents(config, task.agents)
+    parts = build_algorithm(config).checked_parts()
+    builder = TeamBuilder(config, lambda path, field: _resolve(path, task, field))
+    team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
+
+    players, generators = _players(config, task, team)
+    learners = _learners(config, parts, team)
+    critic = _critic_trainer(config, task, parts, learners, team)
+    actors = {
+        name: learners[f"actor-{name}"] for name, model in config.models.items() if model.trained
+    }
+    if not actors:
+        raise ConfigError("models: no model is trained; set trained: true on one of them")
+    updater = Updater(
+        parts=parts,
+        roles={
+            agent: Role(
+                model=settings.model,
+                temperature=settings.sampling.temperature,
+                window=settings.window,
+            )
+            for agent, settings in config.agents.items()
+        },
+        actors=actors,
+        critic=critic,
+        shared_head=parts.critic is not None and critic is None,
+        references=team.references,
+        seed=config.run.seed,
+        epochs=config.train.epochs,
+        minibatch=config.train.minibatch,
+        token_budget=config.train.token_budget,
+    )
+    networks = {f"actor-{name}": network for name, network in team.actors.items()}
+    networks |= {f"critic-{name}": network for name, network in team.critics.items()}
+    return Assembly(
+        config=config,
+        task=task,
+        parts=parts,
+        players=players,
+        generators=generators,
+        learners=learners,
+        updater=updater,
+        networks=networks,
+    )
+
+
+def _resolve(path: str, task: DecPOMDP[Any, Any], field: str) -> str:
+    return str(embedded_model(task, path, field)) if path.startswith(EMBEDDED) else path
+
+
+def _players(
+    config: Config, task: DecPOMDP[Any, Any], team: Team
+) -> tuple[dict[str, Player], list[Generator]]:
+    """One generator for each base in memory; agents that share it speak in one batch."""
+    voices: dict[int, dict[str, Voice]] = {}
+    bases: dict[int, Base] = {}
+    for agent, settings in config.agents.items():
+        network = team.actors[settings.model]
+        bases[id(network.base)] = network.base
+        speakers = voices.setdefault(id(network.base), {})
+        speakers[agent] = _voice(config, task, agent, settings, network)
+    players: dict[str, Player] = {}
+    generators: list[Generator] = []
+    for key, group in voices.items():
+        if config.run.generator == "vllm":
+            from colearn.generate.vllm import VLLMGenerator
+
+            generator: Generator = VLLMGenerator(bases[key], group)
+        else:
+            generator = TransformersGenerator(bases[key], group)
+        generators.append(generator)
+        for agent, voice in group.items():
+            players[agent] = Player(generator, voice.chat)
+    return {agent: players[agent] for agent in task.agents}, generators
+
+
+def _voice(
+    config: Config, task: DecPOMDP[Any, Any], agent: str, settings: AgentSettings, network: Network
+) -> Voice:
+    field = f"models.{settings.model}.path"
+    path = _resolve(config.models[settings.model].path, task, field)
+    chat = ChatFormat(load_tokenizer(path, field=field), chat=settings.chat, system=settings.system)
+    sampling = settings.sampling
+    return Voice(
+        adapter=network.adapter,
+        chat=chat,
+        sampling=Sampling(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            max_tokens=sampling.max_tokens,
+            stop=sampling.stop,
+        ),
+        window=settings.window,
+    )
+
+
+def _learners(config: Config, parts: Parts, team: Team) -> dict[str, Learner]:
+    learners: dict[str, Learner] = {}
+    for name, model in config.models.items():
+        if model.trained:
+            learners[f"actor-{name}"] = _learner(
+                config, f"actor-{name}", team.actors[name], model, parts.loss.needs_entropy
+            )
+    for reader, network in team.critics.items():
+        assert config.critic is not None
+        learners[f"critic-{reader}"] = _learner(
+            config, f"critic-{reader}", network, config.critic, False
+        )
+    return learners
+
+
+def _learner(
+    config: Config,
+    name: str,
+    network: Network,
+    settings: ModelSettings | CriticSettings,
+    entropy: bool,
+) -> Learner:
+    if config.run.learner == "deepspeed":
+        from colearn.learn.deepspeed import DeepSpeedLearner
+
+        return DeepSpeedLearner(
+            name,
+            network,
+            settings,
+            config_source=config.run.deepspeed,
+            token_budget=config.train.token_budget,
+            entropy=entropy,
+        )
+    return LocalLearner(
+        name, network, settings, token_budget=config.train.token_budget, entropy=entropy
+    )
+
+
+def _critic_trainer(
+    config: Config,
+    task: DecPOMDP[Any, Any],
+    parts: Parts,
+    learners: Mapping[str, Learner],
+    team: Team,
+) -> CriticTrainer | None:
+    if parts.critic is None or not team.critics:
+        return None
+    assert config.critic is not None and config.critic.path is not None
+    tokenizer = load_tokenizer(
+        _resolve(config.critic.path, task, "critic.path"), field="critic.path"
+    )
+    return CriticTrainer(
+        critic=parts.critic,
+        learners={reader: learners[f"critic-{reader}"] for reader in team.critics},
+        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+        advantage=parts.advantage,
+        settings=parts.value_loss or ValueLoss(),
+        max_length=config.critic.max_length,
+    )

@@ -1,0 +1,82 @@
+"""Evaluation on held-out items: the agents play decentrally, nothing is learned."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colearn.config import EvaluationSettings
+from colearn.contract import DecPOMDP
+from colearn.rollout.chain import Chain
+from colearn.rollout.collect import Player, collect
+from colearn.rollout.validate import validate_items
+from colearn.seeding import derive_seed
+from colearn.types import Node, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Mean metrics over the episodes played, and those episodes."""
+
+    metrics: dict[str, float]
+    """`return` (undiscounted), the task's own metrics at the end of an episode, `turns`,
+    `tokens_per_turn` (per agent and turn) and `response_seconds` (per turn, slowest agent)."""
+    trees: list[Tree[Any]]
+
+
+def evaluate_team(
+    task: DecPOMDP[Any, Any],
+    players: Mapping[str, Player],
+    settings: EvaluationSettings,
+    *,
+    seed: int,
+    pool: Executor | None = None,
+) -> Evaluation:
+    """Play the items of a split, the same items and seeds at every call."""
+    items = list(validate_items(task.items(settings.split), settings.split))
+    if settings.episodes is not None:
+        items = [items[number % len(items)] for number in range(settings.episodes)]
+    items = items * settings.repeats
+    trees, counts = collect(
+        task,
+        items,
+        players,
+        Chain(),
+        seed=derive_seed(seed, "evaluation"),
+        greedy=settings.greedy,
+        pool=pool,
+    )
+    ends = [tree.nodes[-1] for tree in trees]
+    metrics = {"return": float(np.mean([tree.returns(1.0)[0] for tree in trees]))}
+    for key in ends[0].metrics:
+        metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+    metrics["turns"] = float(np.mean([end.turn for end in ends]))
+    metrics["tokens_per_turn"] = counts.tokens / counts.generations
+    metrics["response_seconds"] = float(np.mean(counts.response_seconds))
+    return Evaluation(metrics, trees)
+
+
+def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
+    """An episode as a reader wants it: per turn, what each agent saw, did, and the reward."""
+    chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
+    render = getattr(task, "render", None)
+    return {
+        "episode": tree.episode,
+        "item": str(tree.item),
+        "return": tree.returns(1.0)[0],
+        "metrics": dict(chain[-1].metrics),
+        "picture": None if render is None else render(chain[-1].state),
+        "turns": [
+            {
+                "reward": after.reward,
+                "observations": {a: o.text for a, o in before.observations.items()},
+                "actions": {a: action.text for a, action in after.actions.items()},
+            }
+            for before, after in itertools.pairwise(chain)
+        ],
+    }

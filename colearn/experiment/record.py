@@ -1,0 +1,78 @@
+"""A run's folder: config, run.json, metrics.jsonl, episodes.jsonl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from colearn.config import Config, dump_config
+from colearn.errors import CheckpointError
+
+CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl"
+
+
+class Record:
+    """Writes one run's files; every line is whole or not there.
+
+    Errors: CheckpointError where the folder holds another run, or one to be resumed explicitly.
+    """
+
+    def __init__(self, folder: Path, config: Config, *, resume: bool) -> None:
+        self.folder = folder
+        existing = folder / CONFIG
+        if existing.exists():
+            if not resume:
+                raise CheckpointError(
+                    f"--out {folder}: the folder holds a run; continue it with --resume or name "
+                    "another folder"
+                )
+            if yaml.safe_load(existing.read_text()) != yaml.safe_load(dump_config(config)):
+                raise CheckpointError(
+                    f"--out {folder}: the folder holds a run of another config; name another folder"
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        existing.write_text(dump_config(config))
+
+    def rewind(self, iteration: int) -> None:
+        """Drop lines written after the checkpoint that a run resumes from."""
+        for name in (METRICS, EPISODES):
+            path = self.folder / name
+            if path.exists():
+                kept = [line for line in _lines(path) if line["iteration"] <= iteration]
+                path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+    def metrics(self, line: Mapping[str, Any]) -> None:
+        self._append(METRICS, [line])
+
+    def episodes(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        self._append(EPISODES, lines)
+
+    def run(self, **fields: Any) -> None:
+        """Replace run.json in one move."""
+        aside = self.folder / (RUN + ".partial")
+        aside.write_text(json.dumps(fields, indent=1))
+        aside.rename(self.folder / RUN)
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """The evaluation lines written so far."""
+        path = self.folder / METRICS
+        lines = _lines(path) if path.exists() else []
+        return [line for line in lines if line["kind"] == "evaluation"]
+
+    def _append(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        with (self.folder / name).open("a") as file:
+            for line in lines:
+                file.write(json.dumps(line) + "\n")
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """Parsed lines; a last one cut off in mid-write is dropped."""
+    found = []
+    for text in path.read_text().splitlines(keepends=True):
+        if text.endswith("\n"):
+            found.append(json.loads(text))
+    return found

@@ -1,0 +1,45 @@
+"""Teacher-forced passes without gradient: old and reference log-probabilities, values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from colearn.models.network import Network
+
+from .batch import Outputs, RowBatch, make_batch, micro_batches
+from .row import Row
+
+
+@torch.no_grad()
+def evaluate(
+    network: Network,
+    groups: Sequence[Sequence[Row]],
+    *,
+    token_budget: int,
+    pad: int = 0,
+    reference: bool = False,
+) -> list[list[Outputs]]:
+    """Outputs on the CPU, one for each row, grouped as given; `reference`: adapters off."""
+    found: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
+    for micro in micro_batches(groups, token_budget):
+        batch = make_batch([row for _, _, row in micro], pad, network.base.device)
+        outputs = network(batch, reference=reference)
+        for (group, place, _), part in zip(micro, split(outputs, batch), strict=True):
+            found[group][place] = part
+    return [[part for part in group if part is not None] for group in found]
+
+
+def split(outputs: Outputs, batch: RowBatch) -> list[Outputs]:
+    """A batch's outputs, row by row, on the CPU, without gradient."""
+    tokens = [row.action_tokens for row in batch.rows]
+    marks = [len(row.marks) for row in batch.rows]
+    return [
+        Outputs(logprobs=logprobs, entropy=None, values=values)
+        for logprobs, values in zip(
+            outputs.logprobs.detach().cpu().split(tokens),
+            outputs.values.detach().cpu().split(marks),
+            strict=True,
+        )
+    ]

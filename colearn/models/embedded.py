@@ -1,0 +1,232 @@
+"""The embedded model: a small real transformers model, made once on this machine for one task.
+
+It needs no network and no download. Its words are the task's own; it is warm-started by maximum
+likelihood on legal but uncoordinated actions, so that reinforcement learning starts from agents
+that speak the task's language and do not yet work together. Seeded and cached: the same task and
+settings give the same folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from filelock import FileLock
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.seeding import derive_rng, derive_seed
+from colearn.types import Action
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+EMBEDDED = "embedded"
+
+_TEMPLATE = (
+    "{% for m in messages %}{% if m['role'] == 'assistant' %}<answer>{{ m['content'] }}<end>"
+    "{% else %}<{{ m['role'] }}>{{ m['content'] }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<answer>{% endif %}"
+)
+_SPECIAL = ("<pad>", "<unk>", "<end>", "<user>", "<system>", "<answer>")
+
+
+@runtime_checkable
+class WarmStart(Protocol):
+    """What a task offers, beside its contract, to be playable by the embedded model."""
+
+    def legal_action(self, state: Any, agent: str, rng: np.random.Generator) -> str:
+        """A legal action, drawn without regard to what the other agents do."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Size of the model and length of its warm start."""
+
+    width: int
+    layers: int
+    heads: int
+    episodes: int
+    steps: int
+    batch: int = 64
+    learning_rate: float = 3e-3
+    version: int = 1
+
+
+RECIPES = {
+    "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=300),
+    "embedded-large": Recipe(width=192, layers=4, heads=6, episodes=4096, steps=1500),
+}
+
+
+def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
+    """The folder of the model for `task`, made now if it is not cached.
+
+    The cache is $COLEARN_CACHE, or colearn/ under the user's cache folder.
+    Errors: ConfigError naming `field` for an unknown size or a task without `legal_action`.
+    """
+    if name not in RECIPES:
+        raise ConfigError(f"{field}: no embedded model '{name}'; {nearest(name, RECIPES)}")
+    inner = getattr(task, "task", task)
+    if not isinstance(inner, WarmStart):
+        raise ConfigError(
+            f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
+            "on; add it to the task or give a model's folder or hub name"
+        )
+    recipe = RECIPES[name]
+    episodes = _play(task, inner, recipe)
+    key = hashlib.blake2b(
+        json.dumps([asdict(recipe), episodes]).encode(), digest_size=8
+    ).hexdigest()
+    folder = cache_folder() / f"{name}-{key}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            aside = folder.with_suffix(".partial")
+            shutil.rmtree(aside, ignore_errors=True)
+            _make(recipe, task, episodes, aside)
+            aside.rename(folder)
+    return folder
+
+
+def cache_folder() -> Path:
+    """Where made models are kept."""
+    chosen = os.environ.get("COLEARN_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "colearn"
+
+
+_Episode = list[list[tuple[str, str]]]
+"""By agent: the (observation, action) texts of its turns."""
+
+
+def _play(task: DecPOMDP[Any, Any], warm: WarmStart, recipe: Recipe) -> list[_Episode]:
+    """Episodes on the training items with uncoordinated legal actions."""
+    items = list(task.items("train"))
+    episodes = []
+    for number in range(recipe.episodes):
+        rng = derive_rng("embedded", number)
+        state = task.reset(items[number % len(items)], rng)
+        turns: dict[str, list[tuple[str, str]]] = {agent: [] for agent in task.agents}
+        for _ in range(task.horizon):
+            seen = task.joint_observations(state)
+            actions = {agent: warm.legal_action(state, agent, rng) for agent in seen}
+            for agent, text in seen.items():
+                turns[agent].append((text, actions[agent]))
+            outcome = task.step(state, actions, rng)
+            state = outcome.state
+            if outcome.done:
+                break
+        episodes.append([turn for turn in turns.values() if turn])
+    return episodes
+
+
+def _make(
+    recipe: Recipe, task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], folder: Path
+) -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = _tokenizer(task, episodes)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=recipe.width,
+        intermediate_size=2 * recipe.width,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        num_key_value_heads=recipe.heads,
+        max_position_embeddings=32768,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed("embedded", "weights"))
+        model = LlamaForCausalLM(config)
+    _warm_start(model, tokenizer, episodes, recipe)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _tokenizer(task: DecPOMDP[Any, Any], episodes: Sequence[_Episode]) -> PreTrainedTokenizerBase:
+    """Whole words, with the space before them, as single tokens: short texts, few of them."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    split = pre_tokenizers.Split(Regex(r" ?[A-Za-z_/]+| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"), "isolated")
+    texts = {part for episode in episodes for turns in episode for turn in turns for part in turn}
+    texts |= {f"[{role} {n}]\n" for role in (*task.agents, "all", "global") for n in range(10)}
+    words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
+    words |= {piece.strip(" ") for piece in words if piece.strip(" ")}
+    words |= {f"{space}{digit}" for space in ("", " ") for digit in range(10)}
+    words |= {f" {word}" for word in words if not word.startswith((" ", "\n"))}
+    vocabulary = {word: number for number, word in enumerate((*_SPECIAL, *sorted(words)))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        eos_token="<end>",
+        additional_special_tokens=list(_SPECIAL[3:]),
+        chat_template=_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _warm_start(
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    episodes: Sequence[_Episode],
+    recipe: Recipe,
+) -> None:
+    """Maximum likelihood of the actions, and of nothing else, given the history before them."""
+    from colearn.history import ChatFormat
+
+    chat = ChatFormat(tokenizer)
+    end = tokenizer.eos_token_id
+    histories = []
+    for episode in episodes:
+        for turns in episode:
+            ids: list[int] = []
+            labels: list[int] = []
+            last: Action | None = None
+            for seen, done in turns:
+                observation = chat.open(seen) if last is None else chat.continuation(seen, last)
+                action = (*tokenizer(done, add_special_tokens=False)["input_ids"], end)
+                ids += (*observation.tokens, *action)
+                labels += (*[-100] * len(observation.tokens), *action)
+                last = Action(done, action)
+            histories.append((ids, labels))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, recipe.learning_rate, total_steps=recipe.steps
+    )
+    rng = derive_rng("embedded", "batches")
+    model.train()
+    for _ in range(recipe.steps):
+        chosen = [histories[n] for n in rng.integers(len(histories), size=recipe.batch)]
+        width = max(len(ids) for ids, _ in chosen)
+        inputs = torch.zeros((len(chosen), width), dtype=torch.long)
+        targets = torch.full((len(chosen), width), -100)
+        for row, (tokens, answers) in enumerate(chosen):
+            inputs[row, : len(tokens)] = torch.tensor(tokens)
+            targets[row, : len(answers)] = torch.tensor(answers)
+        loss = model(input_ids=inputs, labels=targets).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    model.eval()

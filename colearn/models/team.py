@@ -1,0 +1,133 @@
+"""From settings to networks: which weights exist, which are shared, and who reads which.
+
+Models with the same path, compute type and device that carry LoRA (or are not trained) stand on one
+frozen base; a critic with LoRA on that path stands there too. The rest has weights of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from colearn.config import Config, CriticSettings, ModelSettings
+from colearn.contract import Critic
+from colearn.errors import ConfigError
+from colearn.seeding import derive_seed
+
+from .base import Base
+from .load import load_base, resolve_device
+from .network import Network, ValueHead
+
+
+@dataclass(slots=True)
+class Team:
+    """Every network of a run, by name."""
+
+    actors: dict[str, Network] = field(default_factory=dict)
+    """By physical model."""
+    critics: dict[str, Network] = field(default_factory=dict)
+    """By reader; empty where the value head sits on the actors."""
+    references: dict[str, Network] = field(default_factory=dict)
+    """Frozen copies of models trained in full; adapters find theirs by switching off."""
+
+
+class TeamBuilder:
+    """Loads each set of base weights once.
+
+    `resolve` turns a config's path into a folder or hub name (the embedded model is made there).
+    """
+
+    def __init__(self, config: Config, resolve: Callable[[str, str], str]) -> None:
+        self.config = config
+        self.resolve = resolve
+        self._frozen: dict[tuple[str, str, str], Base] = {}
+
+    def build(self, critic: Critic | None, agents: Sequence[str], *, reference: bool) -> Team:
+        """Errors: ConfigError for a missing model, or a critic that the settings do not give."""
+        team = Team()
+        for name, model in self.config.models.items():
+            team.actors[name] = self._actor(name, model)
+            if reference and model.trained and model.lora is None:
+                frozen = model.model_copy(update={"trained": False})
+                team.references[name] = self._actor(name, frozen)
+        if critic is not None:
+            self._add_critics(team, critic, agents)
+        return team
+
+    def _actor(self, name: str, model: ModelSettings) -> Network:
+        return self._network(
+            f"models.{name}", f"actor_{name}", model.path, model, trained=model.trained
+        )
+
+    def _add_critics(self, team: Team, critic: Critic, agents: Sequence[str]) -> None:
+        settings = self.config.critic
+        readers = critic.readers(agents)
+        if settings is None:
+            raise ConfigError(
+                "critic: this algorithm trains a critic; add a critic section with path, or "
+                "share: actor"
+            )
+        if settings.share is None:
+            for reader in readers:
+                assert settings.path is not None
+                network = self._network(
+                    "critic", f"critic_{reader}", settings.path, settings, trained=True, head=False
+                )
+                network.head = _head(network.base)
+                team.critics[reader] = network
+            return
+        for reader, valued in readers.items():
+            if tuple(valued) != (reader,):
+                raise ConfigError(
+                    "critic.share: a central critic reads every agent's text and cannot sit on one "
+                    "agent's model; give critic.path"
+                )
+            network = team.actors[self.config.agents[reader].model]
+            if network.head is None:
+                network.head = _head(network.base)
+
+    def _network(
+        self,
+        field_name: str,
+        adapter: str,
+        path: str,
+        settings: ModelSettings | CriticSettings,
+        *,
+        trained: bool,
+        head: bool = True,
+    ) -> Network:
+        source = self.resolve(path, f"{field_name}.path")
+        device = resolve_device(settings.device or self.config.run.device)
+        if trained and settings.lora is None:
+            base = load_base(
+                source,
+                compute=settings.dtype,
+                trained=True,
+                device=device,
+                field=f"{field_name}.path",
+                head=head,
+            )
+            return Network(base)
+        key = (source, settings.dtype, str(device))
+        if key not in self._frozen:
+            self._frozen[key] = load_base(
+                source,
+                compute=settings.dtype,
+                trained=False,
+                device=device,
+                field=f"{field_name}.path",
+            )
+        base = self._frozen[key]
+        if not trained or settings.lora is None:
+            return Network(base)
+        name = adapter.replace(".", "_")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(self.config.run.seed, "adapter", name))
+            base.add_adapter(name, settings.lora)
+        return Network(base, name)
+
+
+def _head(base: Base) -> ValueHead:
+    return ValueHead(base.config.get_text_config().hidden_size).to(base.device)
