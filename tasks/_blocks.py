@@ -1,0 +1,122 @@
+"""The flat block world of StrBuild: palettes, commands, and the blocks that they leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Cell = tuple[int, int]
+"""(x, y): x to the right, y up, both from 0; z is always 0."""
+
+AIR = "air"
+PALETTES: tuple[tuple[str, str], ...] = (
+    ("oak_planks", "stone"),
+    ("white_concrete", "obsidian"),
+)
+"""The solid blocks of the first, second, third, ... agent; they cycle. All may place air."""
+
+TEXTURES: Mapping[str, str] = {
+    "oak_planks": "wood",
+    "stone": "stone",
+    "white_concrete": "concrete",
+    "obsidian": "obsidian",
+}
+
+_BULLET = re.compile(r"(?:[-*+•]|[0-9]{1,4}[.)])\s+")
+_LONG = re.compile(r"/setblock\s+(-?[0-9]{1,6})\s+(-?[0-9]{1,6})\s+(-?[0-9]{1,6})\s+(\S+)(?:\s|$)")
+_SHORT = re.compile(r"(-?[0-9]{1,6})\s+(-?[0-9]{1,6})\s+(\S+)(?:\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One cell of the world that is not air."""
+
+    cell: Cell
+    name: str
+    owner: int
+    """Number of the agent that placed it last, from 0."""
+
+
+def palette(agent: int) -> tuple[str, str]:
+    """The two solid blocks of agent number `agent`."""
+    return PALETTES[agent % len(PALETTES)]
+
+
+def target_cells(rows: Sequence[str]) -> tuple[Cell, ...]:
+    """The '#' cells of a drawing whose first row is the top one, left to right, bottom up."""
+    return tuple(
+        (x, y) for y, row in enumerate(reversed(rows)) for x, mark in enumerate(row) if mark == "#"
+    )
+
+
+def parse(
+    text: str, *, size: tuple[int, int], allowed: Sequence[str], limit: int, short: bool
+) -> tuple[list[tuple[Cell, str]], int]:
+    """The commands of one agent in order, and how many lines were rejected.
+
+    One command per line, `/setblock x y z block`, with `short` also `x y block`. A list bullet, a
+    code fence, empty lines, a `minecraft:` prefix and words after the block are tolerated. Every
+    other line is rejected: prose, other commands, relative or fractional coordinates, cells
+    outside `size` (width, height) or off z = 0, blocks not in `allowed`, and all commands beyond
+    the first `limit` valid ones.
+    """
+    commands: list[tuple[Cell, str]] = []
+    rejected = 0
+    for raw in text.splitlines():
+        line = raw.strip()
+        if not line or line.startswith("```"):
+            continue
+        command = _command(_BULLET.sub("", line, count=1) if _BULLET.match(line) else line, short)
+        if (
+            command is None
+            or not (0 <= command[0][0] < size[0] and 0 <= command[0][1] < size[1])
+            or command[1] not in allowed
+            or len(commands) == limit
+        ):
+            rejected += 1
+        else:
+            commands.append(command)
+    return commands, rejected
+
+
+def _command(line: str, short: bool) -> tuple[Cell, str] | None:
+    found = _LONG.match(line)
+    if found is not None:
+        x, y, z, name = found.groups()
+        return None if int(z) else ((int(x), int(y)), name.removeprefix("minecraft:"))
+    found = _SHORT.match(line) if short else None
+    if found is None:
+        return None
+    x, y, name = found.groups()
+    return (int(x), int(y)), name.removeprefix("minecraft:")
+
+
+def build(commands: Iterable[Sequence[tuple[Cell, str]]]) -> tuple[Block, ...]:
+    """An empty world after each agent's commands in turn; whoever comes later overwrites."""
+    world: dict[Cell, Block] = {}
+    for owner, placed in enumerate(commands):
+        for cell, name in placed:
+            if name == AIR:
+                world.pop(cell, None)
+            else:
+                world[cell] = Block(cell, name, owner)
+    return tuple(world[cell] for cell in sorted(world))
+
+
+def checkerboard(target: Sequence[Cell], agents: int) -> dict[Cell, tuple[int, str]]:
+    """The owner and block of each cell such that no two neighbours share a texture.
+
+    Cells of even x + y go in turn to the agents of the first palette, the others to those of the
+    second: with two agents the owner is (x + y) mod 2. Every agent alternates its two blocks; one
+    agent alone takes its first block on even cells and its second on odd ones.
+    """
+    plan: dict[Cell, tuple[int, str]] = {}
+    for parity in (0, 1):
+        cells = [cell for cell in target if sum(cell) % 2 == parity]
+        owners = range(parity, agents, 2) if agents > 1 else range(1)
+        for count, cell in enumerate(cells):
+            owner = owners[count % len(owners)]
+            kind = parity if agents == 1 else count // len(owners) % 2
+            plan[cell] = owner, palette(owner)[kind]
+    return plan

@@ -1,0 +1,109 @@
+"""Two fonts drawn for this library, A-Z and 0-9, and the grids that strings make in them.
+
+`large` is 5x5; ICML with two columns between letters fills 46 of 26x5 cells, as the paper's
+target does. `small` is 3x3, for word-level models that can afford few tokens.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import MappingProxyType
+
+_LARGE = """
+A .###. #...# ##### #...# #...#
+B ####. #...# ####. #...# ####.
+C .#### #.... #.... #.... .####
+D ####. #...# #...# #...# ####.
+E ##### #.... ####. #.... #####
+F ##### #.... ####. #.... #....
+G .#### #.... #..## #...# .####
+H #...# #...# ##### #...# #...#
+I ##### ..#.. ..#.. ..#.. #####
+J ..### ...#. ...#. #..#. .##..
+K #...# #..#. ###.. #..#. #...#
+L #.... #.... #.... #.... #####
+M #...# ##.## #.#.# #...# #...#
+N #...# ##..# #.#.# #..## #...#
+O .###. #...# #...# #...# .###.
+P ####. #...# ####. #.... #....
+Q .###. #...# #.#.# #..#. .##.#
+R ####. #...# ####. #..#. #...#
+S .#### #.... .###. ....# ####.
+T ##### ..#.. ..#.. ..#.. ..#..
+U #...# #...# #...# #...# .###.
+V #...# #...# #...# .#.#. ..#..
+W #...# #...# #.#.# ##.## #...#
+X #...# .#.#. ..#.. .#.#. #...#
+Y #...# .#.#. ..#.. ..#.. ..#..
+Z ##### ...#. ..#.. .#... #####
+0 .###. #..## #.#.# ##..# .###.
+1 ..#.. .##.. ..#.. ..#.. .###.
+2 ####. ....# .###. #.... #####
+3 ####. ....# .###. ....# ####.
+4 #..#. #..#. ##### ...#. ...#.
+5 ##### #.... ####. ....# ####.
+6 .###. #.... ####. #...# .###.
+7 ##### ....# ...#. ..#.. ..#..
+8 .###. #...# .###. #...# .###.
+9 .###. #...# .#### ....# .###.
+"""
+
+_SMALL = """
+A .#. ### #.#
+B ##. ### ##.
+C ### #.. ###
+D ##. #.# ##.
+E ### ##. ###
+F ### ##. #..
+G ##. #.# ###
+H #.# ### #.#
+I ### .#. ###
+J ..# #.# ###
+K #.# ##. #.#
+L #.. #.. ###
+M ### ### #.#
+N ### #.# #.#
+O ### #.# ###
+P ### ### #..
+Q ##. ##. ..#
+R ### ##. #.#
+S .## .#. ##.
+T ### .#. .#.
+U #.# #.# ###
+V #.# #.# .#.
+W #.# ### ###
+X #.# .#. #.#
+Y #.# .#. ..#
+Z ##. .#. .##
+0 .#. #.# .#.
+1 ##. .#. ###
+2 ##. .## ###
+3 ### .## ###
+4 #.# ### ..#
+5 .## ##. ##.
+6 #.. ### ###
+7 ### ..# ..#
+8 ### ### ###
+9 ### ### ..#
+"""
+
+
+def _glyphs(drawing: str) -> dict[str, tuple[str, ...]]:
+    return {line[0]: tuple(line[2:].split()) for line in drawing.strip().splitlines()}
+
+
+FONTS = MappingProxyType({"large": _glyphs(_LARGE), "small": _glyphs(_SMALL)})
+SPACING = MappingProxyType({"large": 2, "small": 1})
+"""Empty columns between two letters."""
+
+
+def unknown_characters(text: str) -> str:
+    """The characters of `text` that no font draws; lower case counts as upper case."""
+    return "".join(char for char in text if char.upper() not in FONTS["large"])
+
+
+@lru_cache(maxsize=1024)
+def draw(text: str, font: str, spacing: int) -> tuple[str, ...]:
+    """The rows of `text`, top first, of '#' (build) and '.' (leave empty), all equally wide."""
+    letters = [FONTS[font][char] for char in text.upper()]
+    return tuple(("." * spacing).join(rows) for rows in zip(*letters, strict=True))

@@ -1,0 +1,81 @@
+"""What a build is worth: counts against the target, and the two variants of the reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ._blocks import TEXTURES, Block, palette, target_cells
+
+HIGHEST = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The counts that rewards and metrics are made of."""
+
+    total: int
+    """Cells of the target."""
+    background: int
+    """Cells of the grid outside the target."""
+    covered: int
+    """Target cells that hold any block."""
+    extra: int
+    """Blocks outside the target."""
+    pairs: int
+    """Pairs of blocks that share a side, whether in the target or not."""
+    same_texture: int
+    """Those of the pairs whose two textures are equal."""
+    incomplete: int
+    """Agents that do not own at least one block of each kind of their palette."""
+
+    @property
+    def adjacency(self) -> float:
+        """The rate of same-texture pairs, in [0, 1]; 0 where no two blocks touch."""
+        return self.same_texture / self.pairs if self.pairs else 0.0
+
+    @property
+    def iou(self) -> float:
+        """Intersection over union of blocks and target, textures ignored, in [0, 1]."""
+        return self.covered / (self.total + self.extra)
+
+
+def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> Survey:
+    """Count the blocks against a drawing of the target (top row first)."""
+    wanted = frozenset(target_cells(rows))
+    texture = {block.cell: TEXTURES[block.name] for block in blocks}
+    pairs = [
+        (texture[x, y], texture[neighbour])
+        for x, y in texture
+        for neighbour in ((x + 1, y), (x, y + 1))
+        if neighbour in texture
+    ]
+    owned = {(block.owner, block.name) for block in blocks}
+    covered = len(wanted & texture.keys())
+    return Survey(
+        total=len(wanted),
+        background=len(rows) * len(rows[0]) - len(wanted),
+        covered=covered,
+        extra=len(blocks) - covered,
+        pairs=len(pairs),
+        same_texture=sum(first == second for first, second in pairs),
+        incomplete=sum(
+            any((agent, name) not in owned for name in palette(agent)) for agent in range(agents)
+        ),
+    )
+
+
+def raw_reward(found: Survey, variant: str) -> float:
+    """The reward before the shift, at most 2: F.3 of the paper, or the peer's formula."""
+    covered = 2.0 * found.covered / found.total
+    if variant == "paper":
+        return covered - 1.5 * found.extra / found.total - found.adjacency / 2
+    extra = 1.5 * found.extra / found.background if found.extra else 0.0
+    return covered - extra - found.adjacency - 0.25 * found.incomplete
+
+
+def lowest_reward(found: Survey, variant: str, agents: int) -> float:
+    """A bound below the raw reward of any build against the same target."""
+    if variant == "paper":
+        return -1.5 * found.background / found.total - 0.5
+    return -1.5 - 1.0 - 0.25 * agents

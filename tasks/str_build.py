@@ -1,0 +1,288 @@
+"""StrBuild: agents with different blocks build a string in Minecraft, turn by turn.
+
+No game server is involved: a turn is a set of `/setblock` commands on a flat block map, scored by
+counting (CoLLM, sections 6.1, E.3 and F.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.types import Outcome
+
+from . import _str_build_text as text
+from ._blocks import AIR, Block, Cell, build, checkerboard, palette, parse, target_cells
+from ._font import SPACING, draw
+from ._str_build_reward import HIGHEST, lowest_reward, raw_reward, survey
+from ._str_build_settings import check_settings
+
+TRAIN_STRINGS = ("I", "C", "M", "L", "MC", "CM", "LI", "LLM")
+TEST_STRINGS = ("ICML", "CLIM")
+SOLVED = 1.9
+
+
+@dataclass(frozen=True, slots=True)
+class StringItem:
+    """A string to build, of the letters A-Z and the digits 0-9."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrBuildState:
+    """What stood at the end of the last turn; before the first turn, the empty world."""
+
+    item: StringItem
+    turn: int
+    """Turns played so far."""
+    blocks: tuple[Block, ...]
+    reward: float
+    """The raw reward of `blocks`, before the shift."""
+    rejected: int
+    """Lines of the last turn that were no valid command, over all agents."""
+
+
+class StrBuild(DecPOMDP[StringItem, StrBuildState]):
+    """Build a string from blocks such that no two neighbours share a texture.
+
+    Every turn starts from an empty world and only that turn's commands count; they run agent by
+    agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
+    the first agent, white_concrete and obsidian for the second; further agents cycle; everyone
+    may place air. `_blocks.parse` says which lines count as commands.
+
+    The raw reward of a turn, at most 2, shared by all (F.3):
+
+        paper   2 covered/total - 1.5 extra/total      - same/(2 pairs)
+        comlrl  2 covered/total - 1.5 extra/background - same/pairs     - 0.25 m
+
+    `total` counts the target's cells, `background` the other cells of the grid, `covered` target
+    cells with any block, `extra` blocks elsewhere, `pairs` the pairs of blocks that share a side
+    and `same` those of one texture (0 where nothing touches), m the agents that did not place
+    both of their blocks. The task adds `reward_shift`, -2 by default: rewards are then never
+    positive, so that finishing early is never worse than playing on. An episode is `done` when
+    the raw reward exceeds 1.9.
+
+    The variants differ further in
+
+    - the grid: `show_grid` is on in paper; off in comlrl, where the first prompt loses the grid
+      and each line about '#' and '.', so that the first turn knows the bounding box only;
+    - the feedback 'position': paper lists the empty target cells and the blocks outside of the
+      target; comlrl lists all letter positions and tells each agent to choose its share.
+
+    'perfect' gives each agent the cells of a fixed checkerboard (that of `reference_actions`; the
+    peer's for two agents) that it does not hold, and the last agent the blocks to leave out;
+    'score' gives turn and reward only. The peer repeats the first prompt and the agent's own
+    answer at each turn; here both are in the agent's history.
+
+    Where the paper is silent: the font, the origin (0, 0, 0), the words of the feedback ("a
+    simulated player gives instructions for incomplete building"), the shift, the threshold for
+    stopping, the command limit, whether m_t holds the raw reward (it does) and counts turns from
+    1 (it does), and whether rejected lines use up the limit (they do not).
+
+    `prompt='compact'` is for small word-level models: the grid once, then one line of feedback,
+    words between single spaces, rewards in quarters within [-2, 2]. Agents may then answer
+    `x y block` as well as `/setblock x y z block`, one command per line:
+
+        grid 3 3                                               (width, height, then the rows)
+        # . #
+        # # #
+        # . #
+        you builder_1 blocks oak_planks stone max 6
+        reward 0.75 missing 0 2 ; 1 1 extra 1 0                (the next turn)
+
+    Settings: `strings` and `test_strings` replace the paper's (train I C M L MC CM LI LLM, test
+    ICML CLIM); `max_commands` is the limit per turn over all agents, split evenly, 300 by default;
+    `spacing` is the number of empty columns between letters, 2 in the 5x5 font 'large' and 1 in
+    the 3x3 font 'small' by default.
+
+    Errors: ConfigError from the constructor, one line that names the setting.
+    """
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["paper", "comlrl"] = "paper",
+        horizon: int = 4,
+        agents: int = 2,
+        strings: Sequence[str] | None = None,
+        test_strings: Sequence[str] | None = None,
+        font: Literal["large", "small"] = "large",
+        spacing: int | None = None,
+        feedback: Literal["position", "perfect", "score"] = "position",
+        max_commands: int | None = None,
+        reward_shift: float = -2.0,
+        show_grid: bool | None = None,
+        prompt: Literal["full", "compact"] = "full",
+    ) -> None:
+        splits = {
+            "train": TRAIN_STRINGS if strings is None else strings,
+            "test": TEST_STRINGS if test_strings is None else test_strings,
+        }
+        check_settings(
+            choices={"variant": variant, "font": font, "feedback": feedback, "prompt": prompt},
+            horizon=horizon,
+            agents=agents,
+            strings={"strings": splits["train"], "test_strings": splits["test"]},
+            spacing=spacing,
+            max_commands=max_commands,
+            reward_shift=reward_shift,
+            show_grid=show_grid,
+        )
+        self.variant, self.font, self.feedback, self.prompt = variant, font, feedback, prompt
+        self.horizon = horizon
+        self.agents = tuple(f"builder_{number + 1}" for number in range(agents))
+        self.spacing = SPACING[font] if spacing is None else spacing
+        self.max_commands = max_commands
+        self.limit = (300 if max_commands is None else max_commands) // agents
+        self.reward_shift = float(reward_shift)
+        self.show_grid = variant == "paper" if show_grid is None else show_grid
+        self._items = {
+            split: tuple(StringItem(string) for string in texts) for split, texts in splits.items()
+        }
+        lowest = min(
+            lowest_reward(survey((), self.rows(item), agents), variant, agents)
+            for items in self._items.values()
+            for item in items
+        )
+        self.reward_range = (lowest + self.reward_shift, HIGHEST + self.reward_shift)
+
+    def items(self, split: str) -> Sequence[StringItem]:
+        """The strings of 'train' or 'test'."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        return self._items[split]
+
+    def reset(self, item: StringItem, rng: np.random.Generator) -> StrBuildState:
+        """An empty world; nothing is random."""
+        return self._state(item, turn=0, blocks=(), rejected=0)
+
+    def observe(self, state: StrBuildState, agent: str) -> str:
+        """The first prompt, then the feedback on the last turn; every agent acts every turn."""
+        seat = self._seat(agent)
+        if state.turn == 0:
+            rows = self.rows(state.item)
+            if self.prompt == "compact":
+                return text.compact_prompt(rows, seat, show_grid=self.show_grid)
+            show_limit = self.max_commands is not None
+            return text.full_prompt(rows, seat, show_grid=self.show_grid, show_limit=show_limit)
+        hints = self._hints(state, seat)
+        if self.prompt == "compact":
+            return text.compact_feedback(hints, reward=state.reward)
+        shares = self.variant == "comlrl" and self.feedback == "position"
+        return text.full_feedback(
+            hints,
+            turn=state.turn + 1,
+            horizon=self.horizon,
+            reward=state.reward,
+            advice=text.share_advice(seat) if shares else (),
+        )
+
+    def step(
+        self, state: StrBuildState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[StrBuildState]:
+        """Build this turn's world from nothing and score it; nothing is random."""
+        rows = self.rows(state.item)
+        parsed = [
+            parse(
+                actions[agent],
+                size=(len(rows[0]), len(rows)),
+                allowed=(*palette(number), AIR),
+                limit=self.limit,
+                short=self.prompt == "compact",
+            )
+            for number, agent in enumerate(self.agents)
+        ]
+        after = self._state(
+            state.item,
+            turn=state.turn + 1,
+            blocks=build([commands for commands, _ in parsed]),
+            rejected=sum(rejected for _, rejected in parsed),
+        )
+        return Outcome(
+            state=after, reward=after.reward + self.reward_shift, done=after.reward > SOLVED
+        )
+
+    def metrics(self, state: StrBuildState) -> Mapping[str, float]:
+        """Of the last turn: `score`, the raw reward; `iou`, `coverage` and `adjacency` (rate of
+        same-texture pairs) in [0, 1]; `extra`, blocks outside the target; `rejected`, lines."""
+        found = survey(state.blocks, self.rows(state.item), len(self.agents))
+        return {
+            "score": state.reward,
+            "iou": found.iou,
+            "coverage": found.covered / found.total,
+            "extra": float(found.extra),
+            "adjacency": found.adjacency,
+            "rejected": float(state.rejected),
+        }
+
+    def global_info(self, state: StrBuildState) -> str:
+        """m_t in the paper's words (E.3)."""
+        return (
+            f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
+            f"{self.horizon}-turn episode.\n"
+            f"Your last-turn reward is {state.reward:.2f} / {HIGHEST:.2f}."
+        )
+
+    def rows(self, item: StringItem) -> tuple[str, ...]:
+        """The target as '#' and '.', top row first."""
+        return draw(item.text, self.font, self.spacing)
+
+    def target(self, item: StringItem) -> tuple[Cell, ...]:
+        """The '#' cells, bottom up."""
+        return target_cells(self.rows(item))
+
+    def command(self, cell: Cell, block: str) -> str:
+        """One command in the form that the prompt asks for."""
+        x, y = cell
+        return f"{x} {y} {block}" if self.prompt == "compact" else f"/setblock {x} {y} 0 {block}"
+
+    def reference_actions(self, item: StringItem) -> dict[str, str]:
+        """A checkerboard over the target: raw reward 2 where the limit allows each agent's share;
+        in comlrl that share must have two cells or more (the letter X alone has none for one).
+        """
+        lines: dict[str, list[str]] = {agent: [] for agent in self.agents}
+        for cell, (owner, block) in checkerboard(self.target(item), len(self.agents)).items():
+            lines[self.agents[owner]].append(self.command(cell, block))
+        return {agent: "\n".join(own) for agent, own in lines.items()}
+
+    def random_actions(
+        self, item: StringItem, agent: str, rng: np.random.Generator, count: int
+    ) -> str:
+        """Legal but uncoordinated: `count` random target cells (fewer where the target or the
+        limit is smaller), each with a random solid block of the agent's palette."""
+        target = self.target(item)
+        solid = palette(self.agents.index(agent))
+        chosen = rng.permutation(len(target))[: max(0, min(count, self.limit))]
+        return "\n".join(self.command(target[k], solid[int(rng.integers(2))]) for k in chosen)
+
+    def render(self, state: StrBuildState) -> str:
+        """The target, who placed each block (1, 2, ...), and its texture's first letter (wood,
+        stone, concrete, obsidian), side by side."""
+        return text.picture(self.rows(state.item), state.blocks)
+
+    def _state(
+        self, item: StringItem, *, turn: int, blocks: tuple[Block, ...], rejected: int
+    ) -> StrBuildState:
+        found = survey(blocks, self.rows(item), len(self.agents))
+        reward = raw_reward(found, self.variant)
+        return StrBuildState(item=item, turn=turn, blocks=blocks, reward=reward, rejected=rejected)
+
+    def _seat(self, agent: str) -> text.Seat:
+        number = self.agents.index(agent)
+        return text.Seat(number=number, name=agent, agents=len(self.agents), limit=self.limit)
+
+    def _hints(self, state: StrBuildState, seat: text.Seat) -> tuple[text.Hint, ...]:
+        target = self.target(state.item)
+        if self.feedback == "score":
+            return ()
+        if self.feedback == "perfect":
+            return text.owner_hints(state.blocks, checkerboard(target, agents=seat.agents), seat)
+        if self.variant == "comlrl":
+            return (("target", target),)
+        return text.position_hints(state.blocks, target)
