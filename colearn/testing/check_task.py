@@ -1,0 +1,292 @@
+"""Play a task with anything agents might say, and hold it to the contract of `DecPOMDP`."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import TaskError
+from colearn.rollout.validate import validate_items, validate_observation, validate_outcome
+from colearn.seeding import derive_rng
+from colearn.types import Outcome
+
+from .fingerprint import fingerprint
+
+Task = DecPOMDP[Any, Any]
+Actions = Callable[[Any, str, np.random.Generator], str]
+"""What an agent says in a state: (state, agent, rng) to text."""
+
+Value = TypeVar("Value")
+
+SPLITS = ("train", "test")
+JUNK = (
+    "",
+    "   \n\t\n",
+    "I would rather talk about the weather.",
+    "```\n/do 1 2 3\n```",
+    "-1 999999999999999999999 0.5 nan ~ ~1",
+    "日本語 emoji 🙂 ½ ٣ \u202e \x00 ﬀ",
+    "word " * 2000,
+    "{\"a\": [1, 2, {'b': None}]}\n\\n%s {} $x",
+    "0\n1\n2\n3\nyes\nno",
+)
+
+
+def check_task(
+    task: Task,
+    *,
+    seeds: Sequence[int] = (0, 1),
+    episodes: int = 2,
+    actions: Actions | None = None,
+) -> None:
+    """Play `episodes` episodes per seed and split, and check what the task promises.
+
+    Names and horizon; items of both splits; observations, rewards, metrics and m_t by type and
+    finiteness; rewards within `reward_range`; every method a pure function of its arguments, also
+    in a copy of the task and after other actions were tried from the same state, which no agent
+    may notice; someone acts until the task is done or the horizon reached; task, items and states
+    pickle. Every step is executed four times.
+
+    The agents say nothing, prose, unicode and worse; `actions` adds an episode per round in which
+    they play properly, so that deeper states are reached.
+
+    Errors: TaskError, one line with the method and the remedy.
+    """
+    _check_frame(task)
+    copy = _copied(
+        task, "task", "keep plain data and module-level functions in it; steps run in workers"
+    )
+    checker = _Checker(task, copy)
+    for split in SPLITS:
+        items = validate_items(_guarded("items", task.items, split), split)
+        if len(_guarded("items", task.items, split)) != len(items):
+            raise TaskError(f"task.items: split '{split}' changes its length between calls")
+        for seed in seeds:
+            for episode in range(episodes):
+                number = int(derive_rng(seed, "item", split, episode).integers(len(items)))
+                item = _copied(items[number], "task.items: an item", "build it from plain data")
+                if fingerprint(_guarded("items", task.items, split)[number]) != fingerprint(item):
+                    raise TaskError(
+                        f"task.items: split '{split}' gives another item {number} at each call; "
+                        "fix the items in the constructor"
+                    )
+                for speaker in (_junk, actions):
+                    if speaker is not None:
+                        checker.play(item, speaker, (seed, split, episode))
+
+
+class _Checker:
+    """A task, a copy of it from before the first call, and what all its episodes share."""
+
+    def __init__(self, task: Task, copy: Task) -> None:
+        self.task, self.copy = task, copy
+        self.metric_names: set[str] | None = None
+
+    def play(self, item: Any, speaker: Actions, key: tuple[int, str, int]) -> None:
+        """One episode from reset to its end, with every state and every step checked."""
+        self.speaker, self.key = speaker, key
+        state = self._pure("reset", {"item": item}, lambda task: task.reset(item, self._rng("r")))
+        for turn in range(self.task.horizon):
+            self._check_info(state)
+            texts = self._observe(state)
+            if not any(text is not None for text in texts.values()):
+                raise TaskError(
+                    f"task.observe: nobody acts at turn {turn} although the episode is not done; "
+                    "give an agent something to do, or return done=True one step earlier"
+                )
+            outcome = self._step(state, texts, turn)
+            state = outcome.state
+            self._check_metrics(state)
+            if outcome.done:
+                break
+        self._check_info(state)
+
+    def _observe(self, state: Any) -> dict[str, str | None]:
+        agents = self.task.agents
+        texts = {
+            agent: validate_observation(
+                self._pure("observe", {"state": state}, _observation(state, agent)), agent
+            )
+            for agent in agents
+        }
+        self._check_unmoved(state, texts, reversed(agents), "the order in which agents observe")
+        return texts
+
+    def _step(self, state: Any, texts: Mapping[str, str | None], turn: int) -> Outcome[Any]:
+        acting = [agent for agent, text in texts.items() if text is not None]
+        said, other = (self._say(state, acting, turn, attempt) for attempt in range(2))
+
+        def step(task: Task) -> Outcome[Any]:
+            given = dict(said)
+            outcome = task.step(state, given, self._rng("step", turn))
+            if given != said:
+                raise TaskError("task.step: changed the actions it was given; copy them first")
+            return outcome
+
+        def step_otherwise(task: Task) -> None:
+            task.step(state, dict(other), self._rng("other", turn))
+
+        outcome = validate_outcome(
+            self._pure("step", {"state": state}, step, between=step_otherwise), self.task.agents
+        )
+        self._check_reward(outcome.reward)
+        self._check_unmoved(state, texts, self.task.agents, "what agents did after observing it")
+        _copied(outcome.state, "task.step: the state", "build it from plain data, frozen")
+        return outcome
+
+    def _say(self, state: Any, acting: Sequence[str], turn: int, attempt: int) -> dict[str, str]:
+        said = {}
+        for agent in acting:
+            text = self.speaker(state, agent, self._rng("say", turn, attempt, agent))
+            if not isinstance(text, str):
+                raise TaskError(f"check_task: actions gave a {type(text).__name__}, must be str")
+            said[agent] = text
+        return said
+
+    def _pure(
+        self,
+        method: str,
+        arguments: Mapping[str, Any],
+        call: Callable[[Task], Value],
+        between: Callable[[Task], object] | None = None,
+    ) -> Value:
+        """Call, do something else, call again, and call on the copy: all must give the same."""
+        before = {name: fingerprint(value) for name, value in arguments.items()}
+        result = _guarded(method, call, self.task)
+        found = fingerprint(result)
+        if between is not None:
+            _guarded(method, between, self.task)
+        for task, where in ((self.task, "again"), (self.copy, "on a copy of the task")):
+            if fingerprint(_guarded(method, call, task)) != found:
+                raise TaskError(
+                    f"task.{method}: the same call gives something else {where}; draw from the "
+                    "given rng alone and remember nothing outside the state"
+                )
+        for name, value in arguments.items():
+            if fingerprint(value) != before[name]:
+                raise TaskError(
+                    f"task.{method}: changed the {name} it was given; make it a frozen dataclass "
+                    "and return a new one"
+                )
+        return result
+
+    def _check_unmoved(
+        self, state: Any, texts: Mapping[str, str | None], order: Any, what: str
+    ) -> None:
+        for agent in order:
+            if _guarded("observe", _observation(state, agent), self.task) != texts[agent]:
+                raise TaskError(
+                    f"task.observe: what agent '{agent}' sees in a state depends on {what}; "
+                    "make it a function of (state, agent) alone"
+                )
+
+    def _check_info(self, state: Any) -> None:
+        text = self._pure("global_info", {"state": state}, lambda task: task.global_info(state))
+        if not isinstance(text, str):
+            raise TaskError(f"task.global_info: gave a {type(text).__name__}, must be str")
+
+    def _check_metrics(self, state: Any) -> None:
+        found = self._pure("metrics", {"state": state}, lambda task: task.metrics(state))
+        if not isinstance(found, Mapping) or not found:
+            raise TaskError(
+                "task.metrics: must be a mapping with at least one entry; return {'score': ...}"
+            )
+        for name, value in found.items():
+            if not isinstance(name, str):
+                raise TaskError(f"task.metrics: the name {name!r} must be str")
+            if not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise TaskError(f"task.metrics: '{name}' is {value!r}, must be a finite number")
+        if self.metric_names is not None and self.metric_names != set(found):
+            raise TaskError(
+                f"task.metrics: names change from {sorted(self.metric_names)} to {sorted(found)}; "
+                "give the same ones for each state"
+            )
+        self.metric_names = set(found)
+
+    def _check_reward(self, reward: float) -> None:
+        if self.task.reward_range is None:
+            return
+        low, high = self.task.reward_range
+        if not low - 1e-9 <= reward <= high + 1e-9:
+            raise TaskError(
+                f"task.step: reward {reward} lies outside reward_range ({low}, {high}); "
+                "widen the range or bound the reward"
+            )
+
+    def _rng(self, *where: int | str) -> np.random.Generator:
+        return derive_rng(*self.key, *where)
+
+
+def _check_frame(task: Task) -> None:
+    """The attributes that a task must have before anything is played."""
+    agents = getattr(task, "agents", None)
+    if (
+        not isinstance(agents, tuple)
+        or not agents
+        or not all(isinstance(agent, str) and agent for agent in agents)
+        or len(set(agents)) != len(agents)
+    ):
+        raise TaskError(
+            f"task.agents: must be a tuple of different, non-empty names, got {agents!r}"
+        )
+    horizon = getattr(task, "horizon", None)
+    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
+        raise TaskError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")
+    bounds = task.reward_range
+    if bounds is not None and not (
+        isinstance(bounds, tuple)
+        and len(bounds) == 2
+        and all(isinstance(bound, (int, float)) and math.isfinite(bound) for bound in bounds)
+        and bounds[0] <= bounds[1]
+    ):
+        raise TaskError(
+            f"task.reward_range: must be None or (low, high), both finite, got {bounds!r}"
+        )
+
+
+def _observation(state: Any, agent: str) -> Callable[[Task], str | None]:
+    return lambda task: task.observe(state, agent)
+
+
+_REMEDIES = {
+    "items": "give both splits",
+    "reset": "every item must lead to a state",
+    "step": "any text of an agent must lead to a reward",
+}
+
+
+def _guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
+    """Any exception of the task as one line: agents may say anything, a task must bear it."""
+    try:
+        return call(argument)
+    except TaskError:
+        raise
+    except Exception as error:
+        remedy = _REMEDIES.get(method, "every state that is reached must bear this call")
+        raise TaskError(
+            f"task.{method}: raised {type(error).__name__}: {_line(error)}; {remedy}"
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _copied(value: Value, what: str, remedy: str) -> Value:
+    """A copy by way of a pickle, equal in content."""
+    try:
+        copy: Value = pickle.loads(pickle.dumps(value))
+    except Exception as error:
+        raise TaskError(f"{what} does not pickle ({_line(error)}); {remedy}") from error
+    if fingerprint(copy) != fingerprint(value):
+        raise TaskError(f"{what} comes back from a pickle with other content; {remedy}")
+    return copy
+
+
+def _junk(state: Any, agent: str, rng: np.random.Generator) -> str:
+    return "\n".join(JUNK[k] for k in rng.integers(len(JUNK), size=int(rng.integers(1, 3))))
