@@ -1,0 +1,44 @@
+"""A comparison from config to report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from colearn.config import Config
+
+from .launch import Command, launch, raise_failures, train_command
+from .plan import make_plan
+from .progress import watch
+from .report import write_report
+from .source import claim
+
+
+def compare(
+    config: Config,
+    out: str | Path,
+    *,
+    command_line: str | None = None,
+    console: Console | None = None,
+    command: Command = train_command,
+) -> Path:
+    """Run `config.compare`'s algorithms x seeds into `out` and report; the path of report.html.
+
+    Finished runs in `out` are kept, unfinished ones resumed. `command_line` is what the report
+    names as the command; `command` makes the arguments of a run's process. Failed runs are missing
+    in the report, which is written from the others before the error is raised.
+    Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
+    ColearnError naming the first failed run, its log and its last error line.
+    """
+    folder = Path(out)
+    plan = make_plan(config)
+    claim(plan, folder, command_line)
+    budgets = {run.name: run.config.train.environment_steps for run in plan.runs}
+    with watch(console or Console(), budgets) as watcher:
+        failures = launch(plan, folder, watcher, command=command)
+    if len(failures) == len(plan.runs):
+        raise_failures(failures, len(plan.runs))
+    report = write_report(folder)
+    raise_failures(failures, len(plan.runs))
+    return report

@@ -1,0 +1,115 @@
+"""Returns over environment steps, generated tokens and time: mean, interval, every seed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from .summary import AXES, Curve, Summary
+
+_LABELS = {
+    "environment_steps": "environment steps (joint actions)",
+    "generated_tokens": "generated tokens",
+    "wall_seconds": "training time (s)",
+}
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
+"""Okabe and Ito's, without those that vanish on white or on black."""
+_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
+_INK = {False: ("#22262b", "#d9dde2", "#ffffff"), True: ("#dfe3e8", "#3a4048", "#171a1e")}
+"""Text, grid and background, by darkness."""
+
+
+def colour(index: int) -> str:
+    """The colour of the comparison's algorithm number `index`, told apart by the colour-blind."""
+    return _COLOURS[index % len(_COLOURS)]
+
+
+def write_curves(summary: Summary, path: Path) -> None:
+    """All three panels side by side, as a PNG."""
+    figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_INK[False][2])
+    panels = figure.subplots(1, len(AXES), sharey=True)
+    for panel, axis in zip(panels, AXES, strict=True):
+        _draw(panel, summary, axis, dark=False)
+    panels[0].set_ylabel("evaluation return")
+    handles = _legend(summary, dark=False)
+    columns = min(len(handles), 6)
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
+    figure.savefig(path, dpi=140)
+
+
+def panel_svg(summary: Summary, axis: str, *, dark: bool) -> str:
+    """One panel as SVG text, sized for the width of a phone; it holds nothing external."""
+    figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
+    panel = figure.subplots()
+    _draw(panel, summary, axis, dark=dark)
+    panel.set_ylabel("evaluation return")
+    buffer = io.StringIO()
+    # fixed ids and no date: the same runs make the same file
+    with matplotlib.rc_context({"svg.hashsalt": "colearn"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _draw(panel: Any, summary: Summary, axis: str, *, dark: bool) -> None:
+    ink, grid, background = _INK[dark]
+    for index, algorithm in enumerate(summary.algorithms.values()):
+        if axis in algorithm.curves:
+            _draw_curve(panel, algorithm.curves[axis], index)
+    if summary.optimum is not None:
+        panel.axhline(summary.optimum, color=ink, linestyle="--", linewidth=1)
+    panel.set_xlabel(_LABELS[axis], color=ink)
+    panel.yaxis.label.set_color(ink)
+    panel.set_facecolor(background)
+    panel.tick_params(colors=ink, length=3)
+    panel.grid(color=grid, linewidth=0.7)
+    panel.set_axisbelow(True)
+    panel.margins(x=0.02)
+    panel.xaxis.set_major_locator(MaxNLocator(5))
+    panel.xaxis.set_major_formatter(FuncFormatter(_thousands))
+    for side, spine in panel.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(ink)
+
+
+def _draw_curve(panel: Any, curve: Curve, index: int) -> None:
+    tint, dash = colour(index), _dash(index)
+    for x, y in curve.seeds.values():
+        panel.plot(x, y, color=tint, linewidth=0.7, alpha=0.4)
+    if len(curve.x) == 1:
+        error = [
+            [max(0.0, curve.mean[0] - curve.low[0])],
+            [max(0.0, curve.high[0] - curve.mean[0])],
+        ]
+        panel.errorbar(curve.x, curve.mean, error, color=tint, marker="o", capsize=4)
+        return
+    panel.fill_between(curve.x, curve.low, curve.high, color=tint, alpha=0.18, linewidth=0)
+    panel.plot(curve.x, curve.mean, color=tint, linewidth=2, linestyle=dash)
+
+
+def _legend(summary: Summary, *, dark: bool) -> Sequence[Any]:
+    handles: list[Any] = [
+        Line2D([], [], color=colour(index), linestyle=_dash(index), linewidth=2, label=label)
+        for index, label in enumerate(summary.algorithms)
+    ]
+    handles.append(Patch(color="#8c8c8c", alpha=0.35, linewidth=0, label="95% interval"))
+    if summary.optimum is not None:
+        handles.append(Line2D([], [], color=_INK[dark][0], linestyle="--", label="optimum"))
+    return handles
+
+
+def _dash(index: int) -> Any:
+    return _DASHES[index // len(_COLOURS) % len(_DASHES)]
+
+
+def _thousands(value: float, _: int) -> str:
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1e3:g}k" if abs(value) >= 1e4 else f"{value:g}"

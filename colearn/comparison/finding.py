@@ -1,0 +1,102 @@
+"""What the intervals allow to be said, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from .show import show_estimate
+from .statistics import Estimate, can_differ, probability_of_improvement
+
+Ends = tuple[Estimate | None, Estimate | None, Estimate | None]
+"""First return, last return, and the gain within each seed."""
+
+_SPELLED_OUT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """P(x ends higher than y) + P(equal) / 2, over seeds."""
+
+    x: str
+    y: str
+    probability: Estimate
+    differs: bool
+    """The interval excludes 1/2, and there are enough seeds for that to mean 95%."""
+    enough_seeds: bool
+
+
+def compare_pairs(finals: Mapping[str, Sequence[float]]) -> list[Pair]:
+    """Every ordered pair of algorithms, from their final returns by seed."""
+    pairs = []
+    for x, y in permutations(finals, 2):
+        probability = probability_of_improvement(finals[x], finals[y])
+        enough = can_differ(len(finals[x]), len(finals[y]))
+        low, high = probability.low, probability.high
+        excludes = low is not None and high is not None and (low > 0.5 or high < 0.5)
+        pairs.append(
+            Pair(
+                x=x,
+                y=y,
+                probability=probability,
+                differs=excludes and enough,
+                enough_seeds=enough,
+            )
+        )
+    return pairs
+
+
+def headline(changes: Mapping[str, Ends], pairs: Sequence[Pair]) -> str:
+    """One honest sentence: who improved, from what to what, and which pairs differ."""
+    told = [f"{label} {_development(ends)}" for label, ends in changes.items()]
+    if len(told) > _SPELLED_OUT:
+        rising = [label for label, (_, _, gain) in changes.items() if _sign(gain) > 0]
+        best = max(changes, key=lambda label: _mean(changes[label][1]))
+        told = [
+            f"{len(rising)} of {len(changes)} algorithms improved",
+            f"the highest final mean is {best}'s, {_shown(changes[best][1])}",
+        ]
+    return "Evaluation return: " + "; ".join([*told, *_differences(pairs)]) + "."
+
+
+def _development(ends: Ends) -> str:
+    first, last, gain = ends
+    if first is None or last is None:
+        return "has no finite return at its ends"
+    span = f"from {_shown(first)} to {_shown(last)}"
+    if gain is None or gain.low is None:
+        return f"went {span} (one seed, so no interval)"
+    if _sign(gain) == 0:
+        return f"shows no clear change ({span})"
+    return f"{'improved' if _sign(gain) > 0 else 'fell'} {span}"
+
+
+def _differences(pairs: Sequence[Pair]) -> list[str]:
+    if not pairs:
+        return []
+    better = [pair for pair in pairs if pair.differs and pair.probability.mean > 0.5]
+    if better and len(better) <= _SPELLED_OUT:
+        return [
+            f"{pair.x} ends above {pair.y} (probability {_shown(pair.probability)})"
+            for pair in better
+        ]
+    if better:
+        return [f"{len(better)} of {len(pairs) // 2} pairs differ at 95%"]
+    if not any(pair.enough_seeds for pair in pairs):
+        return ["too few seeds to tell any pair apart at 95% (four each can)"]
+    return ["no pair differs at 95%"]
+
+
+def _sign(gain: Estimate | None) -> int:
+    if gain is None or gain.low is None or gain.high is None:
+        return 0
+    return (gain.low > 0) - (gain.high < 0)
+
+
+def _mean(value: Estimate | None) -> float:
+    return float("-inf") if value is None else value.mean
+
+
+def _shown(value: Estimate | None) -> str:
+    return "no value" if value is None else show_estimate(value)

@@ -1,0 +1,135 @@
+"""Pieces of the report as HTML; all text passes through `escape`."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .curves import colour
+from .show import show_number
+from .tables import Cell, Table
+from .transcripts import Sample
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def escape(text: Any) -> str:
+    """Text for an element or an attribute; what HTML cannot carry becomes U+FFFD."""
+    return html.escape(_UNPRINTABLE.sub("\ufffd", str(text)))
+
+
+def swatch(index: int, label: str) -> str:
+    """An algorithm's name with its colour in the curves."""
+    return f'<span class="swatch" style="--tint:{colour(index)}"></span>{escape(label)}'
+
+
+def picture(light: str, dark: str, caption: str) -> str:
+    """An SVG in two versions as a figure; the reader's colour scheme chooses."""
+    return (
+        "<figure><picture>"
+        f'<source media="(prefers-color-scheme: dark)" srcset="{_data_uri(dark)}">'
+        f'<img src="{_data_uri(light)}" alt="{escape(caption)}">'
+        f"</picture><figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def definitions(entries: Iterable[tuple[str, str]]) -> str:
+    """A list of terms; the descriptions are HTML already."""
+    rows = (f"<dt>{escape(term)}</dt><dd>{text}</dd>" for term, text in entries if text)
+    return f'<dl class="facts">{"".join(rows)}</dl>'
+
+
+def settings(values: Mapping[str, Any]) -> str:
+    """Settings as `key value` pairs."""
+    pairs = (
+        f"<span class=setting><b>{escape(key)}</b> {escape(value)}</span>"
+        for key, value in values.items()
+        if value is not None
+    )
+    return " ".join(pairs)
+
+
+def table(content: Table, indices: Mapping[str, int]) -> str:
+    """A table that becomes one card per row on a narrow screen."""
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in content.columns)
+    body = "".join(
+        f'<tr><th scope="row">{swatch(indices[name], name) if name in indices else escape(name)}'
+        f"</th>{''.join(map(_cell, content.columns, cells))}</tr>"
+        for name, cells in content.rows
+    )
+    return (
+        f"<section><h2>{escape(content.title)}</h2>"
+        f'<div class="scroll"><table><thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+        f'<p class="note">{escape(content.note)}</p></section>'
+    )
+
+
+def sample(content: Sample, index: int) -> str:
+    """An algorithm's transcripts before and after training."""
+    parts = [_episode("Before training", content.before)]
+    if content.after is not None:
+        parts.append(_episode("After training", content.after))
+    other = "" if content.after is None or content.same_item else " (different items)"
+    return (
+        f'<article class="sample"><h3>{swatch(index, content.algorithm)} '
+        f"<small>seed {content.seed}{other}</small></h3>{''.join(parts)}</article>"
+    )
+
+
+def _cell(column: str, cell: Cell) -> str:
+    text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+    note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
+    if cell.blank:
+        return '<td class="blank"></td>'
+    return f'<td data-label="{escape(column)}"><span>{text} {note}</span></td>'
+
+
+def _episode(title: str, episode: Mapping[str, Any]) -> str:
+    metrics = {"return": episode.get("return"), **episode.get("metrics", {})}
+    shown = " ".join(
+        f"<span class=setting><b>{escape(name)}</b> {escape(_number(value))}</span>"
+        for name, value in metrics.items()
+    )
+    picture = episode.get("picture")
+    turns = enumerate(episode.get("turns", ()), start=1)
+    return (
+        f'<section class="episode"><h4>{escape(title)} <small>iteration '
+        f"{escape(episode.get('iteration', '?'))}, item {escape(episode.get('item', '?'))}"
+        f"</small></h4><p>{shown}</p>"
+        + (f'<pre class="picture">{escape(picture)}</pre>' if picture else "")
+        + "".join(_turn(number, turn) for number, turn in turns)
+        + "</section>"
+    )
+
+
+def _turn(number: int, turn: Mapping[str, Any]) -> str:
+    observations, actions = turn.get("observations", {}), turn.get("actions", {})
+    agents = dict.fromkeys([*observations, *actions])
+    columns = "".join(
+        f'<div class="agent"><h6>{escape(agent)}</h6>'
+        + (
+            f"<details><summary>what it was shown</summary><pre>{escape(observations[agent])}"
+            "</pre></details>"
+            if agent in observations
+            else ""
+        )
+        + (f"<pre>{escape(actions[agent])}</pre>" if agent in actions else "")
+        + "</div>"
+        for agent in agents
+    )
+    return (
+        f'<div class="turn"><h5>Turn {number} <small>reward {_number(turn.get("reward"))}</small>'
+        f'</h5><div class="agents">{columns}</div></div>'
+    )
+
+
+def _number(value: Any) -> str:
+    return show_number(value) if isinstance(value, int | float) else "-"
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

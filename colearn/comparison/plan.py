@@ -1,0 +1,131 @@
+"""What a comparison consists of: algorithms x seeds, each with a config of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from colearn import registry
+from colearn.config import Config, bind_agents, build_algorithm, build_task, load_config
+from colearn.errors import ConfigError, nearest
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """One algorithm with one seed."""
+
+    algorithm: str
+    """Its label: a registered name, or any name whose settings give `algorithm.name`."""
+    config: Config
+
+    @property
+    def seed(self) -> int:
+        return self.config.run.seed
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm}-s{self.seed}"
+
+    def folder(self, out: Path) -> Path:
+        return out / "runs" / self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The runs of a comparison, seed by seed, so that all algorithms advance together."""
+
+    config: Config
+    runs: tuple[PlannedRun, ...]
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.algorithm for run in self.runs))
+
+    @property
+    def digest(self) -> str:
+        """Hash of every algorithm's resolved config; seeds, workers and threads do not enter it.
+
+        More seeds of the same configs extend a comparison instead of making another one.
+        """
+        configs: dict[str, Any] = {}
+        for run in self.runs:
+            data = run.config.model_dump(mode="json")
+            del data["compare"], data["run"]["seed"]
+            configs[run.algorithm] = data
+        return hashlib.sha256(json.dumps(configs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def make_plan(config: Config) -> Plan:
+    """Resolve and check the config of every run before the first one starts.
+
+    `config.compare.algorithms` maps a name to its dotted overrides; two variants of one algorithm
+    are two names whose overrides set `algorithm.name`. Settings in `algorithm` hold for every
+    algorithm that has them. Errors: ConfigError naming the algorithm and the key.
+    """
+    chosen = config.compare.algorithms or {config.algorithm.name: {}}
+    seeds = config.compare.seeds
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ConfigError(f"compare.seeds: give one or more different seeds, got {list(seeds)}")
+    names = {label: str(own.get("algorithm.name", label)) for label, own in chosen.items()}
+    known = {label: _settings_of(name) for label, name in names.items()}
+    for key in config.algorithm.settings:
+        if not any(key in settings for settings in known.values()):
+            everything = {setting for settings in known.values() for setting in settings}
+            raise ConfigError(f"algorithm.{key}: unknown setting; {nearest(key, everything)}")
+    configs = {
+        label: _resolve(
+            config,
+            label,
+            {
+                "name": names[label],
+                **{k: v for k, v in config.algorithm.settings.items() if k in known[label]},
+            },
+        )
+        for label in chosen
+    }
+    for resolved in configs.values():
+        build_algorithm(resolved)
+        bind_agents(resolved, build_task(resolved).agents)
+    return Plan(
+        config=config,
+        runs=tuple(
+            PlannedRun(algorithm=label, config=_seeded(resolved, seed))
+            for seed in seeds
+            for label, resolved in configs.items()
+        ),
+    )
+
+
+def _settings_of(name: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(registry.algorithm_class(name)).parameters)
+
+
+def _resolve(config: Config, label: str, algorithm: Mapping[str, Any]) -> Config:
+    if not _LABEL.fullmatch(label):
+        raise ConfigError(
+            f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
+        )
+    overrides = config.compare.algorithms.get(label, {})
+    for key in overrides:
+        if key == "run.seed" or key.split(".")[0] == "compare":
+            raise ConfigError(
+                f"compare.algorithms.{label}: {key} cannot differ by algorithm; set it in compare"
+            )
+    data = config.model_dump(mode="json", exclude={"compare"})
+    data["algorithm"] = dict(algorithm)
+    try:
+        return load_config(data, overrides)
+    except ConfigError as error:
+        raise ConfigError(f"compare.algorithms.{label}: {error}") from None
+
+
+def _seeded(config: Config, seed: int) -> Config:
+    return config.model_copy(update={"run": config.run.model_copy(update={"seed": seed})})

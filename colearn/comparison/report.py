@@ -1,0 +1,204 @@
+"""report.html, table.md, curves.png and summary.json of a comparison's folder."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from . import markup
+from .curves import panel_svg, write_curves
+from .show import show_number
+from .source import Compared, read_source
+from .summary import AXES, SMOOTHING, Summary, summarise
+from .tables import Table, tables
+from .transcripts import Sample, choose_samples
+
+_CAPTIONS = {
+    "environment_steps": "Return by environment steps",
+    "generated_tokens": "Return by generated tokens",
+    "wall_seconds": "Return by training time",
+}
+
+
+def write_report(folder: str | Path) -> Path:
+    """Report what is finished in a comparison's folder, or a single run; the path of report.html.
+
+    Runs that are not finished are named in it. Errors: CheckpointError if nothing is finished or a
+    file cannot be read.
+    """
+    source = read_source(Path(folder))
+    summary = summarise(source)
+    shown = tables(summary)
+    out = source.folder
+    summary.write(out / "summary.json")
+    write_curves(summary, out / "curves.png")
+    (out / "table.md").write_text(_markdown(summary, shown), encoding="utf-8")
+    report = out / "report.html"
+    report.write_text(_html(summary, shown, choose_samples(source)), encoding="utf-8")
+    return report
+
+
+def _markdown(summary: Summary, shown: list[Table]) -> str:
+    lines = [f"# {_title(summary.compared)}", "", summary.headline, ""]
+    if summary.missing:
+        names = ", ".join(f"{missing.run} ({missing.status})" for missing in summary.missing)
+        lines += [f"Missing: {names}.", ""]
+    return "\n".join([*lines, *(table.markdown() for table in shown)])
+
+
+def _html(summary: Summary, shown: list[Table], samples: list[Sample]) -> str:
+    package = files("colearn.comparison")
+    indices = {label: index for index, label in enumerate(summary.algorithms)}
+    performance, *others = (markup.table(table, indices) for table in shown)
+    sections = [
+        _missing(summary),
+        _facts(summary),
+        _curves(summary),
+        performance,
+        *others,
+        _samples(samples, indices),
+        _method(summary),
+    ]
+    page = Template(package.joinpath("page.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        title=markup.escape(_title(summary.compared)),
+        headline=markup.escape(summary.headline),
+        style=package.joinpath("page.css").read_text(encoding="utf-8"),
+        sections="\n".join(section for section in sections if section),
+    )
+
+
+def _title(compared: Compared) -> str:
+    return f"{', '.join(compared.algorithms)} on {compared.task}"
+
+
+def _missing(summary: Summary) -> str:
+    if not summary.missing:
+        return ""
+    rows = "".join(
+        f"<li><code>{markup.escape(missing.run)}</code>: {markup.escape(missing.status)}"
+        + (
+            f", {missing.environment_steps:,} environment steps made"
+            if missing.environment_steps
+            else ""
+        )
+        + "</li>"
+        for missing in summary.missing
+    )
+    total = len(summary.missing) + len(summary.runs)
+    return (
+        f'<section class="warning"><h2>{len(summary.missing)} of {total} runs are missing here</h2>'
+        f"<ul>{rows}</ul><p>Everything below rests on the finished ones alone.</p></section>"
+    )
+
+
+def _facts(summary: Summary) -> str:
+    compared = summary.compared
+    trained = compared.parameters
+    models = (
+        f"<code>{markup.escape(name)}</code> {markup.escape(path)}{_trained(trained.get(name))}"
+        for name, path in compared.models.items()
+    )
+    critics = [
+        f"<code>{markup.escape(name)}</code>{_trained(count)}"
+        for name, count in trained.items()
+        if name not in compared.models
+    ]
+    algorithms = (
+        f"<div>{markup.swatch(index, label)} {markup.settings(_without_name(label, own))} "
+        f"<small>seeds {_listed(summary.algorithms[label].seeds)}</small></div>"
+        for index, (label, own) in enumerate(compared.algorithms.items())
+    )
+    budget = compared.environment_steps
+    return (
+        "<section><h2>What was compared</h2>"
+        + markup.definitions(
+            [
+                ("Algorithms", "".join(algorithms)),
+                (
+                    "Task",
+                    f"{markup.escape(compared.task)} {markup.settings(compared.task_settings)}",
+                ),
+                ("Agents", markup.escape(", ".join(compared.agents))),
+                ("Models", "<br>".join(models)),
+                ("Critic", "<br>".join([markup.escape(compared.critic or ""), *critics])),
+                (
+                    "Budget",
+                    f"{budget:,} environment steps (joint actions) per run" if budget else "",
+                ),
+                ("Evaluation", markup.settings(compared.evaluation)),
+                ("colearn", markup.escape(", ".join(compared.versions))),
+                (
+                    "Command",
+                    f"<code>{markup.escape(compared.command)}</code>" if compared.command else "",
+                ),
+            ]
+        )
+        + "</section>"
+    )
+
+
+def _trained(parameters: int | None) -> str:
+    return "" if parameters is None else f" ({parameters:,} trained parameters)"
+
+
+def _curves(summary: Summary) -> str:
+    legend = " ".join(
+        f"<span>{markup.swatch(index, label)}</span>"
+        for index, label in enumerate(summary.algorithms)
+    )
+    figures = "".join(
+        markup.picture(
+            panel_svg(summary, axis, dark=False),
+            panel_svg(summary, axis, dark=True),
+            _CAPTIONS[axis],
+        )
+        for axis in AXES
+    )
+    optimum = (
+        f" The dashed line is the optimum, {show_number(summary.optimum)}."
+        if summary.optimum is not None
+        else ""
+    )
+    return (
+        f'<section><h2>Learning curves</h2><p class="legend">{legend}</p>'
+        f'<div class="figures">{figures}</div><p class="note">Mean evaluation return, shaded with '
+        "its 95% bootstrap interval over seeds; thin lines are single seeds. Smoothed by a "
+        f"time-weighted exponential moving average ({SMOOTHING:.0%} of the axis); the tables are "
+        f"not smoothed.{optimum}</p></section>"
+    )
+
+
+def _samples(samples: list[Sample], indices: dict[str, int]) -> str:
+    if not samples:
+        return ""
+    shown = "".join(markup.sample(sample, indices[sample.algorithm]) for sample in samples)
+    return (
+        '<section><h2>Transcripts</h2><p class="note">The first item that was written out both '
+        "before and after training, from each algorithm's first seed: not chosen by its result."
+        f"</p>{shown}</section>"
+    )
+
+
+def _method(summary: Summary) -> str:
+    fewest = min(len(algorithm.seeds) for algorithm in summary.algorithms.values())
+    caution = (
+        f" With {fewest} seed{'s' if fewest > 1 else ''} an interval cannot reach beyond the "
+        "values seen and is too narrow: read it as a lower bound of the uncertainty."
+        if fewest < 5
+        else ""
+    )
+    return (
+        '<section><h2>How to read the intervals</h2><p class="note">Every interval is a percentile '
+        "bootstrap over seeds (10,000 resamples, fixed generator); the unit is the run, not the "
+        f"episode.{caution} Every number here is in summary.json.</p></section>"
+    )
+
+
+def _without_name(label: str, own: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in own.items() if key != "name" or value != label}
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds))

@@ -1,0 +1,211 @@
+"""Everything that a figure or a table shows, computed once and written to summary.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .finding import Pair, compare_pairs, headline
+from .runs import Run
+from .source import Compared, Missing, Source
+from .statistics import (
+    Estimate,
+    estimate,
+    mean_band,
+    on_common_grid,
+    time_weighted_average,
+)
+
+AXES = ("environment_steps", "generated_tokens", "wall_seconds")
+"""What returns are drawn against; each is a field of an evaluation."""
+
+SMOOTHING = 0.05
+"""Scale of the curves' moving average, as a share of the axis that a run covers."""
+
+_OVERHEAD: dict[str, Callable[[dict[str, Any]], float | None]] = {
+    "iterations": lambda record: record.get("iterations"),
+    "episodes": lambda record: record.get("rollouts"),
+    "samples_per_episode": lambda record: (
+        _ratio(record.get("joint_actions"), record["rollouts"]) if record.get("rollouts") else None
+    ),
+    "samples": lambda record: record.get("joint_actions"),
+    "generated_tokens": lambda record: record.get("generated_tokens"),
+    "updates": lambda record: record.get("updates"),
+    "wall_seconds": lambda record: record.get("wall_seconds"),
+    "peak_memory_gb": lambda record: _ratio(record.get("peak_memory_bytes"), 1e9),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A metric at the first and at the last evaluation, and the change within each seed."""
+
+    first: Estimate | None
+    last: Estimate | None
+    gain: Estimate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Smoothed return of one algorithm over one axis."""
+
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    seeds: dict[str, tuple[list[float], list[float]]]
+    """x and smoothed return of every seed, at its own evaluations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmSummary:
+    seeds: list[int]
+    metrics: dict[str, Change]
+    """Every evaluation metric, `return` among them; seconds for response_seconds."""
+    overhead: dict[str, Estimate | None]
+    """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes."""
+    curves: dict[str, Curve]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """One finished run; the lists have an entry per evaluation."""
+
+    algorithm: str
+    seed: int
+    first_return: float | None
+    final_return: float | None
+    iterations: int | None
+    rollouts: int | None
+    joint_actions: int | None
+    generated_tokens: int | None
+    updates: int | None
+    wall_seconds: float | None
+    peak_memory_bytes: int | None
+    evaluations: dict[str, list[Any]]
+    """iteration, environment_steps, generated_tokens, updates, wall_seconds, and every metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    compared: Compared
+    headline: str
+    optimum: float | None
+    missing: list[Missing]
+    runs: list[RunSummary]
+    algorithms: dict[str, AlgorithmSummary]
+    pairs: list[Pair]
+    """Probability of improvement of x over y in final return, for every ordered pair."""
+
+    def write(self, path: Path) -> None:
+        data = dataclasses.asdict(self)
+        path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def summarise(source: Source) -> Summary:
+    """The summary of the finished runs of a comparison."""
+    groups = {
+        label: [run for run in source.runs if run.algorithm == label]
+        for label in source.compared.algorithms
+        if any(run.algorithm == label for run in source.runs)
+    }
+    algorithms = {label: _summarise_algorithm(runs) for label, runs in groups.items()}
+    finals = {label: _finite(_ends(runs, "return")[1]) for label, runs in groups.items()}
+    pairs = compare_pairs({label: values for label, values in finals.items() if values})
+    changes = {label: algorithm.metrics["return"] for label, algorithm in algorithms.items()}
+    optima = {run.record.get("optimum") for run in source.runs} - {None}
+    return Summary(
+        compared=source.compared,
+        headline=headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs),
+        optimum=optima.pop() if len(optima) == 1 else None,
+        missing=list(source.missing),
+        runs=[_summarise_run(run) for run in source.runs],
+        algorithms=algorithms,
+        pairs=pairs,
+    )
+
+
+def _summarise_algorithm(runs: Sequence[Run]) -> AlgorithmSummary:
+    names = dict.fromkeys(
+        ["return", *(name for run in runs for e in run.evaluations for name in e.metrics)]
+    )
+    return AlgorithmSummary(
+        seeds=[run.seed for run in runs],
+        metrics={name: _change(runs, name) for name in names},
+        overhead={
+            name: estimate([read(run.record) for run in runs]) for name, read in _OVERHEAD.items()
+        },
+        curves={axis: curve for axis in AXES if (curve := _curve(runs, axis)) is not None},
+    )
+
+
+def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[float | None]]:
+    first = [run.evaluations[0].metrics.get(metric) for run in runs]
+    return first, [run.evaluations[-1].metrics.get(metric) for run in runs]
+
+
+def _change(runs: Sequence[Run], metric: str) -> Change:
+    first, last = _ends(runs, metric)
+    gains = [
+        None if before is None or after is None else after - before
+        for before, after in zip(first, last, strict=True)
+    ]
+    return Change(first=estimate(first), last=estimate(last), gain=estimate(gains))
+
+
+def _curve(runs: Sequence[Run], axis: str) -> Curve | None:
+    lines: dict[str, tuple[list[float], list[float]]] = {}
+    for run in runs:
+        points = [
+            (float(getattr(e, axis)), value)
+            for e in run.evaluations
+            if (value := e.metrics.get("return")) is not None
+        ]
+        if points:
+            x, y = zip(*points, strict=True)
+            smooth = time_weighted_average(x, y, SMOOTHING * (x[-1] - x[0]))
+            lines[str(run.seed)] = (list(x), smooth.tolist())
+    if not lines:
+        return None
+    grid, rows = on_common_grid([(np.array(x), np.array(y)) for x, y in lines.values()])
+    mean, low, high = mean_band(rows)
+    return Curve(
+        x=grid.tolist(), mean=mean.tolist(), low=low.tolist(), high=high.tolist(), seeds=lines
+    )
+
+
+def _summarise_run(run: Run) -> RunSummary:
+    record, evaluations = run.record, run.evaluations
+    fields = ("iteration", *AXES, "updates")
+    metrics = dict.fromkeys(name for e in evaluations for name in e.metrics)
+    return RunSummary(
+        algorithm=run.algorithm,
+        seed=run.seed,
+        first_return=evaluations[0].metrics.get("return"),
+        final_return=evaluations[-1].metrics.get("return"),
+        iterations=record.get("iterations"),
+        rollouts=record.get("rollouts"),
+        joint_actions=record.get("joint_actions"),
+        generated_tokens=record.get("generated_tokens"),
+        updates=record.get("updates"),
+        wall_seconds=record.get("wall_seconds"),
+        peak_memory_bytes=record.get("peak_memory_bytes"),
+        evaluations={
+            **{name: [getattr(e, name) for e in evaluations] for name in fields},
+            **{f"metrics.{name}": [e.metrics.get(name) for e in evaluations] for name in metrics},
+        },
+    )
+
+
+def _finite(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _ratio(value: float | None, divisor: float) -> float | None:
+    return None if value is None else value / divisor

@@ -1,0 +1,185 @@
+"""The report's tables as plain cells, and their Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .show import show_estimate, show_number
+from .statistics import Estimate
+from .summary import AlgorithmSummary, Change, Summary
+
+_OWN_COLUMNS = ("return", "response_seconds", "tokens_per_turn")
+_OVERHEAD = {
+    "iterations": "Iterations",
+    "episodes": "Episodes rolled out",
+    "samples_per_episode": "Samples per episode",
+    "samples": "Samples (joint actions)",
+    "generated_tokens": "Generated tokens",
+    "updates": "Policy updates",
+    "wall_seconds": "Duration (s)",
+    "peak_memory_gb": "Peak memory (GB)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    text: str
+    note: str = ""
+    """What stands below the text in small: the interval, or a lack of seeds."""
+    best: bool = False
+    blank: bool = False
+    """Nothing can stand here: an algorithm against itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    """Name of the row, and a cell per column."""
+
+    def markdown(self) -> str:
+        head = "| | " + " | ".join(map(_plain, self.columns)) + " |"
+        rule = "|---|" + "---|" * len(self.columns)
+        body = [
+            f"| {_plain(name)} | " + " | ".join(_markdown(cell) for cell in cells) + " |"
+            for name, cells in self.rows
+        ]
+        return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
+
+
+def tables(summary: Summary) -> list[Table]:
+    """Performance, overhead, and, with two algorithms or more, who improves over whom."""
+    made = [_performance(summary), _overhead(summary)]
+    return [*made, _improvement(summary)] if summary.pairs else made
+
+
+def _performance(summary: Summary) -> Table:
+    algorithms = summary.algorithms
+    extra = dict.fromkeys(
+        name
+        for algorithm in algorithms.values()
+        for name in algorithm.metrics
+        if name not in _OWN_COLUMNS
+    )
+    columns: dict[str, list[Estimate | None]] = {
+        "Return before": [_metric(a, "return").first for a in algorithms.values()],
+        "Return after": [_metric(a, "return").last for a in algorithms.values()],
+        **{
+            f"{name} {when}": [getattr(_metric(a, name), attribute) for a in algorithms.values()]
+            for name in extra
+            for when, attribute in (("before", "first"), ("after", "last"))
+        },
+        "Response time (s)": [_metric(a, "response_seconds").last for a in algorithms.values()],
+        "Tokens per agent and turn": [
+            _metric(a, "tokens_per_turn").last for a in algorithms.values()
+        ],
+    }
+    best = {
+        "Return after": _best(columns["Return after"], 1),
+        "Response time (s)": _best(columns["Response time (s)"], -1),
+        "Tokens per agent and turn": _best(columns["Tokens per agent and turn"], -1),
+    }
+    return Table(
+        title="Performance, response time and cost",
+        note="Means over seeds with 95% bootstrap intervals, at the first evaluation (before) and "
+        "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
+        "Bold: best mean, which need not differ from the others.",
+        columns=tuple(columns),
+        rows=tuple(
+            (
+                label,
+                tuple(
+                    _cell(values[row], len(algorithm.seeds), row in best.get(name, ()))
+                    for name, values in columns.items()
+                ),
+            )
+            for row, (label, algorithm) in enumerate(algorithms.items())
+        ),
+    )
+
+
+def _overhead(summary: Summary) -> Table:
+    return Table(
+        title="Training overhead",
+        note="Means per run with 95% bootstrap intervals over seeds. A sample is a joint action; "
+        "counts that are equal in all seeds stand alone.",
+        columns=tuple(summary.algorithms),
+        rows=tuple(
+            (
+                title,
+                tuple(
+                    _count(algorithm.overhead[key], len(algorithm.seeds))
+                    for algorithm in summary.algorithms.values()
+                ),
+            )
+            for key, title in _OVERHEAD.items()
+        ),
+    )
+
+
+def _improvement(summary: Summary) -> Table:
+    found = {(pair.x, pair.y): pair for pair in summary.pairs}
+    labels = tuple(dict.fromkeys(pair.x for pair in summary.pairs))
+
+    def cell(x: str, y: str) -> Cell:
+        if x == y:
+            return Cell(text="", blank=True)
+        pair = found[x, y]
+        return _cell(pair.probability, pair.probability.seeds, pair.differs)
+
+    note = (
+        "The probability that a run of the row's algorithm ends with a higher return than one of "
+        "the column's (ties count half), with a stratified 95% bootstrap interval. Bold: the pair "
+        "differs, its interval excludes 0.5."
+    )
+    if not all(pair.enough_seeds for pair in summary.pairs):
+        note += (
+            " Pairs with too few seeds (fewer than four each) are never bold: even fully separated "
+            "returns would come about by chance more than one time in twenty."
+        )
+    return Table(
+        title="Probability of improvement",
+        note=note,
+        columns=tuple(f"over {label}" for label in labels),
+        rows=tuple((x, tuple(cell(x, y) for y in labels)) for x in labels),
+    )
+
+
+def _metric(algorithm: AlgorithmSummary, name: str) -> Change:
+    return algorithm.metrics.get(name, Change(first=None, last=None, gain=None))
+
+
+def _cell(value: Estimate | None, seeds: int, best: bool = False) -> Cell:
+    text, bracket, rest = show_estimate(value).partition(" [")
+    note = f"[{rest}" if bracket else ""
+    if value is not None and value.seeds < seeds:
+        note = f"{note} {value.seeds} of {seeds} seeds".strip()
+    elif value is not None and not bracket:
+        note = "one seed"
+    return Cell(text=text, note=note, best=best)
+
+
+def _count(value: Estimate | None, seeds: int) -> Cell:
+    if value is not None and value.seeds == seeds and value.low == value.high:
+        return Cell(text=show_number(value.mean))
+    return _cell(value, seeds)
+
+
+def _best(values: list[Estimate | None], sign: int) -> set[int]:
+    means = {row: value.mean for row, value in enumerate(values) if value is not None}
+    if len(means) < 2:
+        return set()
+    top = max(sign * mean for mean in means.values())
+    shown = show_number(sign * top)
+    return {row for row, mean in means.items() if show_number(mean) == shown}
+
+
+def _markdown(cell: Cell) -> str:
+    text = f"**{cell.text}**" if cell.best else cell.text
+    return f"{text} {cell.note}".strip()
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,177 @@
+"""Run folders as the training loop writes them, with made-up numbers, and a program to make one.
+
+    python fabricated_runs.py CONFIG --out RUN [--resume]
+
+writes a run in two halves. A file `fault` in the comparison's folder decides what goes wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+CONFIG = {
+    "task": {"name": "str_build", "horizon": 2, "words": ["ICML", "A|B"]},
+    "algorithm": {"name": "collm_cc", "discount": 0.9},
+    "models": {"*": {"path": "embedded"}},
+    "critic": {"path": "embedded"},
+    "train": {"environment_steps": 400},
+    "evaluation": {"every": 5},
+}
+GAINS = {"collm_cc": 0.9, "magrpo": 0.6, "collm_dc": 0.1}
+TEXT = "place <b>stone</b> & 'wood' at (1, 2)\nthen \x07 stop"
+
+
+def curve(algorithm: str, seed: int, points: int = 13) -> list[float]:
+    noise = np.random.default_rng([seed, len(algorithm)]).normal(0, 0.04, points)
+    gain = GAINS.get(algorithm, 0.3)
+    rise = gain * (1 - np.exp(-np.linspace(0, 4, points))) + noise + 0.03 * seed
+    return [float(value) for value in -0.25 + rise]
+
+
+def evaluations(algorithm: str, returns: Sequence[float]) -> list[dict[str, Any]]:
+    pace = 4 if algorithm == "magrpo" else 1
+    return [
+        {
+            "kind": "evaluation",
+            "iteration": 5 * index,
+            "environment_steps": round(400 * index / (len(returns) - 1)),
+            "generated_tokens": 2100 * index * (3 if pace == 4 else 2),
+            "updates": 10 * index // pace,
+            "wall_seconds": 11.7 * index / pace,
+            "metrics": {
+                "return": value,
+                "iou": 0.5 + value / 3,
+                "adjacency": 14.0 - 6 * value,
+                "response_seconds": 1.9 - 0.3 * value,
+                "tokens_per_turn": 61.5 - 12 * value,
+                "turns": 2.0,
+            },
+        }
+        for index, value in enumerate(returns)
+    ]
+
+
+def record(algorithm: str, seed: int, returns: Sequence[float], status: str) -> dict[str, Any]:
+    last = evaluations(algorithm, returns)[-1]
+    return {
+        "status": status,
+        "algorithm": algorithm,
+        "task": "str_build",
+        "seed": seed,
+        "agents": ["left", "right"],
+        "models": {"left": "embedded", "right": "embedded"},
+        "parameters": {"left": 131072, "right": 131072, "critic": 140001},
+        "version": "0.1.0",
+        "started": "2026-01-01T00:00:00",
+        "wall_seconds": last["wall_seconds"] + seed,
+        "peak_memory_bytes": 812_000_000 + 1_000_000 * seed,
+        "iterations": last["iteration"],
+        "environment_steps": last["environment_steps"],
+        "joint_actions": last["environment_steps"],
+        "generated_tokens": last["generated_tokens"],
+        "updates": last["updates"],
+        "rollouts": 20 if algorithm == "magrpo" else 200,
+        "optimum": 1.0,
+        "first": {"return": returns[0]},
+        "last": {"return": returns[-1]},
+    }
+
+
+def episode(iteration: int, item: str, value: float, text: str) -> dict[str, Any]:
+    turns = [
+        {
+            "reward": value / 2,
+            "observations": {"left": f"turn {t}: build <ICML>", "right": f"turn {t}: you have oak"},
+            "actions": {"left": text, "right": "ok " * 40},
+        }
+        for t in range(2)
+    ]
+    return {
+        "iteration": iteration,
+        "episode": 0,
+        "item": item,
+        "return": value,
+        "metrics": {"iou": 0.5},
+        "picture": "#..#\n<##>\n#..#",
+        "turns": turns,
+    }
+
+
+def write_jsonl(path: Path, lines: Sequence[Any]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def write_run(
+    folder: Path, algorithm: str, seed: int, *, status: str = "finished", text: str = TEXT
+) -> None:
+    """One whole run folder."""
+    returns = curve(algorithm, seed)
+    folder.mkdir(parents=True)
+    config = {**CONFIG, "algorithm": {"name": algorithm, "discount": 0.9}, "run": {"seed": seed}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "run.json").write_text(json.dumps(record(algorithm, seed, returns, status)))
+    lines = evaluations(algorithm, returns)
+    update = {"kind": "update", "iteration": 1, "environment_steps": 8, "metrics": {"loss": 0.5}}
+    write_jsonl(folder / "metrics.jsonl", [lines[0], update, *lines[1:]])
+    last = lines[-1]["iteration"]
+    transcripts = [
+        episode(0, "icml", returns[0], text),
+        episode(last, "other", 0.125, text),
+        episode(last, "icml", returns[-1], text),
+    ]
+    write_jsonl(folder / "episodes.jsonl", transcripts)
+
+
+def write_comparison(
+    folder: Path, seeds: Sequence[int] = range(5), algorithms: Sequence[str] = tuple(GAINS)
+) -> Path:
+    """Run folders below `folder/runs`, all finished, without a plan."""
+    for algorithm in algorithms:
+        for seed in seeds:
+            write_run(folder / "runs" / f"{algorithm}-s{seed}", algorithm, seed)
+    return folder
+
+
+def command(config: Path, folder: Path, resume: bool) -> list[str]:
+    """This file as the program of a run."""
+    arguments = [sys.executable, __file__, str(config), "--out", str(folder)]
+    return [*arguments, "--resume"] if resume else arguments
+
+
+def main(config_path: Path, folder: Path, resume: bool) -> None:
+    config = yaml.safe_load(config_path.read_text())
+    algorithm, seed = config["algorithm"]["name"], config["run"]["seed"]
+    fault_file = config_path.parent.parent / "fault"
+    fault = fault_file.read_text() if fault_file.exists() else ""
+    print(f"making {algorithm} {seed}, resume {resume}", flush=True)
+    if fault == f"crash {algorithm}-s{seed}":
+        raise RuntimeError("the batch is not finite")
+    returns = curve(algorithm, seed)
+    lines = evaluations(algorithm, returns)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    assert resume == (folder / "run.json").exists()
+    if fault == "hang":
+        (folder / "hanging").write_text(str(os.getpid()))
+    if not resume:
+        (folder / "run.json").write_text(json.dumps(record(algorithm, seed, returns, "running")))
+        write_jsonl(folder / "metrics.jsonl", lines[:5])
+    if fault == f"die {algorithm}-s{seed}":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "hang":
+        time.sleep(60)
+    write_jsonl(folder / "metrics.jsonl", lines)
+    (folder / "run.json").write_text(json.dumps(record(algorithm, seed, returns, "finished")))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[3]), "--resume" in sys.argv)

@@ -1,0 +1,206 @@
+"""Launching a comparison with a stand-in program for the runs: faults, resuming, whose folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import fabricated_runs as fabricated
+import pytest
+import yaml
+from fabricated_config import comparison_config as config
+from fabricated_config import register
+from rich.console import Console
+
+from colearn.comparison import compare, write_report
+from colearn.comparison.launch import launch
+from colearn.comparison.plan import make_plan
+from colearn.comparison.source import read_source
+from colearn.config import Config
+from colearn.errors import CheckpointError, ColearnError
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch)
+
+
+def run(settings: Config, out: Path) -> Path:
+    return compare(settings, out, console=Console(file=io.StringIO()), command=fabricated.command)
+
+
+class Silent:
+    """A watcher that remembers what it was told, and may interrupt."""
+
+    def __init__(self, interrupt: Any = None) -> None:
+        self.told: list[tuple[str, str]] = []
+        self.interrupt = interrupt
+
+    def started(self, name: str, resumed: bool) -> None:
+        self.told.append((name, "resumed" if resumed else "started"))
+
+    def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
+        if self.interrupt is not None:
+            self.interrupt()
+
+    def ended(self, name: str, outcome: str) -> None:
+        self.told.append((name, outcome))
+
+
+def test_a_comparison_runs_and_reports(tmp_path):
+    report = run(config(), tmp_path)
+    assert report == tmp_path / "report.html"
+    for name in ("summary.json", "table.md", "curves.png", "report.html"):
+        assert (tmp_path / name).stat().st_size > 0
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [r["algorithm"] for r in summary["runs"]] == ["collm_cc", "magrpo"] * 2
+    assert summary["missing"] == []
+    log = (tmp_path / "runs" / "magrpo-s1" / "log.txt").read_text()
+    assert log == "making magrpo 1, resume False\n"
+    made = yaml.safe_load((tmp_path / "configs" / "magrpo-s1.yaml").read_text())
+    assert made["run"]["seed"] == 1
+
+
+def test_threads_are_the_cores_divided_among_the_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr("colearn.comparison.launch._cores", lambda: 5)
+    seen = tmp_path / "seen"
+
+    def command(file: Path, folder: Path, resume: bool) -> list[str]:
+        return ["sh", "-c", f"echo $OMP_NUM_THREADS $MKL_NUM_THREADS >> {seen}; false"]
+
+    launch(make_plan(config(seeds=(0,))), tmp_path, Silent(), command=command, poll_seconds=0.01)
+    assert seen.read_text() == "2 2\n2 2\n"
+
+
+def test_a_crashing_run_leaves_the_others_and_is_named(tmp_path):
+    (tmp_path / "fault").write_text("crash magrpo-s0")
+    with pytest.raises(ColearnError) as caught:
+        run(config(), tmp_path)
+    message = str(caught.value)
+    assert "1 of 4 runs failed: magrpo-s0: RuntimeError: the batch is not finite" in message
+    assert str(tmp_path / "runs" / "magrpo-s0" / "log.txt") in message
+    assert "\n" not in message
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert len(summary["runs"]) == 3
+    assert summary["missing"] == [
+        {"run": "magrpo-s0", "status": "not started", "environment_steps": 0}
+    ]
+    assert "magrpo-s0" in (tmp_path / "report.html").read_text()
+
+
+def test_an_interrupted_run_continues_and_finished_ones_are_not_redone(tmp_path):
+    (tmp_path / "fault").write_text("die collm_cc-s1")
+    with pytest.raises(ColearnError, match="collm_cc-s1: killed by SIGKILL"):
+        run(config(), tmp_path)
+    finished = tmp_path / "runs" / "magrpo-s0" / "run.json"
+    before = finished.stat().st_mtime_ns
+    (tmp_path / "fault").unlink()
+    run(config(), tmp_path)
+    assert finished.stat().st_mtime_ns == before
+    log = (tmp_path / "runs" / "collm_cc-s1" / "log.txt").read_text()
+    assert log == "making collm_cc 1, resume False\nmaking collm_cc 1, resume True\n"
+    assert json.loads((tmp_path / "summary.json").read_text())["missing"] == []
+
+
+def test_if_every_run_fails_there_is_no_report(tmp_path):
+    (tmp_path / "fault").write_text("crash collm_cc-s0")
+    with pytest.raises(ColearnError, match="1 of 1 runs failed"):
+        run(config(seeds=(0,), collm_cc={}), tmp_path)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_run_that_ends_without_finishing_is_a_failure(tmp_path):
+    plan = make_plan(config(seeds=(0,), collm_cc={}))
+    (failure,) = launch(plan, tmp_path, Silent(), command=lambda *_: ["true"], poll_seconds=0.01)
+    assert failure.reason == "ended without finishing"
+
+
+def wait_for_child(tmp_path: Path) -> int:
+    return int((tmp_path / "runs" / "collm_cc-s0" / "hanging").read_text())
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_an_interrupt_terminates_the_runs(tmp_path):
+    (tmp_path / "fault").write_text("hang")
+    plan = make_plan(config(seeds=(0,), collm_cc={}))
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        launch(plan, tmp_path, Silent(interrupt), command=fabricated.command, poll_seconds=0.02)
+    assert gone(wait_for_child(tmp_path))
+
+
+def test_termination_of_the_comparison_terminates_the_runs(tmp_path):
+    (tmp_path / "fault").write_text("hang")
+    plan = make_plan(config(seeds=(0,), collm_cc={}))
+    hanging = tmp_path / "runs" / "collm_cc-s0" / "hanging"
+    done = threading.Event()
+
+    def terminate() -> None:
+        while not (hanging.exists() and hanging.read_text()) and not done.wait(0.02):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    killer = threading.Thread(target=terminate)
+    handler = signal.getsignal(signal.SIGTERM)
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        launch(plan, tmp_path, Silent(), command=fabricated.command, poll_seconds=0.02)
+    done.set()
+    killer.join()
+    assert gone(wait_for_child(tmp_path))
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def test_a_folder_with_another_comparison_is_refused(tmp_path):
+    run(config(seeds=(0,)), tmp_path)
+    with pytest.raises(CheckpointError, match=r"another comparison.*another --out or delete"):
+        run(config(seeds=(0,), magrpo={"train.epochs": 3}), tmp_path)
+
+
+def test_a_folder_with_runs_of_unknown_origin_is_refused(tmp_path):
+    fabricated.write_run(tmp_path / "single", "magrpo", 0)
+    with pytest.raises(CheckpointError, match="holds a single run"):
+        run(config(), tmp_path / "single")
+    fabricated.write_comparison(tmp_path / "many", seeds=[0])
+    with pytest.raises(CheckpointError, match="no comparison here made"):
+        run(config(), tmp_path / "many")
+
+
+def test_more_seeds_extend_a_comparison(tmp_path):
+    run(config(seeds=(0, 1)), tmp_path)
+    run(config(seeds=(2,)), tmp_path)
+    assert read_source(tmp_path).compared.seeds == [0, 1, 2]
+    assert len(read_source(tmp_path).runs) == 6
+
+
+def test_a_partly_finished_folder_is_reported_with_what_is_missing(tmp_path):
+    run(config(seeds=(0, 1)), tmp_path)
+    record = tmp_path / "runs" / "magrpo-s1" / "run.json"
+    record.write_text(record.read_text().replace("finished", "running"))
+    write_report(tmp_path)
+    missing = json.loads((tmp_path / "summary.json").read_text())["missing"]
+    assert missing == [{"run": "magrpo-s1", "status": "unfinished", "environment_steps": 400}]
+
+
+def test_a_single_run_and_a_bare_folder_can_be_reported(tmp_path):
+    fabricated.write_run(tmp_path / "single", "magrpo", 3)
+    write_report(tmp_path / "single")
+    text = (tmp_path / "single" / "table.md").read_text()
+    assert "one seed, so no interval" in text
+    with pytest.raises(CheckpointError, match="no finished run"):
+        write_report(tmp_path)

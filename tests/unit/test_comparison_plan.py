@@ -1,0 +1,93 @@
+"""Planning a comparison: algorithms x seeds, each with a resolved config of its own."""
+
+from __future__ import annotations
+
+import fabricated_runs as fabricated
+import pytest
+from fabricated_config import comparison_config as config
+from fabricated_config import register
+
+from colearn.comparison.plan import make_plan
+from colearn.config import load_config
+from colearn.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch)
+
+
+def test_plan_is_the_product_seed_by_seed():
+    plan = make_plan(config(seeds=(3, 4)))
+    assert [r.name for r in plan.runs] == [
+        "collm_cc-s3",
+        "magrpo-s3",
+        "collm_cc-s4",
+        "magrpo-s4",
+    ]
+    assert [r.config.run.seed for r in plan.runs] == [3, 3, 4, 4]
+    assert plan.runs[1].config.algorithm.name == "magrpo"
+    assert plan.runs[1].config.critic is not None
+    assert plan.runs[1].config.compare.algorithms == {}
+
+
+def test_plan_without_algorithms_is_the_configs_own():
+    plan = make_plan(load_config(fabricated.CONFIG))
+    assert [r.name for r in plan.runs] == ["collm_cc-s0", "collm_cc-s1", "collm_cc-s2"]
+
+
+def test_overrides_hold_for_their_algorithm_alone():
+    plan = make_plan(
+        config(seeds=(0,), collm_cc={}, magrpo={"algorithm.samples": 4, "train.episodes": 1})
+    )
+    actor, group = (r.config for r in plan.runs)
+    assert group.algorithm.settings == {"discount": 0.9, "samples": 4}
+    assert actor.algorithm.settings == {"discount": 0.9}
+    assert (actor.train.episodes, group.train.episodes) == (4, 1)
+
+
+def test_two_variants_of_one_algorithm_are_two_labels():
+    variant = {"algorithm.name": "magrpo", "algorithm.samples": 8}
+    plan = make_plan(config(seeds=(0,), magrpo={}, magrpo_k8=variant))
+    assert [r.algorithm for r in plan.runs] == ["magrpo", "magrpo_k8"]
+    assert {r.config.algorithm.name for r in plan.runs} == {"magrpo"}
+
+
+def test_settings_that_an_algorithm_lacks_stay_with_those_that_have_them():
+    section = {"algorithms": {"collm_cc": {}, "magrpo": {}}, "seeds": [0]}
+    algorithm = {"name": "collm_cc", "critic_lag": 3}
+    data = {**fabricated.CONFIG, "algorithm": algorithm, "compare": section}
+    actor, group = (r.config for r in make_plan(load_config(data)).runs)
+    assert actor.algorithm.settings == {"critic_lag": 3}
+    assert group.algorithm.settings == {}
+    algorithm["critic_lagg"] = 1
+    with pytest.raises(ConfigError, match=r"algorithm\.critic_lagg.*'critic_lag'"):
+        make_plan(load_config(data))
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "message"),
+    [
+        ({"nope": {}}, "unknown algorithm 'nope'"),
+        ({"magrpo": {"run.seed": 3}}, r"magrpo: run\.seed cannot differ"),
+        ({"magrpo": {"train.epoch": 3}}, r"magrpo: train\.epoch: unknown key.*'epochs'"),
+        ({"magrpo": {"algorithm.sample": 3}}, r"algorithm\.sample: unknown setting.*'samples'"),
+        ({"a/b": {"algorithm.name": "magrpo"}}, "'a/b' names a folder"),
+        ({"magrpo": {"task.size": 1}}, r"task\.size: unknown setting"),
+    ],
+)
+def test_a_mistake_is_one_line_before_any_run(algorithms, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_plan(config(**algorithms))
+    assert "\n" not in str(caught.value)
+
+
+def test_seeds_must_differ():
+    with pytest.raises(ConfigError, match=r"compare\.seeds"):
+        make_plan(config(seeds=(1, 1)))
+
+
+def test_digest_ignores_how_and_how_often_it_is_run():
+    digest = make_plan(config()).digest
+    assert make_plan(config(seeds=(0, 1, 2), workers=1)).digest == digest
+    assert make_plan(config(collm_cc={}, magrpo={"train.epochs": 2})).digest != digest

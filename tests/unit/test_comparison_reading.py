@@ -1,0 +1,127 @@
+"""Reading runs, following their progress, and what the headline says of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fabricated_runs as fabricated
+import pytest
+from rich.console import Console
+
+from colearn.comparison import write_report
+from colearn.comparison.finding import compare_pairs, headline
+from colearn.comparison.progress import Bars, Lines, MetricsTail
+from colearn.comparison.runs import read_run
+from colearn.comparison.statistics import Estimate
+from colearn.errors import CheckpointError
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("run.json", "{", r"run\.json: not JSON"),
+        ("run.json", "[]", r"run\.json: must hold a JSON object"),
+        ("metrics.jsonl", "nonsense\n{}\n", r"metrics\.jsonl:1: not JSON"),
+        ("metrics.jsonl", "", "holds no evaluation"),
+        ("metrics.jsonl", '{"iteration": 0}\n', "lacks 'kind'"),
+        ("config.yaml", "a: [", r"config\.yaml: not YAML"),
+    ],
+)
+def test_an_unreadable_run_is_one_line(tmp_path, file, content, message):
+    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
+    (tmp_path / "runs" / "magrpo-s0" / file).write_text(content)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        write_report(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_reading_survives_a_cut_line_and_repeated_iterations(tmp_path):
+    folder = tmp_path / "run"
+    fabricated.write_run(folder, "magrpo", 0)
+    metrics = folder / "metrics.jsonl"
+    lines = metrics.read_text().splitlines()
+    repeated = json.loads(lines[-1])
+    repeated["metrics"]["return"] = float("nan")
+    metrics.write_text("\n".join([*lines, json.dumps(repeated), '{"kind": "eval']))
+    evaluations = read_run(folder).evaluations
+    assert len(evaluations) == 13
+    assert evaluations[-1].metrics["return"] is None
+
+
+def test_tail_reads_whole_lines_once_and_notices_a_shorter_file(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    tail = MetricsTail(path)
+    assert not tail.advance()
+    line = {"kind": "evaluation", "environment_steps": 8, "metrics": {"return": 0.5}}
+    path.write_text(json.dumps(line) + '\n{"kind": "upd')
+    assert tail.advance()
+    assert (tail.environment_steps, tail.mean_return) == (8, 0.5)
+    assert not tail.advance()
+    path.write_text('{"environment_steps": 4}\n')
+    assert tail.advance()
+    assert tail.environment_steps == 4
+
+
+def test_lines_are_printed_at_start_evaluation_and_end():
+    out = io.StringIO()
+    with Lines(Console(file=out), {"a-s0": 400}) as watcher:
+        watcher.started("a-s0", False)
+        watcher.advanced("a-s0", 8, None)
+        watcher.advanced("a-s0", 8, 0.25)
+        watcher.advanced("a-s0", 16, 0.25)
+        watcher.ended("a-s0", "finished")
+    assert out.getvalue().splitlines() == [
+        "a-s0: started",
+        "a-s0: 8/400 environment steps, return 0.250",
+        "a-s0: finished",
+    ]
+
+
+def test_bars_show_steps_and_the_latest_return():
+    out = io.StringIO()
+    with Bars(Console(file=out, force_terminal=True, width=120), {"a-s0": 400}) as watcher:
+        watcher.started("a-s0", True)
+        watcher.advanced("a-s0", 100, 0.25)
+        watcher.ended("a-s0", "finished")
+    assert "100/400 steps" in out.getvalue()
+    assert "return 0.250" in out.getvalue()
+
+
+def ends(first: float, last: float, gain: tuple[float, float]) -> Any:
+    def around(mean: float) -> Estimate:
+        return Estimate(mean=mean, low=mean - 0.1, high=mean + 0.1, seeds=5)
+
+    change = Estimate(mean=last - first, low=gain[0], high=gain[1], seeds=5)
+    return around(first), around(last), change
+
+
+def test_headline_says_what_the_intervals_allow():
+    pairs = compare_pairs({"a": [0.1, 0.5, 0.3, 0.4, 0.2], "b": [0.2, 0.4, 0.1, 0.5, 0.3]})
+    text = headline({"a": ends(0, 0.4, (0.3, 0.5)), "b": ends(0, 0.1, (-0.1, 0.2))}, pairs)
+    assert text == (
+        "Evaluation return: a improved from 0 [-0.1, 0.1] to 0.4 [0.3, 0.5]; "
+        "b shows no clear change (from 0 [-0.1, 0.1] to 0.1 [0, 0.2]); no pair differs at 95%."
+    )
+
+
+def test_headline_names_a_fall_and_a_difference():
+    pairs = compare_pairs({"a": [1.0, 1.1, 1.2, 1.3], "b": [0.0, 0.1, 0.2, 0.3]})
+    text = headline({"a": ends(0.5, 0.2, (-0.5, -0.1))}, pairs)
+    assert "a fell from 0.5 [0.4, 0.6] to 0.2 [0.1, 0.3]" in text
+    assert "a ends above b (probability 1 [1, 1])" in text
+
+
+def test_three_seeds_never_differ_however_far_apart():
+    pairs = compare_pairs({"a": [9.0, 9.1, 9.2], "b": [0.0, 0.1, 0.2]})
+    assert not any(pair.differs for pair in pairs)
+    assert "too few seeds to tell any pair apart at 95%" in headline({}, pairs)
+
+
+def test_headline_of_many_algorithms_counts_them():
+    finals = {str(n): [n + 0.1 * k for k in range(5)] for n in range(6)}
+    changes = {name: ends(0, float(name), (0.3, 0.5)) for name in finals}
+    text = headline(changes, compare_pairs(finals))
+    assert "6 of 6 algorithms improved; the highest final mean is 5's" in text
+    assert "15 of 15 pairs differ at 95%" in text or "pairs differ at 95%" in text

@@ -1,0 +1,256 @@
+"""The report: self-contained, escaped, and no number that summary.json does not hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import fabricated_runs as fabricated
+import matplotlib.image
+import pytest
+
+from colearn.comparison import write_report
+from colearn.comparison.markup import escape
+from colearn.comparison.show import show_estimate, show_number
+from colearn.comparison.statistics import Estimate
+
+_VOID = {"meta", "img", "br", "source"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = fabricated.write_comparison(tmp_path_factory.mktemp("comparison"), seeds=range(4))
+    fabricated.write_run(out / "runs" / "magrpo-s9", "magrpo", 9, status="running")
+    write_report(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def summary(folder: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    text = (folder / "summary.json").read_text(encoding="utf-8")
+    return json.loads(text, parse_constant=refuse)
+
+
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict):
+        for below in value.values():
+            yield from numbers(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from numbers(below)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+class Outline(HTMLParser):
+    """Checks that tags nest, and collects attributes and the text of table cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.cells: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "td" in self.open:
+            self.cells.append(data)
+
+
+@pytest.fixture(scope="module")
+def outline(page: str) -> Outline:
+    parser = Outline()
+    parser.feed(page)
+    assert parser.open == []
+    return parser
+
+
+def test_page_refers_to_nothing_outside(page, outline):
+    assert "http://" not in page
+    assert "https://" not in page
+    assert not {"script", "link", "iframe"} & {tag for tag, _, _ in outline.attributes}
+    assert "<script" not in page
+    assert "url(" not in page
+    assert "@import" not in page
+    sources = [v for _, name, v in outline.attributes if name in ("src", "srcset", "href")]
+    assert len(sources) == 6
+    assert all(value.startswith("data:image/") for value in sources)
+
+
+def test_page_suits_phones_and_the_dark(page):
+    assert '<meta name="viewport" content="width=device-width' in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_transcripts_are_escaped(page):
+    assert "place &lt;b&gt;stone&lt;/b&gt; &amp; &#x27;wood&#x27; at (1, 2)" in page
+    assert "<b>stone" not in page
+    assert "&lt;##&gt;" in page
+    assert "\x07" not in page
+
+
+def test_text_that_no_page_can_carry_is_replaced():
+    assert escape("a\x00b\ud800<\n\t") == "a\ufffdb\ufffd&lt;\n\t"
+
+
+@pytest.mark.parametrize("source", ["report.html", "table.md"])
+def test_every_number_in_the_tables_is_in_the_summary(folder, outline, summary, source):
+    known = {show_number(value) for value in numbers(summary)}
+    if source == "report.html":
+        text = " ".join(outline.cells)
+    else:
+        lines = (folder / source).read_text().splitlines()
+        rows = [line for line in lines if line.startswith("| ")]
+        text = " ".join(re.sub(r"^\| [^|]*\|", "", row) for row in rows)
+        text = re.sub(r"\b(over )?(collm_cc|collm_dc|magrpo)\b", "", text)
+    shown = re.findall(r"-?\d[\d,]*(?:\.\d+)?", text.replace(", ", " "))
+    assert len(shown) > 100
+    assert [number for number in shown if number not in known] == []
+
+
+def test_summary_holds_the_runs_and_their_estimates(summary):
+    finals = [r["final_return"] for r in summary["runs"] if r["algorithm"] == "magrpo"]
+    change = summary["algorithms"]["magrpo"]["metrics"]["return"]
+    assert len(finals) == 4
+    assert change["last"]["mean"] == pytest.approx(sum(finals) / 4)
+    assert change["last"]["low"] < change["last"]["mean"] < change["last"]["high"]
+    run = summary["runs"][0]
+    assert run["evaluations"]["metrics.return"][-1] == run["final_return"]
+    assert len(run["evaluations"]["environment_steps"]) == 13
+    assert run["evaluations"]["environment_steps"][-1] == 400
+    assert summary["optimum"] == 1.0
+    assert summary["algorithms"]["magrpo"]["overhead"]["samples_per_episode"]["mean"] == 20.0
+    assert summary["algorithms"]["magrpo"]["overhead"]["peak_memory_gb"]["mean"] == 0.8135
+
+
+def test_summary_says_what_was_compared(summary):
+    compared = summary["compared"]
+    assert compared["task"] == "str_build"
+    assert compared["task_settings"] == {"horizon": 2, "words": ["ICML", "A|B"]}
+    assert compared["seeds"] == [0, 1, 2, 3]
+    assert compared["models"] == {"left": "embedded", "right": "embedded"}
+    assert compared["environment_steps"] == 400
+    assert compared["algorithms"]["collm_cc"] == {"name": "collm_cc", "discount": 0.9}
+
+
+def test_pairs_are_complementary(summary):
+    pairs = {(pair["x"], pair["y"]): pair["probability"]["mean"] for pair in summary["pairs"]}
+    assert len(pairs) == 6
+    for (x, y), probability in pairs.items():
+        assert probability + pairs[y, x] == pytest.approx(1.0)
+
+
+def test_curves_in_the_summary_are_what_is_drawn(summary):
+    for algorithm in summary["algorithms"].values():
+        for axis in ("environment_steps", "generated_tokens", "wall_seconds"):
+            curve = algorithm["curves"][axis]
+            assert len(curve["x"]) == len(curve["mean"]) == len(curve["low"])
+            assert all(
+                low <= mean <= high
+                for low, mean, high in zip(curve["low"], curve["mean"], curve["high"], strict=True)
+            )
+            assert set(curve["seeds"]) == {"0", "1", "2", "3"}
+
+
+def test_headline_and_what_is_missing_stand_at_the_top(page, summary):
+    assert escape(summary["headline"]) in page
+    assert page.index("magrpo-s9") < page.index("Learning curves")
+    assert page.index("seeds 0, 1, 2, 3") < page.index("Learning curves")
+
+
+def test_before_and_after_show_the_same_item(page):
+    before, after = re.findall(r"iteration (\d+), item (\w+)", page)[:2]
+    assert before == ("0", "icml")
+    assert after == ("60", "icml")
+
+
+def test_report_repeats_to_the_byte(folder, page):
+    write_report(folder)
+    assert (folder / "report.html").read_text(encoding="utf-8") == page
+
+
+def test_curves_png_is_a_picture_with_every_colour(folder):
+    pixels = matplotlib.image.imread(folder / "curves.png")
+    assert pixels.shape[0] > 500 and pixels.shape[1] > 1500
+    for red, green, blue in ((0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0x00, 0x9E, 0x73)):
+        wanted = [red / 255, green / 255, blue / 255]
+        assert (abs(pixels[..., :3] - wanted).max(axis=-1) < 0.01).sum() > 100
+
+
+def test_markdown_cells_do_not_break_their_row(folder):
+    lines = (folder / "table.md").read_text().splitlines()
+    widths = [line.count("|") for line in lines if line.startswith("|")]
+    assert widths[:5] == [widths[0]] * 5
+
+
+def test_runs_evaluated_once_are_reported(tmp_path):
+    for seed in range(2):
+        folder = tmp_path / "runs" / f"magrpo-s{seed}"
+        fabricated.write_run(folder, "magrpo", seed)
+        first = (folder / "metrics.jsonl").read_text().splitlines()[0]
+        (folder / "metrics.jsonl").write_text(first + "\n")
+        episode = (folder / "episodes.jsonl").read_text().splitlines()[0]
+        (folder / "episodes.jsonl").write_text(episode + "\n")
+    write_report(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "Before training" in page
+    assert "After training" not in page
+
+
+def test_runs_without_transcripts_or_finite_returns_are_reported(tmp_path):
+    folder = tmp_path / "runs" / "magrpo-s0"
+    fabricated.write_run(folder, "magrpo", 0)
+    (folder / "episodes.jsonl").unlink()
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["metrics"]["return"] = math.nan
+    fabricated.write_jsonl(folder / "metrics.jsonl", lines)
+    write_report(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "no finite return" in page
+    assert "Transcripts" not in page
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.68349, "0.683"),
+        (-0.1, "-0.1"),
+        (12.345, "12.3"),
+        (999.6, "1,000"),
+        (50400, "50,400"),
+        (0.0, "0"),
+        (-1e-9, "0"),
+        (0.00012, "0.00012"),
+        (0.00006, "0.0001"),
+        (9.996, "10"),
+    ],
+)
+def test_numbers_have_three_digits_and_no_exponent(value, text):
+    assert show_number(value) == text
+
+
+def test_estimates_show_their_interval_where_they_have_one():
+    assert show_estimate(Estimate(mean=0.5, low=0.25, high=1.0, seeds=3)) == "0.5 [0.25, 1]"
+    assert show_estimate(Estimate(mean=0.5, low=None, high=None, seeds=1)) == "0.5"
+    assert show_estimate(None) == "-"
