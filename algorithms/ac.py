@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ._single import require_single
 from .collm_dc import CoLLMDC
 
 
@@ -14,3 +16,6 @@ class AC(CoLLMDC):
 
     Wrong when there is more than one agent: it is then `collm_dc` under another name.
     """
+
+    def check_team(self, agents: Sequence[str]) -> None:
+        require_single(agents, "ac", "collm_dc")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ._single import require_single
 from .magrpo import MAGRPO
 
 
@@ -21,3 +23,6 @@ class GRPO(MAGRPO):
     normalize_std: bool = True
     ratio: Literal["sequence", "token"] = "token"
     ratio_clip: float | None = 0.2
+
+    def check_team(self, agents: Sequence[str]) -> None:
+        require_single(agents, "grpo", "magrpo")

@@ -261,6 +261,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         chosen = rng.permutation(len(target))[: max(0, min(count, self.limit))]
         return "\n".join(self.command(target[k], solid[int(rng.integers(2))]) for k in chosen)
 
+    def legal_action(self, state: StrBuildState, agent: str, rng: np.random.Generator) -> str:
+        """`random_actions` of a random number of commands: what the embedded model starts from."""
+        return self.random_actions(state.item, agent, rng, int(rng.integers(1, self.limit + 1)))
+
     def render(self, state: StrBuildState) -> str:
         """The target, who placed each block (1, 2, ...), and its texture's first letter (wood,
         stone, concrete, obsidian), side by side."""

@@ -9,7 +9,7 @@ from typing import Any
 from colearn.types import Tree
 
 AgentValues = Mapping[str, Sequence[float | None]]
-"""By agent name: a value for each node of a tree, None where the agent does not act."""
+"""By agent name: a value for each node of a tree, None where its reader gives none."""
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
 """For each node of a tree, by agent: what the action that led there was worth ({} at the root)."""

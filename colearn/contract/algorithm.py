@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colearn.errors import ConfigError
@@ -41,6 +42,9 @@ class Algorithm(ABC):
     @abstractmethod
     def parts(self) -> Parts:
         """The parts this algorithm is made of."""
+
+    def check_team(self, agents: Sequence[str]) -> None:  # noqa: B027 - most fit any team
+        """Errors: ConfigError where the algorithm cannot train a team of these agents."""
 
     def checked_parts(self) -> Parts:
         """`parts`, after checking that they fit each other.

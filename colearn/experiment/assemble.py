@@ -55,7 +55,9 @@ def assemble(config: Config) -> Assembly:
     """
     task = build_task(config)
     config = bind_agents(config, task.agents)
-    parts = build_algorithm(config).checked_parts()
+    algorithm = build_algorithm(config)
+    algorithm.check_team(task.agents)
+    parts = algorithm.checked_parts()
     builder = TeamBuilder(config, lambda path, field: _resolve(path, task, field))
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
 

@@ -132,16 +132,13 @@ class CriticTrainer(ValueReader):
 def values_by_agent(
     tree: Tree[Any], critic: Critic, reader: str, at: Mapping[int, float]
 ) -> AgentValues:
-    """A reader's values as the values of the agents it stands for, None where one does not act."""
-    return {
-        agent: tuple(
-            at[node.index]
-            if agent in (node.observations if critic.value == "v" else node.actions)
-            else None
-            for node in tree.nodes
-        )
-        for agent in critic.readers(tree.agents)[reader]
-    }
+    """A reader's values as the values of the agents it stands for, at every node it reads.
+
+    A central critic gives V(h_t) to agents that do not act at turn t, too: its bootstrap is the
+    next joint history, whoever acts there (Eq. 4).
+    """
+    series = tuple(at.get(node.index) for node in tree.nodes)
+    return dict.fromkeys(critic.readers(tree.agents)[reader], series)
 
 
 def _at_marks(values: AgentValues, row: Row, agents: Sequence[str]) -> list[float]:
