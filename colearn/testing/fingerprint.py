@@ -7,6 +7,7 @@ shares a string and the other repeats it.
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from collections.abc import Mapping, Set
 from types import FunctionType, NoneType
 from typing import Any
@@ -18,7 +19,7 @@ _PLAIN = (NoneType, bool, int, float, complex, str, bytes)
 
 def fingerprint(value: object) -> Fingerprint:
     """Compare with `==`. Caches beside a dataclass's fields do not count; order does, except in
-    mappings and sets; a nan equals a nan."""
+    mappings and sets; a nan equals a nan; of what cannot be pickled only the type counts."""
     return _of(value, ())
 
 
@@ -42,7 +43,10 @@ def _of(value: object, above: tuple[int, ...]) -> Fingerprint:
         return name, *sorted((_of(entry, above) for entry in value), key=repr)
     if isinstance(value, (list, tuple)):
         return name, *(_of(entry, above) for entry in value)
-    reduced = value.__reduce_ex__(4)
+    try:
+        reduced = value.__reduce_ex__(4)
+    except (TypeError, pickle.PicklingError):
+        return name, "opaque"
     if isinstance(reduced, str):
         return name, reduced
     parts = (list(part) if hasattr(part, "__next__") else part for part in reduced)

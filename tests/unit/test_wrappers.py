@@ -1,0 +1,127 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from colearn.contract import DecPOMDP
+from colearn.types import Outcome
+from colearn.wrappers import WRAPPERS, Discussion, Pipeline, parallel
+
+RNG = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Said:
+    turn: int = 0
+    last: tuple[tuple[str, str], ...] = ()
+
+
+class Words(DecPOMDP[str, Said]):
+    """Reward: the number of letters said; c sits out the second turn; done at 'stop'."""
+
+    agents = ("a", "b", "c")
+    horizon = 2
+    reward_range = (1, 9)
+
+    def items(self, split):
+        return (split,)
+
+    def reset(self, item, rng):
+        return Said()
+
+    def observe(self, state, agent):
+        return None if agent == "c" and state.turn == 1 else f"turn {state.turn} for {agent}"
+
+    def step(self, state, actions, rng):
+        said = tuple(actions.items())
+        letters = {agent: float(len(text)) for agent, text in said}
+        after = Said(state.turn + 1, said)
+        done = "stop" in actions.values()
+        reward = sum(letters.values())
+        return Outcome(state=after, reward=reward, done=done, local_rewards=letters)
+
+    def metrics(self, state):
+        return {"turn": float(state.turn)}
+
+    def global_info(self, state):
+        return f"m {state.turn}"
+
+
+def seen(task, state):
+    return dict(task.joint_observations(state))
+
+
+def test_the_table_names_the_three_ways_of_the_paper():
+    assert set(WRAPPERS) == {"parallel", "pipeline", "discussion"}
+
+
+def test_parallel_is_the_task_itself():
+    task = Words()
+    assert parallel(task) is task
+
+
+def test_a_pipeline_lets_one_agent_act_at_a_time_and_shows_it_the_earlier_outputs():
+    task = Pipeline(Words())
+    assert task.horizon == 6 and task.agents == ("a", "b", "c")
+    state = task.reset("x", RNG)
+    assert seen(task, state) == {"a": "turn 0 for a"}
+    first = task.step(state, {"a": "hi"}, RNG)
+    assert (first.reward, first.done, first.local_rewards) == (0, False, {})
+    assert seen(task, first.state) == {"b": "turn 0 for b\n\nOutput of a in this turn:\nhi"}
+    second = task.step(first.state, {"b": "yo!"}, RNG)
+    assert seen(task, second.state) == {
+        "c": "turn 0 for c\n\nOutput of a in this turn:\nhi\n\nOutput of b in this turn:\nyo!"
+    }
+    assert second.state.inner == Said()
+    third = task.step(second.state, {"c": "end"}, RNG)
+    assert third.reward == 8 and third.local_rewards == {"a": 2, "b": 3, "c": 3}
+    assert third.state.inner == Said(1, (("a", "hi"), ("b", "yo!"), ("c", "end")))
+    assert seen(task, third.state) == {"a": "turn 1 for a"}
+
+
+def test_a_pipeline_ends_after_the_tasks_own_turns_also_where_fewer_agents_act():
+    task = Pipeline(Words())
+    state = task.reset("x", RNG)
+    for agent in ("a", "b", "c", "a"):
+        outcome = task.step(state, {agent: "x"}, RNG)
+        assert not outcome.done
+        state = outcome.state
+    last = task.step(state, {"b": "xx"}, RNG)
+    assert last.done and last.reward == 3 and last.state.turn == 2
+
+
+def test_a_pipeline_ends_where_the_task_does():
+    task = Pipeline(Words())
+    state = task.reset("x", RNG)
+    for agent in ("a", "b"):
+        state = task.step(state, {agent: "stop"}, RNG).state
+    assert task.step(state, {"c": ""}, RNG).done
+
+
+def test_the_reward_range_of_a_pipeline_holds_the_unpaid_micro_turns():
+    assert Pipeline(Words()).reward_range == (0, 9)
+    assert Discussion(Words()).reward_range == (1, 9)
+
+
+def test_in_a_discussion_everyone_sees_the_others_outputs_one_turn_later():
+    task = Discussion(Words())
+    assert task.horizon == 2
+    state = task.reset("x", RNG)
+    assert seen(task, state) == {agent: f"turn 0 for {agent}" for agent in "abc"}
+    outcome = task.step(state, {"a": "A!", "b": "B!", "c": "C!"}, RNG)
+    assert outcome.reward == 6 and outcome.local_rewards == {"a": 2, "b": 2, "c": 2}
+    assert seen(task, outcome.state) == {
+        "a": "turn 1 for a\n\nOutput of b in the previous turn:\nB!\n\n"
+        "Output of c in the previous turn:\nC!",
+        "b": "turn 1 for b\n\nOutput of a in the previous turn:\nA!\n\n"
+        "Output of c in the previous turn:\nC!",
+    }
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_items_metrics_and_critic_text_are_those_of_the_task(wrap):
+    task = wrap(Words())
+    state = task.reset("x", RNG)
+    assert task.items("test") == ("test",)
+    assert task.metrics(state) == {"turn": 0}
+    assert task.global_info(state) == "m 0"
