@@ -1,0 +1,37 @@
+"""The command line: thin commands over the library, one module each."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from colearn.errors import ColearnError
+
+from . import compare, evaluate, listing, train
+
+app = typer.Typer(
+    name="colearn",
+    help="Train teams of language models that run apart.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(compare.compare)
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(compare.report)
+app.command()(listing.check)
+app.command()(listing.tasks)
+app.command()(listing.algorithms)
+app.command()(listing.configs)
+
+
+def main() -> None:
+    """A mistake is one line on stderr and exit code 2; everything else keeps its traceback."""
+    try:
+        app()
+    except ColearnError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None

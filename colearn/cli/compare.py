@@ -1,0 +1,56 @@
+"""`colearn compare` and `colearn report`: algorithms x seeds, and the page about them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import ConfigName, Out, Sets
+
+
+def compare(
+    config: ConfigName,
+    out: Out = Path("comparison"),
+    algorithms: Annotated[
+        str | None, typer.Option(help="Comma-separated names; default: the config's.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Number of seeds, from 0; default: the config's.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
+    sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
+) -> None:
+    """Compare algorithms on one task; run it again to continue after an interruption."""
+    from colearn.comparison import compare as run_comparison
+    from colearn.config import load_config
+
+    settings = load_config(config, sets)
+    changes: dict[str, Any] = {}
+    if algorithms is not None:
+        chosen = [name.strip() for name in algorithms.split(",") if name.strip()]
+        known = settings.compare.algorithms
+        changes["algorithms"] = {name: known.get(name, {}) for name in chosen}
+    if seeds is not None:
+        changes["seeds"] = tuple(range(seeds))
+    if workers is not None:
+        changes["workers"] = workers
+    if changes:
+        comparison = settings.compare.model_copy(update=changes)
+        settings = settings.model_copy(update={"compare": comparison})
+    command = "colearn " + shlex.join(sys.argv[1:])
+    report_file = run_comparison(settings, out, command_line=command)
+    print((report_file.parent / "table.md").read_text(), end="")
+    print(f"\nreport: {report_file}")
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A comparison's folder, or one run's.")],
+) -> None:
+    """Write report.html, summary.json, table.md and curves.png anew from finished runs."""
+    from colearn.comparison import write_report
+
+    print(f"report: {write_report(folder)}")

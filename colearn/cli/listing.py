@@ -1,0 +1,52 @@
+"""`colearn tasks`, `algorithms`, `configs`, and `check`: what there is, and whether it holds."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from .options import Sets
+
+
+def tasks() -> None:
+    """List the tasks, with what each is."""
+    _list("tasks")
+
+
+def algorithms() -> None:
+    """List the algorithms, with what each is."""
+    _list("algorithms")
+
+
+def configs() -> None:
+    """List the shipped configs."""
+    from colearn.config import shipped_configs
+
+    for name, path in shipped_configs().items():
+        first = path.read_text().splitlines()[0].removeprefix("#").strip()
+        print(f"{name:24} {first}")
+
+
+def check(
+    task: Annotated[str, typer.Argument(help="A task's name.")],
+    sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
+) -> None:
+    """Hold a task to the contract: purity, determinism, privacy, types, horizon, pickling."""
+    from colearn.config import build_task, load_config
+    from colearn.testing import check_task
+
+    data: dict[str, Any] = {"task": {"name": task}, "models": {}}
+    check_task(build_task(load_config(data, [f"task.{pair}" for pair in sets])))
+    print(f"{task}: holds the contract")
+
+
+def _list(kind: Any) -> None:
+    from colearn.registry import load, names
+
+    for name in names(kind):
+        text = inspect.getdoc(load(kind, name)) or ""
+        module = inspect.getdoc(inspect.getmodule(load(kind, name))) or ""
+        first = (module or text).split("\n\n")[0].splitlines()[0]
+        print(f"{name:16} {first}")
