@@ -58,12 +58,13 @@ def assemble(config: Config) -> Assembly:
     algorithm = build_algorithm(config)
     algorithm.check_team(task.agents)
     parts = algorithm.checked_parts()
-    builder = TeamBuilder(config, lambda path, field: _resolve(path, task, field))
+    bound, config = config, _with_folders(config, task)
+    builder = TeamBuilder(config)
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
 
     players, generators = _players(config, task, team)
     learners = _learners(config, parts, team)
-    critic = _critic_trainer(config, task, parts, learners, team)
+    critic = _critic_trainer(config, parts, learners, team)
     actors = {
         name: learners[f"actor-{name}"] for name, model in config.models.items() if model.trained
     }
@@ -91,7 +92,7 @@ def assemble(config: Config) -> Assembly:
     networks = {f"actor-{name}": network for name, network in team.actors.items()}
     networks |= {f"critic-{name}": network for name, network in team.critics.items()}
     return Assembly(
-        config=config,
+        config=bound,
         task=task,
         parts=parts,
         players=players,
@@ -102,8 +103,25 @@ def assemble(config: Config) -> Assembly:
     )
 
 
-def _resolve(path: str, task: DecPOMDP[Any, Any], field: str) -> str:
-    return str(embedded_model(task, path, field)) if path.startswith(EMBEDDED) else path
+def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
+    """The config with the embedded model made, and its folder in place of its name."""
+    made: dict[str, str] = {}
+
+    def folder(path: str | None, field: str) -> str | None:
+        if path is None or not path.startswith(EMBEDDED):
+            return path
+        if path not in made:
+            made[path] = str(embedded_model(task, path, field))
+        return made[path]
+
+    models = {
+        name: model.model_copy(update={"path": folder(model.path, f"models.{name}.path")})
+        for name, model in config.models.items()
+    }
+    critic = config.critic
+    if critic is not None:
+        critic = critic.model_copy(update={"path": folder(critic.path, "critic.path")})
+    return config.model_copy(update={"models": models, "critic": critic})
 
 
 def _players(
@@ -116,7 +134,7 @@ def _players(
         network = team.actors[settings.model]
         bases[id(network.base)] = network.base
         speakers = voices.setdefault(id(network.base), {})
-        speakers[agent] = _voice(config, task, agent, settings, network)
+        speakers[agent] = _voice(config, agent, settings, network)
     players: dict[str, Player] = {}
     generators: list[Generator] = []
     for key, group in voices.items():
@@ -132,12 +150,11 @@ def _players(
     return {agent: players[agent] for agent in task.agents}, generators
 
 
-def _voice(
-    config: Config, task: DecPOMDP[Any, Any], agent: str, settings: AgentSettings, network: Network
-) -> Voice:
-    field = f"models.{settings.model}.path"
-    path = _resolve(config.models[settings.model].path, task, field)
-    chat = ChatFormat(load_tokenizer(path, field=field), chat=settings.chat, system=settings.system)
+def _voice(config: Config, agent: str, settings: AgentSettings, network: Network) -> Voice:
+    tokenizer = load_tokenizer(
+        config.models[settings.model].path, field=f"models.{settings.model}.path"
+    )
+    chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
     sampling = settings.sampling
     return Voice(
         adapter=network.adapter,
@@ -193,7 +210,6 @@ def _learner(
 
 def _critic_trainer(
     config: Config,
-    task: DecPOMDP[Any, Any],
     parts: Parts,
     learners: Mapping[str, Learner],
     team: Team,
@@ -201,9 +217,7 @@ def _critic_trainer(
     if parts.critic is None or not team.critics:
         return None
     assert config.critic is not None and config.critic.path is not None
-    tokenizer = load_tokenizer(
-        _resolve(config.critic.path, task, "critic.path"), field="critic.path"
-    )
+    tokenizer = load_tokenizer(config.critic.path, field="critic.path")
     return CriticTrainer(
         critic=parts.critic,
         learners={reader: learners[f"critic-{reader}"] for reader in team.critics},

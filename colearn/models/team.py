@@ -6,7 +6,7 @@ frozen base; a critic with LoRA on that path stands there too. The rest has weig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -34,14 +34,10 @@ class Team:
 
 
 class TeamBuilder:
-    """Loads each set of base weights once.
+    """Loads each set of base weights once."""
 
-    `resolve` turns a config's path into a folder or hub name (the embedded model is made there).
-    """
-
-    def __init__(self, config: Config, resolve: Callable[[str, str], str]) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.resolve = resolve
         self._frozen: dict[tuple[str, str, str], Base] = {}
 
     def build(self, critic: Critic | None, agents: Sequence[str], *, reference: bool) -> Team:
@@ -98,11 +94,10 @@ class TeamBuilder:
         trained: bool,
         head: bool = True,
     ) -> Network:
-        source = self.resolve(path, f"{field_name}.path")
         device = resolve_device(settings.device or self.config.run.device)
         if trained and settings.lora is None:
             base = load_base(
-                source,
+                path,
                 compute=settings.dtype,
                 trained=True,
                 device=device,
@@ -110,10 +105,10 @@ class TeamBuilder:
                 head=head,
             )
             return Network(base)
-        key = (source, settings.dtype, str(device))
+        key = (path, settings.dtype, str(device))
         if key not in self._frozen:
             self._frozen[key] = load_base(
-                source,
+                path,
                 compute=settings.dtype,
                 trained=False,
                 device=device,
