@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,8 @@ class Base(nn.Module):
 
     @property
     def config(self) -> Any:
-        return self._causal.config
+        """Of the text model, where the model reads images too."""
+        return self._causal.config.get_text_config()
 
     @property
     def device(self) -> torch.device:
@@ -128,6 +129,12 @@ class Base(nn.Module):
         with self._autocast():
             logits: Tensor = self._causal.get_output_embeddings()(hidden)
         logits = logits.float()
+        scale = getattr(self.config, "logit_scale", None)  # Cohere
+        if scale is not None:
+            logits = logits * scale
+        divisor = getattr(self.config, "logits_scaling", None)  # Granite
+        if divisor is not None:
+            logits = logits / divisor
         cap = getattr(self.config, "final_logit_softcapping", None)
         if cap is not None:
             logits = torch.tanh(logits / cap) * cap
@@ -141,17 +148,25 @@ class Base(nn.Module):
     def _masks(self, mask: Tensor, position_ids: Tensor | None, cache: Any) -> Any:
         """The mask in the form the architecture takes: one, or one for each kind of layer."""
         kinds = set(getattr(self.config, "layer_types", None) or ())
-        if kinds <= {"full_attention"}:
-            return mask
-        window = self.config.sliding_window
-        assert position_ids is not None
-        keys = position_ids if cache is None else cache.key_positions()
-        near = position_ids[:, None, :, None] - keys[:, None, None, :] < window
-        masks: Mapping[str, Tensor] = {"full_attention": mask, "sliding_attention": mask & near}
-        unknown = kinds - set(masks)
+        unknown = kinds - {"full_attention", "sliding_attention"}
         if unknown:
             raise ConfigError(
                 f"models.path: layers of kind {', '.join(sorted(unknown))} have no key/value "
                 "cache that can be forked; use a model with full or sliding attention"
             )
-        return masks
+        window = getattr(self.config, "sliding_window", None)
+        if kinds <= {"full_attention"} and (kinds or window is None):
+            return self._form(mask)
+        assert position_ids is not None
+        keys = position_ids if cache is None else cache.key_positions()
+        near = mask & (position_ids[:, None, :, None] - keys[:, None, None, :] < window)
+        if not kinds:  # Mistral, Phi 3, ...: a window on every layer
+            return self._form(near)
+        return {"full_attention": self._form(mask), "sliding_attention": self._form(near)}
+
+    def _form(self, mask: Tensor) -> Tensor:
+        """Scaled-dot-product attention takes the bool mask; eager attention adds one."""
+        if self._causal.config._attn_implementation != "eager":
+            return mask
+        added = torch.zeros(mask.shape, dtype=self.compute, device=mask.device)
+        return added.masked_fill(~mask, torch.finfo(self.compute).min)
