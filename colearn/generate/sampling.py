@@ -61,5 +61,6 @@ class Sampler:
         ordered = ordered.masked_fill(drop, -torch.inf)
         probabilities = ordered.softmax(-1)
         above = probabilities.cumsum(-1) - probabilities
-        drop = drop | (above >= self.top_p[rows, None])
+        top_p = self.top_p[rows, None]
+        drop = drop | ((top_p < 1) & (above >= top_p))  # a rounded sum may pass 1 too early
         return logits.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), -torch.inf)
