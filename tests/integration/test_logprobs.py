@@ -1,0 +1,408 @@
+"""What the generator recorded, what the teacher-forced pass gives and what transformers gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tiny import (
+    ARCHITECTURES,
+    Notes,
+    behaviour,
+    branch_parts,
+    byte_tokenizer,
+    cast,
+    forced,
+    gap,
+    merged,
+    plain_logprobs,
+    play,
+    tiny_model,
+)
+from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, GraniteForCausalLM
+
+from colearn.contract import Request, Sampling
+from colearn.errors import ConfigError
+from colearn.experiment.update import Role, Updater
+from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.history import ChatFormat
+from colearn.learn.local import LocalLearner
+from colearn.models.base import Base
+from colearn.models.network import Network
+from colearn.rollout.chain import Chain
+from colearn.rollout.cross import Cross
+from colearn.rollout.tree import KaryTree
+from colearn.types import Action
+
+CLOSE = 1e-4
+AGENTS = ("ada", "ben")
+
+
+def worst(team, trees, *, budget=None):
+    """Largest gap between generator and teacher-forced pass over all actions."""
+    return max(
+        gap(behaviour(tree, agent), forced(team, tree, agent, budget=budget))
+        for tree in trees
+        for agent in tree.agents
+    )
+
+
+@pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
+@pytest.mark.parametrize("shape", [Chain(), KaryTree(3), Cross(2)], ids=["chain", "tree", "cross"])
+def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
+    team = cast(kind=kind)
+    assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
+
+
+@pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
+def test_teacher_forcing_gives_the_logprobs_of_transformers_on_each_branch(kind):
+    team = cast(kind=kind, temperature=0.7)
+    trees = play(Notes(ends=True), team, KaryTree(3))
+    model = team.bases["ada"].causal
+    assert (
+        max(
+            gap(forced(team, tree, agent), plain_logprobs(model, tree, agent, 0.7))
+            for tree in trees
+            for agent in AGENTS
+        )
+        < CLOSE
+    )
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_chain_without_a_mask_gives_the_logprobs_of_transformers(kind):
+    team = cast(kind=kind)
+    for tree in play(Notes(), team):
+        (row,) = team.rows(tree, "ada")
+        assert row.plain
+        model = team.bases["ada"].causal
+        assert gap(forced(team, tree, "ada"), plain_logprobs(model, tree, "ada")) < CLOSE
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_packed_tree_equals_one_row_for_each_branch(kind):
+    team = cast(kind=kind)
+    for tree in play(Notes(ends=True), team, KaryTree(3)):
+        for agent in AGENTS:
+            assert len(team.rows(tree, agent, budget=1)) == len(list(tree.leaves()))
+            packed = forced(team, tree, agent)
+            assert gap(packed, forced(team, tree, agent, budget=1)) < CLOSE
+
+
+def test_a_tree_cut_by_a_budget_trains_every_action_once():
+    team = cast()
+    for tree in play(Notes(ends=True), team, KaryTree(3)):
+        for budget in (1, 120, 300, None):
+            spans = [
+                span.node for row in team.rows(tree, "ada", budget=budget) for span in row.spans
+            ]
+            assert sorted(spans) == list(range(1, len(tree.nodes)))
+
+
+# --- context windows -----------------------------------------------------------------------------
+
+ONE_PROMPT, MID_TURN = 40, 50
+"""Windows in tokens: about the first prompt; and one whose edge falls inside an earlier turn."""
+
+
+def visible_edges(tree, leaf, agent, window):
+    """By a plain walk over one branch: ids, and the first position that each of them may see."""
+    ids, edges, starts, edge = [], [], [], 0
+    for _, part in branch_parts(tree, leaf, agent):
+        if not isinstance(part, Action):
+            starts.append(len(ids))
+            edge = max(edge, len(ids) + len(part.tokens) - window)
+        ids += part.tokens
+        edges += [edge] * len(part.tokens)
+    return ids, edges, starts
+
+
+def windowed_logprobs(model, tree, agent, window):
+    """transformers with a mask that is written down token by token, one branch at a time."""
+    found = {}
+    for leaf in tree.leaves():
+        ids, edges, _ = visible_edges(tree, leaf.index, agent, window)
+        count = len(ids)
+        mask = torch.full((1, 1, count, count), torch.finfo(torch.float32).min)
+        for query in range(count):
+            mask[0, 0, query, edges[query] : query + 1] = 0.0
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids]), attention_mask=mask).logits[0]
+        scores, cursor = logits.float().log_softmax(-1), 0
+        for node, part in branch_parts(tree, leaf.index, agent):
+            if isinstance(part, Action):
+                places = range(cursor, cursor + len(part.tokens))
+                found[node] = tuple(scores[i - 1, ids[i]].item() for i in places)
+            cursor += len(part.tokens)
+    return found
+
+
+@pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
+@pytest.mark.parametrize("window", [ONE_PROMPT, MID_TURN])
+@pytest.mark.parametrize("shape", [Chain(), KaryTree(2)], ids=["chain", "tree"])
+def test_both_passes_forget_alike_under_a_context_window(kind, window, shape):
+    team = cast(kind=kind, window=window)
+    assert worst(team, play(Notes(horizon=4), team, shape)) < CLOSE
+
+
+@pytest.mark.parametrize("window", [ONE_PROMPT, MID_TURN])
+def test_a_context_window_is_the_mask_written_down_by_hand(window):
+    team = cast(kind="llama", window=window)
+    model = team.bases["ada"].causal
+    for tree in play(Notes(horizon=4), team, KaryTree(2)):
+        reference = windowed_logprobs(model, tree, "ada", window)
+        assert gap(behaviour(tree, "ada"), reference) < CLOSE
+
+
+def test_the_windows_of_these_tests_really_cut():
+    team = cast(window=ONE_PROMPT)
+    (tree, *_) = play(Notes(horizon=4), team)
+    without = plain_logprobs(team.bases["ada"].causal, tree, "ada")
+    assert gap(behaviour(tree, "ada"), without) > 0.1
+
+
+def test_one_of_the_windows_cuts_inside_a_turn():
+    team = cast(window=MID_TURN)
+    (tree, *_) = play(Notes(horizon=4), team)
+    _, edges, starts = visible_edges(tree, tree.nodes[-1].index, "ada", MID_TURN)
+    assert set(edges) - set(starts) - {0}
+
+
+def test_a_window_forgets_pairs_in_memory():
+    team = cast(window=ONE_PROMPT, agents=("ada",))
+    generator = team.generators[id(team.bases["ada"])]
+    chat = team.voices["ada"].chat
+    session, last = None, None
+    for turn in range(8):
+        seen = chat.open("x" * 15) if last is None else chat.continuation("x" * 15, last)
+        request = Request(agent="ada", session=session, tokens=seen.tokens, seeds=(turn,))
+        ((sampled,),) = generator.generate([request])
+        session, last = sampled.session, sampled.action
+    assert session.length > 3 * ONE_PROMPT
+    # the window, plus what the last turn added and the turn before still has to close
+    assert session.cached.length <= 2 * ONE_PROMPT
+
+
+def test_a_window_shorter_than_one_prompt_is_a_config_error():
+    team = cast(window=10)
+    with pytest.raises(ConfigError, match=r"agents\.ada\.window.*raise it"):
+        play(Notes(), team)
+
+
+# --- adapters, sampling, ends --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "lora",
+    [{"ada": "one", "ben": "two"}, {"ada": "one", "ben": None}, {"ada": "one", "ben": "one"}],
+    ids=["two adapters", "on and off", "shared adapter"],
+)
+def test_agents_with_different_adapters_share_a_call(kind, lora):
+    team = cast(kind=kind, lora=lora)
+    assert len(team.generators) == 1
+    assert worst(team, play(Notes(ends=True), team, KaryTree(2))) < CLOSE
+
+
+def test_an_adapter_gives_the_logprobs_of_its_weights_merged_into_the_base():
+    lora = {"ada": "one", "ben": None, "cleo": "two"}
+    team = cast(tuple(lora), lora=lora)
+    for tree in play(Notes(agents=3), team, KaryTree(2)):
+        for agent, adapter in lora.items():
+            model = merged(team.bases[agent], adapter)
+            assert gap(behaviour(tree, agent), plain_logprobs(model, tree, agent)) < 1e-3
+
+
+def test_adapters_off_is_the_reference_policy():
+    from colearn.learn.evaluate import evaluate
+
+    team = cast(lora={"ada": "one", "ben": "two"})
+    (tree, *_) = play(Notes(), team)
+    (row,) = team.rows(tree, "ada")
+    ((outputs,),) = evaluate(team.network("ada"), [[row]], token_budget=4096, reference=True)
+    base = plain_logprobs(merged(team.bases["ada"], None), tree, "ada")
+    flat = torch.tensor([value for node in sorted(base) for value in base[node]])
+    assert (outputs.logprobs - flat).abs().max() < CLOSE
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.7])
+def test_logprobs_are_under_the_sampling_temperature(temperature):
+    team = cast(temperature=temperature)
+    trees = play(Notes(), team)
+    assert worst(team, trees) < CLOSE
+    model = team.bases["ada"].causal
+    reference = plain_logprobs(model, trees[0], "ada", temperature)
+    assert gap(behaviour(trees[0], "ada"), reference) < CLOSE
+
+
+def test_agents_with_different_sampling_share_a_call():
+    team = cast(
+        settings={
+            "ada": Sampling(temperature=1.5, top_k=80, max_tokens=12),
+            "ben": Sampling(temperature=2.0, top_p=0.8, max_tokens=3),
+        }
+    )
+    trees = play(Notes(), team, KaryTree(2))
+    assert worst(team, trees) < CLOSE
+    nodes = [node for tree in trees for node in tree.nodes[1:]]
+    lengths = {agent: max(len(n.actions[agent].tokens) for n in nodes) for agent in AGENTS}
+    assert lengths == {"ada": 12, "ben": 3}
+
+
+def test_actions_ended_by_a_stop_string_keep_their_logprobs():
+    letters = tuple("abcdefghij")
+    team = cast(max_tokens=20, stop=letters)
+    trees = play(Notes(), team)
+    actions = [n.actions[a] for tree in trees for n in tree.nodes[1:] for a in AGENTS]
+    stopped = [action for action in actions if action.finish == "stop"]
+    assert stopped
+    assert all(action.text.endswith(letters) for action in stopped)
+    assert worst(team, trees) < CLOSE
+
+
+def test_actions_of_every_kind_of_end_lie_in_one_batch():
+    team = cast(max_tokens=6, stop=tuple("abcdefghij"))
+    trees = play(Notes(items=12), team)
+    ends = {n.actions[a].finish for tree in trees for n in tree.nodes[1:] for a in AGENTS}
+    assert ends == {"end", "length", "stop"}
+    assert worst(team, trees) < CLOSE
+
+
+def test_an_end_token_is_part_of_its_action():
+    team = cast(max_tokens=30)
+    end = byte_tokenizer().eos_token_id
+    trees = play(Notes(items=8), team)
+    ended = [
+        action
+        for tree in trees
+        for node in tree.nodes
+        for action in node.actions.values()
+        if action.finish == "end"
+    ]
+    assert ended
+    assert all(action.tokens[-1] == end and end not in action.tokens[:-1] for action in ended)
+
+
+def test_rows_decoded_in_small_batches_give_the_same_tokens():
+    team = cast()
+    small = TransformersGenerator(team.bases["ada"], team.voices, max_rows=2)
+    together = play(Notes(), team, KaryTree(2))
+    team.generators = {id(team.bases["ada"]): small}
+    apart = play(Notes(), team, KaryTree(2))
+    assert [n.actions for t in together for n in t.nodes] != []
+    assert [{a: x.tokens for a, x in n.actions.items()} for t in together for n in t.nodes] == [
+        {a: x.tokens for a, x in n.actions.items()} for t in apart for n in t.nodes
+    ]
+
+
+@pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
+def test_greedy_decoding_is_that_of_transformers_on_ragged_prompts(kind):
+    team = cast(kind=kind, max_tokens=20)
+    base, voice = team.bases["ada"], team.voices["ada"]
+    prompts = [voice.chat.open("tell " * count).tokens for count in (1, 9, 2, 14, 5)]
+    requests = [Request(agent="ada", session=None, tokens=p, seeds=(0,)) for p in prompts]
+    answers = team.generators[id(base)].generate(requests, greedy=True)
+    for prompt, (answer,) in zip(prompts, answers, strict=True):
+        expected = base.causal.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=20)[
+            0, len(prompt) :
+        ]
+        assert answer.action.tokens == tuple(expected.tolist())
+
+
+# --- the ratio -----------------------------------------------------------------------------------
+
+
+def updater(team, parts, *, epochs=1, minibatch=None):
+    learners = {}
+    from colearn.config import OptimizerSettings
+
+    for name in ("ada", "ben"):
+        learners[name] = LocalLearner(
+            name,
+            team.network(name),
+            OptimizerSettings(learning_rate=1e-3),
+            token_budget=256,
+            entropy=parts.loss.needs_entropy,
+        )
+    return Updater(
+        parts=parts,
+        roles={a: Role(a, team.voices[a].sampling.temperature, None) for a in AGENTS},
+        actors=learners,
+        critic=None,
+        shared_head=False,
+        references={},
+        seed=0,
+        epochs=epochs,
+        minibatch=minibatch,
+        token_budget=256,
+    )
+
+
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+@pytest.mark.parametrize("minibatch", [None, 1000], ids=["one step", "old ones evaluated first"])
+def test_the_ratio_on_the_first_pass_over_fresh_data_is_one(ratio, minibatch):
+    from colearn.algorithms.magrpo import MAGRPO
+
+    team = cast(shared=False, temperature=0.8)
+    trees = play(Notes(ends=True), team, KaryTree(2))
+    metrics = updater(team, MAGRPO(samples=2, ratio=ratio).parts(), minibatch=minibatch).update(
+        trees, 0
+    )
+    for agent in AGENTS:
+        assert abs(metrics[f"{agent}/ratio_mean"] - 1.0) < 1e-6
+        assert metrics[f"{agent}/behaviour_gap"] < CLOSE
+
+
+def test_the_ratio_moves_in_a_second_epoch():
+    from colearn.algorithms.magrpo import MAGRPO
+
+    team = cast(shared=False)
+    trees = play(Notes(ends=True), team, KaryTree(2))
+    metrics = updater(team, MAGRPO(samples=2).parts(), epochs=2).update(trees, 0)
+    assert abs(metrics["ada/ratio_mean"] - 1.0) > 1e-4
+
+
+# --- what transformers does between the hidden state and the logits ------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cohere", "granite", "gemma3"])
+def test_logits_carry_the_models_own_scaling(kind):
+    shape = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": 0}
+    model = {
+        "cohere": lambda: CohereForCausalLM(CohereConfig(**shape, logit_scale=0.25)),
+        "granite": lambda: GraniteForCausalLM(GraniteConfig(**shape, logits_scaling=4.0)),
+        "gemma3": lambda: tiny_model("gemma3"),
+    }[kind]()
+    base, ids = Base(model.eval()), torch.arange(20)[None]
+    with torch.no_grad():
+        assert torch.allclose(base.logits(base.hidden(ids)), model(ids).logits, atol=1e-6)
+
+
+def test_eager_attention_sees_the_same_mask():
+    team = cast(kind="llama")
+    team.bases["ada"].causal.set_attn_implementation("eager")
+    (tree, *_) = play(Notes(), team, KaryTree(2))
+    model = team.bases["ada"].causal
+    assert gap(behaviour(tree, "ada"), plain_logprobs(model, tree, "ada")) < CLOSE
+
+
+def test_layers_whose_cache_cannot_be_forked_are_a_config_error():
+    model = tiny_model("qwen3")
+    model.config.layer_types = ["linear_attention", "full_attention"]
+    base, chat = Base(model), ChatFormat(byte_tokenizer())
+    voice = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=2))
+    request = Request(agent="ada", session=None, tokens=(5, 6), seeds=(0,))
+    with pytest.raises(ConfigError, match=r"models\.path: layers of kind linear_attention"):
+        TransformersGenerator(base, {"ada": voice}).generate([request])
+
+
+def test_networks_with_and_without_entropy_give_the_same_logprobs():
+    from colearn.learn.batch import make_batch
+
+    team = cast()
+    (tree, *_) = play(Notes(), team, KaryTree(2))
+    batch = make_batch(team.rows(tree, "ada"), 0, torch.device("cpu"))
+    network = Network(team.bases["ada"])
+    plain, spread = network(batch), network(batch, entropy=True)
+    assert torch.equal(plain.logprobs, spread.logprobs)
+    assert spread.entropy.shape == spread.logprobs.shape

@@ -1,0 +1,166 @@
+"""The distribution that tokens are drawn from, and what a draw depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from tiny import Notes, byte_tokenizer, cast, play
+from transformers import TopKLogitsWarper, TopPLogitsWarper
+
+from colearn.contract import Request, Sampling
+from colearn.generate.sampling import Sampler
+from colearn.rollout.tree import KaryTree
+
+DRAWS = 4000
+CPU = torch.device("cpu")
+PROMPT = byte_tokenizer()("<|user|>tell me<|assistant|>")["input_ids"]
+
+
+def first_tokens(team, draws=DRAWS):
+    """First tokens of many draws for one prompt: the prompt runs once and is forked."""
+    generator = team.generators[id(team.bases["ada"])]
+    request = Request(agent="ada", session=None, tokens=tuple(PROMPT), seeds=tuple(range(draws)))
+    (answers,) = generator.generate([request])
+    return np.array([answer.action.tokens[0] for answer in answers])
+
+
+def exact(team, temperature=1.0, warpers=()):
+    """The first token's probabilities through transformers."""
+    with torch.no_grad():
+        scores = team.bases["ada"].causal(torch.tensor([PROMPT])).logits[:, -1] / temperature
+    for warper in warpers:
+        scores = warper(torch.tensor([PROMPT]), scores)
+    return scores.double().softmax(-1)[0].numpy()
+
+
+def chi_square(tokens, probabilities):
+    """p-value of the counts; tokens expected less than five times are put together."""
+    counts = np.bincount(tokens, minlength=len(probabilities))
+    assert counts[probabilities == 0].sum() == 0
+    expected = probabilities * len(tokens)
+    often = expected >= 5
+    seen = [*counts[often], counts[~often].sum()]
+    wanted = [*expected[often], expected[~often].sum()]
+    if wanted[-1] < 5:
+        seen[-2:], wanted[-2:] = [sum(seen[-2:])], [sum(wanted[-2:])]
+    return stats.chisquare(seen, wanted).pvalue
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.6])
+def test_tokens_are_drawn_from_the_softmax(temperature):
+    team = cast(agents=("ada",), max_tokens=1, temperature=temperature)
+    assert chi_square(first_tokens(team), exact(team, temperature)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "warpers"),
+    [
+        ({"top_k": 7}, [TopKLogitsWarper(7)]),
+        ({"top_p": 0.6}, [TopPLogitsWarper(0.6)]),
+        ({"top_k": 20, "top_p": 0.5}, [TopKLogitsWarper(20), TopPLogitsWarper(0.5)]),
+    ],
+    ids=["top_k", "top_p", "both"],
+)
+def test_tokens_are_drawn_from_the_cut_softmax(settings, warpers):
+    team = cast(agents=("ada",), max_tokens=1, **settings)
+    assert chi_square(first_tokens(team), exact(team, warpers=warpers)) > 1e-3
+
+
+def test_the_chi_square_of_these_tests_finds_another_temperature():
+    team = cast(agents=("ada",), max_tokens=1, temperature=1.2)
+    assert chi_square(first_tokens(team), exact(team)) < 1e-6
+
+
+def test_a_second_token_is_drawn_independently_of_the_first():
+    uniforms = Sampler([Sampling(max_tokens=2)] * 4000, range(4000), CPU, False).uniforms
+    assert abs(np.corrcoef(uniforms.T.numpy())[0, 1]) < 0.06
+
+
+def kept(sampler, logits):
+    return torch.isfinite(sampler._cut(logits, torch.arange(len(logits))))
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 17, 261])
+def test_top_k_keeps_the_tokens_that_transformers_keeps(top_k):
+    logits = torch.randn(8, 261, generator=torch.Generator().manual_seed(top_k)) * 3
+    sampler = Sampler([Sampling(top_k=top_k)] * 8, range(8), CPU, False)
+    assert torch.equal(kept(sampler, logits), torch.isfinite(TopKLogitsWarper(top_k)(None, logits)))
+
+
+@pytest.mark.parametrize("top_p", [0.05, 0.5, 0.9, 0.999])
+def test_top_p_keeps_the_tokens_that_transformers_keeps(top_p):
+    logits = torch.randn(64, 261, generator=torch.Generator().manual_seed(3)) * 3
+    sampler = Sampler([Sampling(top_p=top_p)] * 64, range(64), CPU, False)
+    assert torch.equal(kept(sampler, logits), torch.isfinite(TopPLogitsWarper(top_p)(None, logits)))
+
+
+def test_a_row_without_cuts_keeps_all_tokens_beside_a_row_with_cuts():
+    """Sums of float32 probabilities may pass 1 before the last token."""
+    logits = torch.randn(33, 261, generator=torch.Generator().manual_seed(0)) * 3
+    sampler = Sampler([*[Sampling()] * 32, Sampling(top_p=0.5)], range(33), CPU, False)
+    assert kept(sampler, logits)[:32].all()
+
+
+def test_the_recorded_logprob_is_that_before_the_cut():
+    team = cast(agents=("ada",), max_tokens=1, top_k=3, temperature=0.7)
+    generator = team.generators[id(team.bases["ada"])]
+    request = Request(agent="ada", session=None, tokens=tuple(PROMPT), seeds=(0,))
+    (((token,), (logprob,)),) = [
+        (answer.action.tokens, answer.action.logprobs)
+        for (answer,) in generator.generate([request])
+    ]
+    assert abs(logprob - np.log(exact(team, 0.7)[token])) < 1e-5
+
+
+def test_temperature_zero_is_greedy_and_records_logprobs_at_one():
+    team = cast(agents=("ada",), max_tokens=1, temperature=0.0)
+    generator = team.generators[id(team.bases["ada"])]
+    request = Request(agent="ada", session=None, tokens=tuple(PROMPT), seeds=(0, 1))
+    (answers,) = generator.generate([request])
+    probabilities = exact(team)
+    for answer in answers:
+        assert answer.action.tokens == (int(probabilities.argmax()),)
+        assert abs(answer.action.logprobs[0] - np.log(probabilities.max())) < 1e-5
+
+
+def texts(trees):
+    return [
+        {agent: action.tokens for agent, action in node.actions.items()}
+        for tree in trees
+        for node in tree.nodes
+    ]
+
+
+def test_a_rows_draws_do_not_depend_on_the_batch_it_is_in():
+    """One item alone, and the same item among five others of other lengths."""
+    many = Notes(items=6)
+    together = play(many, cast(), KaryTree(2))
+    alone = play(Notes(clues=many.clues[:1]), cast(), KaryTree(2))
+    assert texts(alone) == texts(together[:1])
+
+
+def test_a_rows_uniform_numbers_do_not_depend_on_another_rows_limit():
+    short = Sampler([Sampling(max_tokens=3)], [5], CPU, False)
+    long = Sampler([Sampling(max_tokens=3), Sampling(max_tokens=50)], [5, 6], CPU, False)
+    assert torch.equal(short.uniforms[0], long.uniforms[0, :3])
+
+
+def test_the_same_seed_gives_the_same_tokens_and_another_seed_others():
+    task, team = Notes(), cast()
+    assert texts(play(task, team, seed=1)) == texts(play(task, cast(), seed=1))
+    assert texts(play(task, team, seed=1)) != texts(play(task, team, seed=2))
+
+
+def test_the_branches_of_a_fork_differ():
+    (tree, *_) = play(Notes(), cast(), KaryTree(4))
+    for node in tree.nodes:
+        actions = [child.actions["ada"].tokens for child in tree.children(node.index)]
+        assert not actions or len(set(actions)) > 1
+
+
+def test_two_agents_on_one_model_draw_differently_from_the_same_prompt():
+    (tree, *_) = play(Notes(clues=(("oak", "oak"),)), cast(max_tokens=20))
+    assert tree.nodes[0].observations["ada"] == tree.nodes[0].observations["ben"]
+    assert tree.nodes[1].actions["ada"] != tree.nodes[1].actions["ben"]
