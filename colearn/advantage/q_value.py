@@ -61,7 +61,11 @@ class QValue(Advantage):
         rows: list[dict[str, float]] = [{} for _ in tree.nodes]
         for agent, own in values.items():
             for siblings in children(tree):
-                q = {index: value for index in siblings if (value := own[index]) is not None}
+                q = {
+                    index: value
+                    for index in siblings
+                    if (value := own[index]) is not None and agent in tree.nodes[index].actions
+                }
                 mean = sum(q.values()) / len(q) if q and self.baseline == "siblings" else 0.0
                 for index, value in q.items():
                     rows[index][agent] = value - mean
