@@ -257,10 +257,11 @@ def cast(
         if shared and bases:
             bases[agent] = next(iter(bases.values()))
         else:
-            bases[agent] = Base(tiny_model(kind, seed=number, dtype=dtype), dtype)
+            bases[agent] = Base(tiny_model(kind, seed=number, dtype=dtype))
     for agent, adapter in (lora or {}).items():
         if adapter is not None and adapter not in bases[agent].adapters:
-            bases[agent].causal.requires_grad_(False)
+            if not bases[agent].adapters:
+                bases[agent].causal.requires_grad_(False)
             add_adapter(bases[agent], adapter)
     drawn = Sampling(**{"max_tokens": 8, **sampling})
     voices = {

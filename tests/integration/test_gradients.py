@@ -1,0 +1,551 @@
+"""Gradients: of what is trained, of nothing else, and however the minibatch is cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.collm_dc import CoLLMDC
+from colearn.algorithms.magrpo import MAGRPO
+from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
+
+from colearn.advantage.gae import GAE
+from colearn.advantage.q_value import QValue
+from colearn.advantage.td_error import TDError
+from colearn.config import Config, OptimizerSettings
+from colearn.contract import Parts
+from colearn.contract.algorithm import ValueLoss
+from colearn.critic.centralized import Centralized
+from colearn.critic.decentralized import Decentralized
+from colearn.experiment.assemble import assemble
+from colearn.experiment.critics import CriticTrainer
+from colearn.experiment.update import Role, Updater
+from colearn.learn.batch import make_batch
+from colearn.learn.evaluate import evaluate
+from colearn.learn.local import LocalLearner
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+from colearn.rollout.chain import Chain
+from colearn.rollout.collect import collect
+from colearn.rollout.tree import KaryTree
+from colearn.types import Action
+
+SAME = 1e-6
+"""Relative gap of gradients in float64 (the logits and the value head are float32)."""
+CPU = torch.device("cpu")
+SETTINGS = OptimizerSettings(learning_rate=1e-3)
+
+
+def gradients(learner):
+    """Taken from the learner, which has none afterwards."""
+    found = {
+        name: parameter.grad.clone()
+        for name, parameter in learner.parameters.items()
+        if parameter.grad is not None
+    }
+    learner.optimizer.zero_grad()
+    return found
+
+
+def relative(one, other):
+    """Norm of the difference over the norm."""
+    assert one.keys() == other.keys() and one
+    gap = sum(float(((one[k] - other[k]).double() ** 2).sum()) for k in one)
+    size = sum(float((one[k].double() ** 2).sum()) for k in one)
+    assert size > 0
+    return (gap / size) ** 0.5
+
+
+def learner_of(network, *, budget=4096, entropy=False, pad=0):
+    return LocalLearner("x", network, SETTINGS, token_budget=budget, entropy=entropy, pad=pad)
+
+
+def updater_of(parts, learners, roles, critic=None, **settings):
+    return Updater(
+        parts=parts,
+        roles=roles,
+        actors=learners,
+        critic=critic,
+        shared_head=False,
+        references={},
+        seed=0,
+        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
+    )
+
+
+def scored(row, rng):
+    """A row with advantages and with log-probabilities of other policies close to its own."""
+    noise = rng.normal(0.0, 0.05, (2, row.action_tokens))
+    return replace(
+        row,
+        advantages=tuple(rng.normal(size=len(row.spans)).tolist()),
+        old_logprobs=tuple((np.array(row.behaviour) + noise[0]).tolist()),
+        ref_logprobs=tuple((np.array(row.behaviour) + noise[1]).tolist()),
+    )
+
+
+@pytest.fixture(scope="module")
+def stage():
+    """A float64 team on one model, and every agent's rows of chains and trees."""
+    team = cast(dtype=torch.float64)
+    rng = np.random.default_rng(0)
+    trees = play(Notes(ends=True, items=3), team, KaryTree(2))
+    trees += play(Notes(horizon=4), team)
+    groups = [
+        [scored(row, rng)] for tree in trees for a in tree.agents for row in team.rows(tree, a)
+    ]
+    return team, trees, groups
+
+
+def policy_gradient(network, groups, loss, budget, *, pad=0):
+    """Gradient of one policy loss over all groups, and the sizes of the micro-batches."""
+    learner = learner_of(network, budget=budget, entropy=loss.needs_entropy, pad=pad)
+    parts = Parts(rollout=Chain(), advantage=TDError(), loss=loss)
+    objective = updater_of(parts, {}, {})._policy_objective(groups)
+    sizes = []
+
+    def counted(outputs, batch):
+        sizes.append(len(batch.rows))
+        return objective(outputs, batch)
+
+    metrics = learner.accumulate(groups, counted)
+    return gradients(learner), sizes, metrics
+
+
+LOSSES = {
+    "plain": PolicyGradient(),
+    "token ratio": PolicyGradient(ratio="token"),
+    "token mean": PolicyGradient(reduction="token_mean"),
+    "clip": PolicyGradient(clip=0.2),
+    "token clip": PolicyGradient(ratio="token", reduction="token_mean", clip=0.1, clip_high=0.3),
+    "dual clip": PolicyGradient(clip=0.2, dual_clip=1.5),
+    "kl": PolicyGradient(kl=0.1),
+    "entropy": PolicyGradient(entropy=0.05),
+    "all": PolicyGradient(ratio="token", clip=0.1, dual_clip=2.0, kl=0.1, entropy=0.05),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+def test_the_policy_gradient_does_not_depend_on_the_micro_batches(stage, loss):
+    team, _, groups = stage
+    network = Network(team.bases["ada"])
+    widest = max(len(row.tokens) for (row,) in groups)
+    whole, sizes, metrics = policy_gradient(network, groups, loss, widest * len(groups))
+    assert sizes == [len(groups)]
+    for budget, most in ((1, 1), (3 * widest, 3)):
+        parts, sizes, others = policy_gradient(network, groups, loss, budget)
+        assert max(sizes) >= most and min(sizes) < len(groups)
+        assert relative(whole, parts) < SAME
+        assert others == pytest.approx(metrics, rel=1e-5, abs=1e-6)
+
+
+def test_the_policy_gradient_of_an_adapter_does_not_depend_on_the_micro_batches():
+    team = cast(lora={"ada": "one", "ben": "two"}, dtype=torch.float64)
+    rng = np.random.default_rng(0)
+    trees = play(Notes(), team)
+    groups = [[scored(row, rng)] for tree in trees for row in team.rows(tree, "ada")]
+    network = team.network("ada")
+    whole, _, _ = policy_gradient(network, groups, PolicyGradient(), 10_000)
+    parts, _, _ = policy_gradient(network, groups, PolicyGradient(), 1)
+    assert relative(whole, parts) < SAME
+    assert all(".one." in name for name in whole)
+
+
+def test_the_padding_token_changes_nothing(stage):
+    team, _, groups = stage
+    network = Network(team.bases["ada"])
+    one, _, _ = policy_gradient(network, groups, PolicyGradient(), 100_000, pad=0)
+    other, _, _ = policy_gradient(network, groups, PolicyGradient(), 100_000, pad=40)
+    assert relative(one, other) == 0.0
+
+
+def test_a_minibatch_is_the_sum_of_its_rows(stage):
+    team, _, groups = stage
+    network = Network(team.bases["ada"])
+    parts = Parts(rollout=Chain(), advantage=TDError(), loss=PolicyGradient())
+    objective = updater_of(parts, {}, {})._policy_objective(groups)
+    learner = learner_of(network, budget=100_000)
+    learner.accumulate(groups, objective)
+    whole = gradients(learner)
+    added: dict[str, torch.Tensor] = {}
+    for group in groups:
+        learner.accumulate([group], objective)
+        for name, value in gradients(learner).items():
+            added[name] = added.get(name, 0.0) + value
+    assert relative(whole, added) < SAME
+
+
+def test_a_packed_tree_has_the_gradient_of_its_branches(stage):
+    team, trees, _ = stage
+    network = Network(team.bases["ada"])
+
+    def rows(budget):
+        return [
+            replace(row, advantages=tuple(float(span.node) for span in row.spans))
+            for tree in trees
+            for row in team.rows(tree, "ada", budget=budget)
+            if row.spans
+        ]
+
+    packed, _, _ = policy_gradient(network, [rows(None)], PolicyGradient(), 4096)
+    apart, _, _ = policy_gradient(network, [rows(1)], PolicyGradient(), 4096)
+    assert relative(packed, apart) < SAME
+
+
+def test_the_end_token_lies_in_its_span_and_is_trained(stage):
+    team, trees, groups = stage
+    end = byte_tokenizer().eos_token_id
+    ended = {
+        (number, agent, node.index)
+        for number, tree in enumerate(trees)
+        for node in tree.nodes
+        for agent, action in node.actions.items()
+        if action.finish == "end"
+    }
+    assert ended
+    for number, agent, node in ended:
+        (row,) = team.rows(trees[number], agent)
+        (span,) = [span for span in row.spans if span.node == node]
+        assert row.tokens[span.end - 1] == end
+    batch = make_batch([row for (row,) in groups], 0, CPU)
+    outputs = Network(team.bases["ada"])(batch)
+    logprobs = outputs.logprobs.detach().requires_grad_()
+    parts = Parts(rollout=Chain(), advantage=TDError(), loss=PolicyGradient())
+    objective = updater_of(parts, {}, {})._policy_objective(groups)
+    loss, _ = objective(replace(outputs, logprobs=logprobs), batch)
+    loss.backward()
+    assert (batch.token_ids == end).sum() == len(ended)
+    assert (logprobs.grad[batch.token_ids == end] != 0).all()
+
+
+def test_observations_are_not_trained(stage):
+    _, _, groups = stage
+    for (row,) in groups:
+        batch = make_batch([row], 0, CPU)
+        inside = [i for span in row.spans for i in range(span.start, span.end)]
+        assert batch.token_ids.tolist() == [row.tokens[i] for i in inside]
+
+
+# --- against plain transformers ------------------------------------------------------------------
+
+
+def one_step_gradients(updater, trees, names):
+    """Gradients that an update is about to step with."""
+    found = {}
+    for name in names:
+        learner = updater.actors[name]
+
+        def step(name=name, learner=learner):
+            found[name] = gradients(learner)
+            return {"grad_norm": 0.0, "learning_rate": 0.0}
+
+        learner.step = step
+    updater.update(trees, 0)
+    return found
+
+
+def reinforce(model, trees, agent, advantages, temperature):
+    """-(1/S) sum of A log pi(a|h), each history run through `model` on its own."""
+    loss, count = 0.0, 0
+    for number, tree in enumerate(trees):
+        for node in tree.nodes:
+            if agent not in node.actions:
+                continue
+            ids = list(tree.history(node.parent, agent).tokens)
+            action = node.actions[agent].tokens
+            logits = model(input_ids=torch.tensor([[*ids, *action]])).logits[0]
+            scores = (logits / temperature).log_softmax(-1)
+            places = range(len(ids), len(ids) + len(action))
+            logprob = sum(scores[i - 1, t] for i, t in zip(places, action, strict=True))
+            loss = loss - advantages[number][node.index][agent] * logprob
+            count += 1
+    (loss / count).backward()
+    return {f"model.{name}": parameter.grad.clone() for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "llama", "gemma3"])
+@pytest.mark.parametrize("shape", [Chain(), KaryTree(2)], ids=["chain", "tree"])
+def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
+    team = cast(kind=kind, shared=False, dtype=torch.float64, temperature=0.8)
+    trees = play(Notes(ends=True), team, shape)
+    learners = {a: learner_of(team.network(a), budget=300) for a in team.voices}
+    parts = MAGRPO(samples=2).parts()
+    if isinstance(shape, Chain):
+        from colearn.advantage.raw_return import RawReturn
+
+        parts = replace(parts, advantage=RawReturn())
+    roles = {a: Role(a, 0.8, None) for a in team.voices}
+    found = one_step_gradients(updater_of(parts, learners, roles), trees, team.voices)
+    advantages = parts.advantage(trees)
+    for number, agent in enumerate(team.voices):
+        model = tiny_model(kind, seed=number, dtype=torch.float64)
+        by_hand = reinforce(model, trees, agent, advantages, 0.8)
+        assert relative(by_hand, found[agent]) < 1e-5
+
+
+def test_a_shared_model_gets_the_mean_over_both_agents_actions():
+    team = cast(dtype=torch.float64)
+    trees = play(Notes(), team, KaryTree(2))
+    parts = MAGRPO(samples=2).parts()
+    learners = {"both": learner_of(Network(team.bases["ada"]))}
+    roles = {agent: Role("both", 1.0, None) for agent in team.voices}
+    found = one_step_gradients(updater_of(parts, learners, roles), trees, ["both"])["both"]
+    advantages = parts.advantage(trees)
+    hands = [
+        reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages, 1.0)
+        for agent in team.voices
+    ]
+    mean = {name: (hands[0][name] + hands[1][name]) / 2 for name in hands[0]}
+    assert relative(mean, found) < 1e-5
+
+
+# --- critics -------------------------------------------------------------------------------------
+
+
+def value_network(*, seed=5, dtype=torch.float64):
+    network = Network(Base(tiny_model("llama", seed=seed, dtype=dtype)), head=ValueHead(32))
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network.head.linear.weight.normal_(0.0, 0.3)
+    return network
+
+
+def trainer_of(critic, advantage, networks, *, budget=4096, settings=None):
+    tokenizer = byte_tokenizer()
+    return CriticTrainer(
+        critic=critic,
+        learners={name: learner_of(n, budget=budget) for name, n in networks.items()},
+        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+        advantage=advantage,
+        settings=settings or ValueLoss(),
+        max_length=4096,
+    )
+
+
+VALUES = {
+    "td": (Centralized(), TDError(), ValueLoss()),
+    "gae": (Centralized(), GAE(lam=0.7), ValueLoss()),
+    "q": (Centralized(value="q"), QValue(), ValueLoss()),
+    "clip": (Centralized(), TDError(), ValueLoss(clip=0.05)),
+    "frozen": (Centralized(), TDError(), ValueLoss(frozen_targets=True)),
+}
+
+
+@pytest.mark.parametrize("case", VALUES.values(), ids=VALUES.keys())
+def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
+    _, trees, _ = stage
+    critic, advantage, settings = case
+    network = value_network()
+    found = []
+    for budget in (1, 2500, 1_000_000):
+        trainer = trainer_of(critic, advantage, {"team": network}, budget=budget, settings=settings)
+        old = [
+            {a: [None if v is None else v + 0.1 for v in vs] for a, vs in by_agent.items()}
+            for by_agent in trainer.read(trees)
+        ]
+        trainer.train(trees, old if settings != ValueLoss() else None)
+        found.append(gradients(trainer.learners["team"]))
+    for one, other in pairwise(found):
+        assert relative(one, other) < SAME
+
+
+@pytest.mark.parametrize("value", ["v", "q"])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequential):
+    """The stream cut after each mark and unpacked, through transformers and the head alone."""
+    team = cast()
+    trees = play(Notes(ends=True, sequential=sequential), team, KaryTree(2))
+    network = value_network(dtype=torch.float32)
+    trainer = trainer_of(Centralized(value=value), TDError(), {"team": network})
+    read = 0
+    for tree, row, values in zip(
+        trees, trainer.rows(trees, "team"), trainer.read(trees), strict=True
+    ):
+        series = next(iter(values.values()))
+        for mark in row.marks:
+            number = max(n for n, p in enumerate(row.pieces) if p.start <= mark.index < p.end)
+            ids: list[int] = []
+            while number >= 0:
+                piece = row.pieces[number]
+                ids = [*row.tokens[piece.start : piece.end], *ids]
+                number = piece.parent
+            with torch.no_grad():
+                hidden = network.base.causal.model(input_ids=torch.tensor([ids])).last_hidden_state
+                expected = network.head(hidden[0, -1:]).item()
+            assert abs(series[mark.node] - expected) < 1e-5
+            read += 1
+        wanted = [not n.terminal if value == "v" else bool(n.actions) for n in tree.nodes]
+        assert [v is not None for v in series] == wanted
+    assert read > len(trees)
+
+
+def test_values_of_different_turns_differ():
+    team = cast()
+    trees = play(Notes(), team)
+    trainer = trainer_of(Centralized(), TDError(), {"team": value_network()})
+    for values in trainer.read(trees):
+        turns = [v for v in values["ada"] if v is not None]
+        assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
+
+
+def test_the_central_value_of_a_turn_changes_with_any_agents_text():
+    def values(clues):
+        trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
+        return trainer_of(Centralized(), TDError(), {"team": network}).read(trees)[0]["ada"][0]
+
+    network = value_network()
+    assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
+
+
+def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
+    team = cast()
+    trees = play(Notes(ends=True), team)
+    trainer = trainer_of(Centralized(), TDError(discount=0.9), {"team": value_network()})
+    values, metrics = trainer.train(trees, None)
+    errors = []
+    for tree, by_agent in zip(trees, values, strict=True):
+        v = by_agent["ada"]
+        for before, after in pairwise(tree.nodes):
+            future = 0.0 if after.terminal else v[after.index]
+            errors.append((after.reward + 0.9 * future - v[before.index]) ** 2)
+    assert metrics["value_loss"] == pytest.approx(np.mean(errors), rel=1e-5)
+
+
+def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn():
+    team = cast()
+    trees = play(Notes(sequential=True, horizon=4), team)
+    trainer = trainer_of(Centralized(), TDError(), {"team": value_network()})
+    (values, *_) = trainer.read(trees)
+    (advantages, *_) = TDError()(trees, trainer.read(trees))
+    (tree, *_) = trees
+    for before, after in pairwise(tree.nodes):
+        (agent,) = after.actions
+        future = 0.0 if after.terminal else values[agent][after.index]
+        expected = after.reward + future - values[agent][before.index]
+        assert advantages[after.index][agent] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("advantage", [TDError(normalize=True), QValue(normalize=True)])
+def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
+    team = cast()
+    trees = play(Notes(sequential=True, horizon=4), team)
+    value = "q" if isinstance(advantage, QValue) else "v"
+    trainer = trainer_of(Centralized(value=value), advantage, {"team": value_network()})
+    for tree, found in zip(trees, advantage(trees, trainer.read(trees)), strict=True):
+        for node in tree.nodes:
+            assert found[node.index].keys() == node.actions.keys()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "readers"),
+    [(CoLLMCC(), ("team",)), (CoLLMDC(), ("ada", "ben"))],
+    ids=["central", "decentral"],
+)
+@pytest.mark.parametrize(("epochs", "minibatch", "steps"), [(1, None, 1), (3, 3, 12), (2, 6, 4)])
+def test_a_critic_steps_once_for_each_joint_minibatch(algorithm, readers, epochs, minibatch, steps):
+    team = cast(shared=False)
+    trees = play(Notes(), team)  # four episodes of three joint transitions
+    parts = algorithm.parts()
+    trainer = trainer_of(
+        parts.critic, parts.advantage, {r: value_network(seed=n) for n, r in enumerate(readers)}
+    )
+    learners = {a: learner_of(team.network(a)) for a in team.voices}
+    roles = {a: Role(a, 1.0, None) for a in team.voices}
+    updater = updater_of(parts, learners, roles, trainer, epochs=epochs, minibatch=minibatch)
+    metrics = updater.update(trees, 0)
+    assert metrics["optimizer_steps"] == steps
+    assert {learner.steps for learner in trainer.learners.values()} == {steps}
+    assert {learner.steps for learner in learners.values()} == {steps}
+
+
+def test_decentral_values_are_read_from_the_own_stream_only():
+    team = cast()
+    network = value_network()
+    networks = {"ada": network, "ben": network}
+
+    def values(clues):
+        trees = play(Notes(clues=(clues,)), team, greedy=True)
+        return trainer_of(Decentralized(), TDError(), networks).read(trees)[0]["ada"]
+
+    assert values(("oak", "oak")) == values(("oak", "fir and larch"))
+
+
+def test_a_minibatch_holds_every_episode_once_per_epoch():
+    updater = updater_of(CoLLMCC().parts(), {}, {}, minibatch=4)
+    trees = play(Notes(items=7, ends=True), cast())
+    for epoch in range(3):
+        cuts = list(updater._minibatches(trees, 2, epoch))
+        assert sorted(number for cut in cuts for number in cut) == list(range(7))
+        assert all(len(cut) == 1 or sum(len(trees[n].nodes) - 1 for n in cut) <= 4 for cut in cuts)
+
+
+# --- who shares what -----------------------------------------------------------------------------
+
+SHARING = {
+    "full": (("ada", "ben", "cleo"), {"ada": "one", "ben": "one", "cleo": "one"}),
+    "partial": (("ada", "ben", "cleo"), {"ada": "one", "ben": "one", "cleo": "two"}),
+    "none": (("ada", "ben"), {"ada": "one", "ben": "two"}),
+}
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full weights", "lora"])
+def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
+    from tiny import register
+
+    register(monkeypatch, notes="tiny:Notes")
+    agents, played = SHARING[sharing]
+    paths = {
+        "one": save_model(tmp_path / "one"),
+        "two": save_model(tmp_path / "two", "llama", merges=True, seed=1),
+    }
+    config = Config.model_validate(
+        {
+            "task": {"name": "notes", "agents": len(agents)},
+            "algorithm": {"name": "marloo", "samples": 2},
+            "models": {
+                name: {"path": paths[name], "learning_rate": 1e-2, "lora": lora}
+                for name in set(played.values())
+            },
+            "agents": {a: {"model": m, "sampling": {"max_tokens": 4}} for a, m in played.items()},
+            "run": {"device": "cpu"},
+        }
+    )
+    parts = assemble(config)
+    assert len(parts.learners) == len(set(played.values()))
+    trees, _ = collect(
+        parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
+    )
+    before = {
+        name: {key: value.clone() for key, value in learner.weights().items()}
+        for name, learner in parts.learners.items()
+    }
+    metrics = parts.updater.update(trees, 0)
+    assert all(np.isfinite(value) for value in metrics.values())
+    for name, learner in parts.learners.items():
+        moved = [k for k, v in learner.weights().items() if not torch.equal(v, before[name][k])]
+        assert moved, name
+
+
+def test_agents_with_different_tokenizers_read_and_write_their_own_ids(tmp_path):
+    team = cast(shared=False)
+    other = cast(shared=False, merges=True)
+    team.voices["ben"], team.bases["ben"] = other.voices["ben"], other.bases["ben"]
+    team.generators = {**team.generators, **other.generators}
+    task = Notes(clues=(("the elder and", "the elder and"),))
+    (tree,) = play(task, team)
+    seen = tree.nodes[0].observations
+    assert len(seen["ben"].tokens) < len(seen["ada"].tokens)
+    for agent in ("ada", "ben"):
+        (row,) = team.rows(tree, agent)
+        ((outputs,),) = evaluate(team.network(agent), [[row]], token_budget=4096)
+        gap = (outputs.logprobs - torch.tensor(row.behaviour)).abs().max()
+        assert gap < 1e-4
+        for _, part in branch_parts(tree, tree.nodes[-1].index, agent):
+            if isinstance(part, Action):
+                assert part.text == team.voices[agent].chat.decode(part.tokens)
