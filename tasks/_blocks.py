@@ -25,7 +25,7 @@ TEXTURES: Mapping[str, str] = {
 
 _BULLET = re.compile(r"(?:[-*+•]|[0-9]{1,4}[.)])\s+")
 _LONG = re.compile(r"/setblock\s+(-?[0-9]{1,6})\s+(-?[0-9]{1,6})\s+(-?[0-9]{1,6})\s+(\S+)(?:\s|$)")
-_SHORT = re.compile(r"(-?[0-9]{1,6})\s+(-?[0-9]{1,6})\s+(\S+)(?:\s|$)")
+_SHORT = re.compile(r"([a-z]{1,2})([0-9]{1,3})\s+(\S+)(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def parse(
 ) -> tuple[list[tuple[Cell, str]], int]:
     """The commands of one agent in order, and how many lines were rejected.
 
-    One command per line, `/setblock x y z block`, with `short` also `x y block`. A list bullet, a
-    code fence, empty lines, a `minecraft:` prefix and words after the block are tolerated. Every
+    One command per line, `/setblock x y z block`, with `short` also `a1 block` (see `cell_name`).
+    A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after the block are tolerated. Every
     other line is rejected: prose, other commands, relative or fractional coordinates, cells
     outside `size` (width, height) or off z = 0, blocks not in `allowed`, and all commands beyond
     the first `limit` valid ones.
@@ -88,8 +88,18 @@ def _command(line: str, short: bool) -> tuple[Cell, str] | None:
     found = _SHORT.match(line) if short else None
     if found is None:
         return None
-    x, y, name = found.groups()
-    return (int(x), int(y)), name.removeprefix("minecraft:")
+    letters, row, name = found.groups()
+    column = 0
+    for letter in letters:
+        column = 26 * column + ord(letter) - ord("a") + 1
+    return (column - 1, int(row) - 1), name.removeprefix("minecraft:")
+
+
+def cell_name(cell: Cell) -> str:
+    """A cell as on a chess board: columns a, b, ..., z, aa, ..., rows from 1 at the bottom."""
+    x, y = cell
+    head = "" if x < 26 else chr(ord("a") + x // 26 - 1)
+    return f"{head}{chr(ord('a') + x % 26)}{y + 1}"
 
 
 def build(commands: Iterable[Sequence[tuple[Cell, str]]]) -> tuple[Block, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ._blocks import AIR, TEXTURES, Block, Cell, palette
+from ._blocks import AIR, TEXTURES, Block, Cell, cell_name, palette
 
 COMPACT_STEP = 0.25
 COMPACT_BOUND = 2.0
@@ -76,10 +76,13 @@ def full_prompt(rows: Sequence[str], seat: Seat, *, show_grid: bool, show_limit:
 
 
 def compact_prompt(rows: Sequence[str], seat: Seat, *, show_grid: bool) -> str:
-    """The first prompt as words between single spaces; width comes before height."""
+    """The first prompt as words between single spaces: width, height, the grid with each '#' cell
+    by its name, and what the agent may place."""
     lines = [f"grid {len(rows[0])} {len(rows)}"]
     if show_grid:
-        lines += [" ".join(row) for row in rows]
+        for y, row in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
+            cells = (cell_name((x, y)) if mark == "#" else "." for x, mark in enumerate(row))
+            lines.append(" ".join(cells))
     blocks = " ".join(palette(seat.number))
     return "\n".join([*lines, f"you {seat.name} blocks {blocks} max {seat.limit}"])
 
@@ -150,7 +153,7 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float) -> str:
     words = [f"reward {quarters:g}"]
     for name, cells in hints:
         if cells:
-            words.append(f"{name} " + " ; ".join(f"{x} {y}" for x, y in cells))
+            words.append(" ".join((name, *map(cell_name, cells))))
     return " ".join(words)
 
 

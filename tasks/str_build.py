@@ -17,7 +17,17 @@ from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
 from . import _str_build_text as text
-from ._blocks import AIR, Block, Cell, build, checkerboard, palette, parse, target_cells
+from ._blocks import (
+    AIR,
+    Block,
+    Cell,
+    build,
+    cell_name,
+    checkerboard,
+    palette,
+    parse,
+    target_cells,
+)
 from ._font import SPACING, draw
 from ._str_build_reward import HIGHEST, lowest_reward, raw_reward, survey
 from ._str_build_settings import check_settings
@@ -85,16 +95,16 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
     stopping, the command limit, whether m_t holds the raw reward (it does) and counts turns from
     1 (it does), and whether rejected lines use up the limit (they do not).
 
-    `prompt='compact'` is for small word-level models: the grid once, then one line of feedback,
-    words between single spaces, rewards in quarters within [-2, 2]. Agents may then answer
-    `x y block` as well as `/setblock x y z block`, one command per line:
+    `prompt='compact'` is for small word-level models: the grid once, each '#' by its cell's name as
+    on a chess board, then one line of feedback, words between single spaces, rewards in quarters
+    within [-2, 2]. Agents may then answer `a1 block` as well as `/setblock x y z block`:
 
         grid 3 3                                               (width, height, then the rows)
-        # . #
-        # # #
-        # . #
+        a3 . c3
+        a2 b2 c2
+        a1 . c1
         you builder_1 blocks oak_planks stone max 6
-        reward 0.75 missing 0 2 ; 1 1 extra 1 0                (the next turn)
+        reward 0.75 missing a3 b2 extra b1                     (the next turn)
 
     Settings: `strings` and `test_strings` replace the paper's (train I C M L MC CM LI LLM, test
     ICML CLIM); `max_commands` is the limit per turn over all agents, split evenly, 300 by default;
@@ -239,8 +249,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
 
     def command(self, cell: Cell, block: str) -> str:
         """One command in the form that the prompt asks for."""
+        if self.prompt == "compact":
+            return f"{cell_name(cell)} {block}"
         x, y = cell
-        return f"{x} {y} {block}" if self.prompt == "compact" else f"/setblock {x} {y} 0 {block}"
+        return f"/setblock {x} {y} 0 {block}"
 
     def reference_actions(self, item: StringItem) -> dict[str, str]:
         """A checkerboard over the target: raw reward 2 where the limit allows each agent's share;

@@ -63,7 +63,7 @@ class Recipe:
 
 
 RECIPES = {
-    "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=300),
+    "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=200),
     "embedded-large": Recipe(width=192, layers=4, heads=6, episodes=4096, steps=1500),
 }
 
@@ -163,7 +163,9 @@ def _tokenizer(task: DecPOMDP[Any, Any], episodes: Sequence[_Episode]) -> PreTra
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    split = pre_tokenizers.Split(Regex(r" ?[A-Za-z_/]+| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"), "isolated")
+    split = pre_tokenizers.Split(
+        Regex(r" ?[A-Za-z_/][A-Za-z0-9_/]*| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"), "isolated"
+    )
     texts = {part for episode in episodes for turns in episode for turn in turns for part in turn}
     texts |= {f"[{role} {n}]\n" for role in (*task.agents, "all", "global") for n in range(10)}
     words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from colearn.tasks._blocks import cell_name, parse
 from colearn.tasks.str_build import StrBuild, StringItem
 
 from colearn.errors import ConfigError
@@ -194,9 +195,20 @@ def test_commands_beyond_the_limit_are_rejected_and_invalid_lines_do_not_use_it_
 
 def test_the_compact_form_takes_short_and_long_commands():
     task = StrBuild(prompt="compact")
-    state = play(task, "0 0 stone\n- 0 1 oak_planks\n/setblock 0 2 0 stone\n0 3\n9 0 stone").state
+    state = play(
+        task, "a1 stone\n- a2 oak_planks\n/setblock 0 2 0 stone\na4\nj1 stone\n0 0 stone"
+    ).state
     assert [block.cell for block in state.blocks] == [(0, 0), (0, 1), (0, 2)]
-    assert state.rejected == 2
+    assert state.rejected == 3
+
+
+def test_cells_are_named_as_on_a_chess_board_past_column_z_too():
+    names = [cell_name(cell) for cell in ((0, 0), (25, 2), (26, 4), (53, 0))]
+    assert names == ["a1", "z3", "aa5", "bb1"]
+    found, rejected = parse(
+        "aa5 stone\nbb1 stone", size=(54, 5), allowed=("stone",), limit=9, short=True
+    )
+    assert ([cell for cell, _ in found], rejected) == ([(26, 4), (53, 0)], 0)
 
 
 def test_the_compact_prompt_shows_the_grid_once_in_plain_words():
@@ -204,16 +216,16 @@ def test_the_compact_prompt_shows_the_grid_once_in_plain_words():
     item, rng = StringItem("H"), np.random.default_rng(0)
     state = task.reset(item, rng)
     assert task.observe(state, "builder_1") == (
-        "grid 3 3\n# . #\n# # #\n# . #\nyou builder_1 blocks oak_planks stone max 6"
+        "grid 3 3\na3 . c3\na2 b2 c2\na1 . c1\nyou builder_1 blocks oak_planks stone max 6"
     )
     actions = {
-        "builder_1": "0 0 stone\n1 0 stone",
-        "builder_2": "0 1 obsidian\n2 0 obsidian\n2 1 obsidian",
+        "builder_1": "a1 stone\nb1 stone",
+        "builder_2": "a2 obsidian\nc1 obsidian\nc2 obsidian",
     }
     state = task.step(state, actions, rng).state
     # 4 of 7 covered, 1 extra, 4 pairs of which (0,0)-(1,0) and (2,0)-(2,1) match.
     assert state.reward == pytest.approx(8 / 7 - 1.5 / 7 - 2 / 4 / 2)
-    assert task.observe(state, "builder_2") == ("reward 0.75 missing 1 1 ; 0 2 ; 2 2 extra 1 0")
+    assert task.observe(state, "builder_2") == "reward 0.75 missing b2 a3 c3 extra b1"
 
 
 def test_the_full_prompt_is_the_papers_and_names_only_ones_own_blocks():
