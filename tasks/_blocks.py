@@ -56,8 +56,8 @@ def parse(
     """The commands of one agent in order, and how many lines were rejected.
 
     One command per line, `/setblock x y z block`, with `short` also `a1 block` (see `cell_name`).
-    A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after the block are tolerated. Every
-    other line is rejected: prose, other commands, relative or fractional coordinates, cells
+    A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after the block are
+    tolerated. Every other line is rejected: prose, other commands, relative or fractional coordinates, cells
     outside `size` (width, height) or off z = 0, blocks not in `allowed`, and all commands beyond
     the first `limit` valid ones.
     """
