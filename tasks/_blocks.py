@@ -57,9 +57,9 @@ def parse(
 
     One command per line, `/setblock x y z block`, with `short` also `a1 block` (see `cell_name`).
     A list bullet, a code fence, empty lines, a `minecraft:` prefix and words after the block are
-    tolerated. Every other line is rejected: prose, other commands, relative or fractional coordinates, cells
-    outside `size` (width, height) or off z = 0, blocks not in `allowed`, and all commands beyond
-    the first `limit` valid ones.
+    tolerated. Every other line is rejected: prose, other commands, relative or fractional
+    coordinates, cells outside `size` (width, height) or off z = 0, blocks not in `allowed`, and
+    all commands beyond the first `limit` valid ones.
     """
     commands: list[tuple[Cell, str]] = []
     rejected = 0
