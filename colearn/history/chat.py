@@ -49,8 +49,13 @@ class ChatFormat:
                 tokenizer, template, system, template_arguments
             )
         between = self._ids(self._between)
+        # all_special_ids leaves out markers like Gemma 3's <end_of_turn>
+        added = {
+            number for number, token in tokenizer.added_tokens_decoder.items() if token.special
+        }
+        special = added | set(tokenizer.all_special_ids)
         self.end_ids: frozenset[int] = frozenset(
-            ([between[0]] if between and between[0] in tokenizer.all_special_ids else [])
+            ([between[0]] if between and between[0] in special else [])
             + ([tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else [])
         )
         """Ids that end an action; the one sampled is part of the action and is trained."""
