@@ -1,0 +1,206 @@
+"""Histories on real chat templates: append-only, and what the template itself would write."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from itertools import pairwise
+
+import pytest
+from tiny import Notes, byte_tokenizer, cast, play
+from tokenizers import AddedToken
+
+from colearn.errors import ConfigError
+from colearn.history import ChatFormat
+from colearn.types import Action
+
+QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")
+GEMMA = ("<pad>", "<end_of_turn>", "<start_of_turn>", "<bos>")
+TEMPLATES = {"qwen2_5": QWEN, "qwen3": QWEN, "gemma3": GEMMA}
+TURNS = (
+    ("What is seen?", "Two red\nblocks, café."),
+    ('And now: {"x": 1}?', "One block."),
+    ("Last turn.", "None"),
+)
+THOUGHT = "<think>\nIt must be blue.\n</think>\n\nblue"
+
+
+def tokenizer_of(name):
+    template = files("trl.chat_templates").joinpath(f"{name}.jinja").read_text()
+    tokenizer = byte_tokenizer(template=template, special=TEMPLATES[name])
+    if name == "gemma3":
+        tokenizer.bos_token = "<bos>"
+    return tokenizer
+
+
+def sampled(tokenizer, text, *, ended=True):
+    """An action as a generator gives it."""
+    tokens = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    if ended:
+        return Action(text, (*tokens, tokenizer.eos_token_id), finish="end")
+    return Action(text, tokens, finish="length")
+
+
+def histories(chat, turns, **settings):
+    """The ids after each turn's observation, and after its action."""
+    ids, last, found = (), None, []
+    for seen, said in turns:
+        observation = chat.open(seen) if last is None else chat.continuation(seen, last)
+        last = sampled(chat.tokenizer, said, **settings)
+        found += [ids := (*ids, *observation.tokens), ids := (*ids, *last.tokens)]
+    return found
+
+
+def rendered(tokenizer, turns, system, *, prompt):
+    """The template's own ids of the whole conversation."""
+    messages = [{"role": "system", "content": system}] if system else []
+    for seen, said in turns:
+        messages += [{"role": "user", "content": seen}]
+        messages += [{"role": "assistant", "content": said}] if said is not None else []
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt)
+    return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("system", [None, "You build."])
+def test_each_turn_is_a_prefix_of_the_next(name, system):
+    chat = ChatFormat(tokenizer_of(name), system=system)
+    steps = histories(chat, [*TURNS, ("more", THOUGHT), ("end", "x")])
+    for before, after in pairwise(steps):
+        assert after[: len(before)] == before and len(after) > len(before)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("system", [None, "You build."])
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_a_history_is_what_the_template_renders(name, system, turns):
+    """Up to the place where the next answer begins; nothing here is rewritten by a template."""
+    tokenizer = tokenizer_of(name)
+    chat = ChatFormat(tokenizer, system=system)
+    asked = [*TURNS[: turns - 1], (TURNS[turns - 1][0], None)]
+    ours = histories(chat, TURNS[:turns])[-2]
+    assert ours == rendered(tokenizer, asked, system, prompt=True)
+
+
+def test_rendering_qwen3_again_would_break_the_prefix_and_ours_keeps_it():
+    tokenizer = tokenizer_of("qwen3")
+    first, second = ("Colour?", THOUGHT), ("Sure?", None)
+    sampled_so_far = (
+        *rendered(tokenizer, [(first[0], None)], None, prompt=True),
+        *sampled(tokenizer, THOUGHT).tokens,
+    )
+    again = rendered(tokenizer, [first, second], None, prompt=True)
+    assert again[: len(sampled_so_far)] != sampled_so_far
+    ours = histories(ChatFormat(tokenizer), [first, ("Sure?", "")])
+    assert ours[1] == sampled_so_far
+    assert ours[2][: len(sampled_so_far)] == sampled_so_far
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_cut_action_gets_its_closing_marker_in_the_continuation(name):
+    tokenizer = tokenizer_of(name)
+    chat = ChatFormat(tokenizer)
+    cut = histories(chat, TURNS, ended=False)
+    whole = histories(chat, TURNS)
+    assert cut[-2] == whole[-2]
+    assert cut[1] == whole[1][:-1]
+    assert cut[2][len(cut[1])] == tokenizer.eos_token_id
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_stop_string_is_closed_like_a_cut_action(name):
+    tokenizer = tokenizer_of(name)
+    chat = ChatFormat(tokenizer)
+    tokens = sampled(tokenizer, "done.", ended=False).tokens
+    seen = {
+        chat.continuation("go", Action("done.", tokens, finish=finish)).tokens
+        for finish in ("stop", "length")
+    }
+    assert len(seen) == 1 and seen.pop()[0] == tokenizer.eos_token_id
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_closing_marker_ends_an_action(name):
+    tokenizer = tokenizer_of(name)
+    assert tokenizer.convert_tokens_to_ids(TEMPLATES[name][1]) in ChatFormat(tokenizer).end_ids
+
+
+def test_a_marker_that_is_special_by_its_added_token_alone_ends_an_action():
+    """Gemma 3's own tokenizer: <eos> is the end token, <end_of_turn> no named special token."""
+    template = files("trl.chat_templates").joinpath("gemma3.jinja").read_text()
+    tokenizer = byte_tokenizer(template=template, special=("<pad>", "<eos>", "<bos>"))
+    tokenizer.bos_token = "<bos>"
+    tokenizer.backend_tokenizer.add_special_tokens(
+        [AddedToken(f"<{word}_of_turn>", special=True) for word in ("start", "end")]
+    )
+    marker = tokenizer.convert_tokens_to_ids("<end_of_turn>")
+    chat = ChatFormat(tokenizer)
+    assert chat.end_ids == {marker, tokenizer.eos_token_id}
+    assert chat.decode((*tokenizer("ok")["input_ids"], marker)) == "ok"
+
+
+def test_another_end_token_ends_an_action_and_the_marker_still_follows():
+    """Base models of Qwen end with <|endoftext|>, their template with <|im_end|>."""
+    tokenizer = tokenizer_of("qwen2_5")
+    tokenizer.eos_token = "<|endoftext|>"
+    marker = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    chat = ChatFormat(tokenizer)
+    assert chat.end_ids == {marker, tokenizer.eos_token_id}
+    last = Action("a", (50, tokenizer.eos_token_id))
+    assert chat.continuation("go", last).tokens[0] == marker
+    last = Action("a", (50, marker))
+    assert chat.continuation("go", last).tokens[0] != marker
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_decoding_leaves_the_markers_out(name):
+    tokenizer = tokenizer_of(name)
+    chat = ChatFormat(tokenizer)
+    assert chat.decode(sampled(tokenizer, "café\n ok ").tokens) == "café\n ok "
+
+
+def test_plain_text_opens_with_the_system_prompt_and_closes_with_the_end_token():
+    tokenizer = byte_tokenizer(template=None)
+    chat = ChatFormat(tokenizer, system="Build.")
+    steps = histories(chat, TURNS[:2])
+    text = tokenizer.decode(list(steps[-1]))
+    assert text == (
+        'Build.\nWhat is seen?\nTwo red\nblocks, café.<|end|>And now: {"x": 1}?\nOne block.<|end|>'
+    )
+    assert histories(chat, TURNS[:2], ended=False)[2] == steps[2]
+
+
+def test_a_template_that_drops_a_turn_is_a_config_error():
+    template = "{{ messages[-1]['content'] }}<|assistant|>"
+    with pytest.raises(ConfigError, match=r"agents\.chat: the template drops or repeats"):
+        ChatFormat(byte_tokenizer(template=template))
+
+
+def test_a_missing_template_file_is_a_config_error():
+    with pytest.raises(ConfigError, match=r"agents\.chat: no file nowhere\.jinja"):
+        ChatFormat(byte_tokenizer(), chat="nowhere.jinja")
+
+
+def test_sampled_ids_are_never_tokenised_again():
+    """With merges there are many ids for one text; random ids are rarely the tokenizer's own."""
+    team = cast(merges=True, max_tokens=20, temperature=2.0)
+    tokenizer = byte_tokenizer(merges=True)
+    others = 0
+    for tree in play(Notes(items=6), team):
+        for node in tree.nodes[1:]:
+            for agent, action in node.actions.items():
+                inside = tree.history(node.index, agent).tokens
+                before = len(tree.history(node.parent, agent).tokens)
+                assert inside[before : before + len(action.tokens)] == action.tokens
+                again = tokenizer(action.text, add_special_tokens=False)["input_ids"]
+                others += tuple(again) != action.tokens[: len(again)]
+    assert others > 0
+
+
+def test_a_history_is_observations_and_actions_and_nothing_else():
+    (tree, *_) = play(Notes(), cast())
+    for agent in tree.agents:
+        parts = tree.history(tree.nodes[-1].index, agent).parts
+        assert len(parts) == 6
+        assert tree.history(tree.nodes[-1].index, agent).tokens == tuple(
+            token for part in parts for token in part.tokens
+        )
