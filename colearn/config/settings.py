@@ -155,13 +155,17 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
+class AlgorithmChoice(Named):
+    name: str = "collm_cc"
+
+
 class Config(_Settings):
     """One run, and how to compare several."""
 
     task: Named
     wrapper: Literal["parallel", "pipeline", "discussion"] | None = None
     """Play the task by one of the prompt-based protocols instead of decentrally."""
-    algorithm: Named = Named(name="collm_cc")
+    algorithm: AlgorithmChoice = AlgorithmChoice()
     models: dict[str, ModelSettings]
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
     critic: CriticSettings | None = None

@@ -44,6 +44,8 @@ class Experiment:
         self.record = Record(folder, config, resume=resume)
         torch.manual_seed(derive_seed(config.run.seed, "torch"))
         self.parts: Assembly = assemble(config)
+        self.items = list(validate_items(self.parts.task.items("train"), "train"))
+        self.record.open()
         self.config = self.parts.config
         self.folder = folder
         self.progress = Progress()
@@ -51,7 +53,6 @@ class Experiment:
         if resume and found:
             self.progress = load_checkpoint(found[-1], self.parts.learners)
         self.record.rewind(self.progress.iteration if resume and found else -1)
-        self.items = list(validate_items(self.parts.task.items("train"), "train"))
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
     def run(self, report: Report | None = None) -> dict[str, Any]:

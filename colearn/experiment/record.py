@@ -34,8 +34,12 @@ class Record:
                 raise CheckpointError(
                     f"--out {folder}: the folder holds a run of another config; name another folder"
                 )
-        folder.mkdir(parents=True, exist_ok=True)
-        existing.write_text(dump_config(config))
+        self._config = dump_config(config)
+
+    def open(self) -> None:
+        """Create the folder; called once everything has been assembled without a mistake."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / CONFIG).write_text(self._config)
 
     def rewind(self, iteration: int) -> None:
         """Drop lines written after the checkpoint that a run resumes from."""

@@ -137,6 +137,7 @@ def _make(
     recipe: Recipe, task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], folder: Path
 ) -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers.utils import logging
 
     tokenizer = _tokenizer(task, episodes)
     config = LlamaConfig(
@@ -157,6 +158,7 @@ def _make(
         torch.manual_seed(derive_seed("embedded", "weights"))
         model = LlamaForCausalLM(config)
     _warm_start(model, tokenizer, episodes, recipe)
+    logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

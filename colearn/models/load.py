@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -50,7 +51,9 @@ def load_base(
     Errors: ConfigError naming `field` for a missing or unsafe (pickled) model.
     """
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     dtype = DTYPES[compute]
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
@@ -66,6 +69,8 @@ def load_base(
 
 
 def _no_model(path: str, field: str, error: Exception) -> ConfigError:
+    if path.startswith((".", "/", "~")) and not Path(path).is_dir():
+        return ConfigError(f"{field}: no folder {path}; give a model's folder or hub name")
     reason = " ".join(str(error).split())[:160]
     return ConfigError(
         f"{field}: cannot load '{path}'; give a folder or hub name that holds config.json, "
