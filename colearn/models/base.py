@@ -157,7 +157,7 @@ class Base(nn.Module):
         window = getattr(self.config, "sliding_window", None)
         if kinds <= {"full_attention"} and (kinds or window is None):
             return self._form(mask)
-        assert position_ids is not None
+        assert position_ids is not None and window is not None
         keys = position_ids if cache is None else cache.key_positions()
         near = mask & (position_ids[:, None, :, None] - keys[:, None, None, :] < window)
         if not kinds:  # Mistral, Phi 3, ...: a window on every layer
