@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator
+from accelerate import PartialState
+from accelerate.utils import gather_object, reduce
 from torch import Tensor
 
 from colearn.config import OptimizerSettings
@@ -18,7 +19,9 @@ from colearn.models.network import Network
 from . import files
 from .batch import Outputs, make_batch, micro_batches
 from .evaluate import evaluate
+from .finite import gradient_error, loss_error
 from .row import Row
+from .schedule import schedule
 
 
 class LocalLearner(Learner):
@@ -46,7 +49,8 @@ class LocalLearner(Learner):
         self.pad = pad
         self.entropy = entropy
         self.total_steps = total_steps
-        self.accelerator = Accelerator()
+        # Unless told so, accelerate takes processes without an accelerator for single ones.
+        self.processes = PartialState(cpu=self.device.type == "cpu")
         self.parameters = network.trained()
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(),
@@ -68,23 +72,24 @@ class LocalLearner(Learner):
         )
 
     def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
-        """Errors: FloatingPointError naming the learner when a loss is not finite."""
+        """Errors: FloatingPointError, in every process, naming the loss that is not finite."""
         totals: dict[str, float] = {}
+        failure: tuple[int, str] | None = None
         for number, micro in enumerate(micro_batches(groups, self.token_budget)):
-            if number % self.accelerator.num_processes != self.accelerator.process_index:
+            if number % self.processes.num_processes != self.processes.process_index:
                 continue
             batch = make_batch([row for _, _, row in micro], self.pad, self.device)
             loss, metrics = objective(self.network(batch, entropy=self.entropy), batch)
             if not bool(torch.isfinite(loss)):
-                raise FloatingPointError(
-                    f"{self.name}: the loss of update {self.steps + 1}, micro-batch {number + 1} "
-                    f"({len(micro)} rows) is {loss.item()}; lower the learning rate or look at "
-                    "the rewards of this batch"
-                )
-            loss.backward()
+                text = loss_error(self.name, self.steps + 1, number + 1, len(micro), loss.item())
+                failure = (number, text)
+                break
+            # Rows with neither actions nor marks have nothing to train.
+            if loss.requires_grad:
+                loss.backward()
             for key, value in metrics.items():
                 totals[key] = totals.get(key, 0.0) + value
-        return self._summed(totals)
+        return self._summed(totals, failure)
 
     def step(self) -> dict[str, float]:
         self._share_gradients()
@@ -92,10 +97,7 @@ class LocalLearner(Learner):
             self.parameters.values(), self.settings.max_grad_norm
         ).item()
         if not math.isfinite(norm):
-            raise FloatingPointError(
-                f"{self.name}: the gradient of update {self.steps + 1} is {norm}; lower the "
-                "learning rate or the loss's scale"
-            )
+            raise FloatingPointError(gradient_error(self.name, self.steps + 1, norm))
         rate = self.settings.learning_rate * schedule(self.settings, self.steps, self.total_steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -105,7 +107,9 @@ class LocalLearner(Learner):
         return {"grad_norm": norm, "learning_rate": rate}
 
     def save(self, folder: Path) -> None:
-        files.save_learner(folder, self.parameters, self.optimizer.state_dict(), self.steps)
+        if self.processes.is_main_process:
+            files.save_learner(folder, self.parameters, self.optimizer.state_dict(), self.steps)
+        self.processes.wait_for_everyone()
 
     def load(self, folder: Path) -> None:
         state, self.steps = files.load_learner(folder, self.parameters)
@@ -115,41 +119,39 @@ class LocalLearner(Learner):
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
     def share(self, mine: dict[int, Any]) -> dict[int, Any]:
-        if self.accelerator.num_processes == 1:
+        if self.processes.num_processes == 1:
             return mine
-        from accelerate.utils import gather_object
-
         return {key: value for part in gather_object([mine]) for key, value in part.items()}
 
     def _share_gradients(self) -> None:
-        if self.accelerator.num_processes == 1:
+        """Add up over processes. What none of them reached keeps no gradient, as in one process:
+        AdamW then leaves it alone, while a zero would decay it and move it by its momentum."""
+        if self.processes.num_processes == 1:
             return
-        for parameter in self.parameters.values():
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            parameter.grad.copy_(self._sum(parameter.grad))
+        parameters = list(self.parameters.values())
+        reached = [float(parameter.grad is not None) for parameter in parameters]
+        counts = self._sum(torch.tensor(reached, device=self.device)).tolist()
+        for parameter, count in zip(parameters, counts, strict=True):
+            if count:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                parameter.grad.copy_(self._sum(parameter.grad))
 
     def _sum(self, value: Tensor) -> Tensor:
-        total: Tensor = self.accelerator.reduce(value, reduction="sum")
+        total: Tensor = reduce(value, reduction="sum")
         return total
 
-    def _summed(self, totals: dict[str, float]) -> dict[str, float]:
-        if self.accelerator.num_processes == 1:
-            return totals
-        from accelerate.utils import gather_object
-
+    def _summed(
+        self, totals: dict[str, float], failure: tuple[int, str] | None
+    ) -> dict[str, float]:
+        parts = [(totals, failure)]
+        if self.processes.num_processes > 1:
+            parts = gather_object(parts)
+        failures = [found for _, found in parts if found is not None]
+        if failures:
+            raise FloatingPointError(min(failures)[1])
         merged: dict[str, float] = {}
-        for part in gather_object([totals]):
+        for part, _ in parts:
             for key, value in part.items():
                 merged[key] = merged.get(key, 0.0) + value
         return merged
-
-
-def schedule(settings: OptimizerSettings, step: int, total: int | None) -> float:
-    """Factor of the learning rate at optimiser step `step` (from 0)."""
-    if step < settings.warmup_steps:
-        return (step + 1) / settings.warmup_steps
-    if settings.schedule == "constant" or not total or total <= settings.warmup_steps:
-        return 1.0
-    done = min((step - settings.warmup_steps) / (total - settings.warmup_steps), 1.0)
-    return 1.0 - done if settings.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))

@@ -1,0 +1,88 @@
+"""Starting a DeepSpeed engine, in one process or under torchrun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch._C._distributed_c10d import HashStore
+
+from colearn.errors import ConfigError, MissingExtra
+
+from .deepspeed_config import FIELD
+
+
+def start_engine(name: str, module: nn.Module, device: torch.device, config: dict[str, Any]) -> Any:
+    """An engine over all of `module`'s parameters.
+
+    Errors: MissingExtra without DeepSpeed; ConfigError where it is too old, runs on another kind of
+    device than the model, or rejects the config.
+    """
+    try:
+        import deepspeed
+        from deepspeed.accelerator import get_accelerator
+        from deepspeed.runtime.config import DeepSpeedConfig
+    except ModuleNotFoundError as error:
+        if error.name != "deepspeed":
+            raise
+        raise MissingExtra("deepspeed", "deepspeed") from None
+    here = get_accelerator().current_device_name()
+    if torch.device(here) != _indexed(device):
+        raise ConfigError(
+            f"{name}: DeepSpeed runs on {here}, this model is on {device}; leave the device of "
+            "models and critic out, or run with run.device=cpu and DS_ACCELERATOR=cpu"
+        )
+    with _alone():
+        try:
+            DeepSpeedConfig(config)
+        except (ValueError, AssertionError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ConfigError(f"{FIELD}: DeepSpeed rejects it ({reason}); mend the JSON") from None
+        engine = deepspeed.initialize(
+            model=module, model_parameters=list(module.parameters()), config=config
+        )[0]
+    managed = getattr(engine, "managed_gradient_accumulation", lambda: True)()
+    if managed or getattr(engine, "gradient_average", True):
+        raise ConfigError(
+            f"run.learner: deepspeed {deepspeed.__version__} can neither leave the step to the "
+            "learner nor sum gradients; pip install 'deepspeed>=0.19.8'"
+        )
+    return engine
+
+
+def gathered(value: Any) -> list[Any]:
+    """What every process has, in their order."""
+    processes = torch.distributed.get_world_size()
+    if processes == 1:
+        return [value]
+    found: list[Any] = [None] * processes
+    torch.distributed.all_gather_object(found, value)
+    return found
+
+
+def _indexed(device: torch.device) -> torch.device:
+    """`cuda` is the current device of its kind; DeepSpeed always names the number."""
+    if device.type == "cpu" or device.index is not None:
+        return device
+    return torch.device(device.type, torch.accelerator.current_device_index())
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """A group of one where no launcher started this process: DeepSpeed would look for MPI."""
+    if "LOCAL_RANK" in os.environ:
+        yield
+        return
+    if not torch.distributed.is_initialized():
+        store = HashStore()
+        torch.distributed.init_process_group(store=store, rank=0, world_size=1)
+    os.environ["LOCAL_RANK"] = "0"
+    try:
+        yield
+    finally:
+        # Left there it would tell accelerate that a launcher has started this process.
+        del os.environ["LOCAL_RANK"]

@@ -1,0 +1,220 @@
+"""What every learner must do alike, as plain functions; and a worker that runs them.
+
+As a script: `learner_cases.py OUT LEARNER,... CASE...` under torchrun or alone. Each process
+writes OUT/LEARNER-CASE-RANK.pt: what the case gives.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import tiny
+import torch
+from learner_parts import (
+    UPDATES,
+    Make,
+    Result,
+    maker,
+    network,
+    objective,
+    only,
+    result,
+    sampled,
+    train,
+)
+from torch import Tensor, nn
+
+from colearn.config import LoRASettings
+from colearn.contract import Learner
+from colearn.errors import CheckpointError
+from colearn.learn import files
+from colearn.learn.batch import Outputs, RowBatch
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+
+
+def policy(make: Make) -> Result:
+    """Several micro-batches per update, an odd number of them, clipping and decay at work."""
+    learner, groups = make("actor", network()), only(sampled(), "spans")
+    log = train(learner, groups, UPDATES)
+    found = result(learner, log=log)
+    found["logprobs"] = [part[0].logprobs for part in learner.evaluate(groups)]
+    return found
+
+
+def value(make: Make) -> Result:
+    """A critic as it is built: a value head, and no LM head."""
+    critic = network(head=True)
+    critic.base.causal.set_output_embeddings(nn.Identity())
+    learner = make("critic", critic)
+    return result(learner, log=train(learner, only(sampled(), "marks"), UPDATES))
+
+
+def unreached(make: Make) -> Result:
+    """The LM head is trained too, and no row reaches it."""
+    learner = make("critic", network(head=True))
+    return result(learner, log=train(learner, only(sampled(), "marks"), UPDATES))
+
+
+def mixed(make: Make) -> Result:
+    """A value head on the actor: rows with actions only, with marks only, with both."""
+    groups = sampled()
+    groups = only(groups[:2], "spans") + only(groups[2:4], "marks") + groups[4:]
+    learner = make("actor", network(head=True))
+    return result(learner, log=train(learner, groups, UPDATES))
+
+
+def team(make: Make) -> Result:
+    """Two actors and a critic, adapters on one frozen base, in the updater's order of calls."""
+    base = Base(tiny.tiny_model(seed=5))
+    base.causal.requires_grad_(False)
+    learners = []
+    for name in ("one", "two", "critic"):
+        torch.manual_seed(sum(name.encode()))
+        base.add_adapter(name, LoRASettings(rank=4, alpha=8.0))
+    for name in ("one", "two", "critic"):
+        head = ValueHead(base.config.hidden_size) if name == "critic" else None
+        learners.append(make(name, Network(base, name, head)))
+    groups = sampled()
+    work = [only(groups, "spans"), only(groups[:3], "spans"), only(groups, "marks")]
+    log = []
+    for _ in range(UPDATES):
+        for learner, mine in zip(learners, work, strict=True):
+            log.append(learner.accumulate(mine, objective(mine)))
+        log += [learner.step() for learner in learners]
+    return result(*learners, log=log)
+
+
+def accumulated(make: Make) -> Result:
+    """Two calls of accumulate before a step are one minibatch, and nobody acted in the third."""
+    learner, groups = make("actor", network()), only(sampled(), "spans")
+    log: list[dict[str, float]] = []
+    for _ in range(3):
+        whole = objective(groups)
+        for part in (groups[:2], groups[2:]):
+            log.append(learner.accumulate(part, whole))
+        log.append(learner.step())
+    before = {name: weight.clone() for name, weight in learner.weights().items()}
+    log.append(learner.accumulate([[], []], objective(groups)) | learner.step())
+    assert all(torch.equal(before[name], weight) for name, weight in learner.weights().items())
+    log += train(learner, groups, 2)
+    return result(learner, log=log)
+
+
+def shared(make: Make) -> Result:
+    """What each process collects in accumulate is everybody's after share."""
+    learner, groups = make("actor", network()), only(sampled(), "spans")
+    mine: dict[int, list[float]] = {}
+    whole = objective(groups)
+
+    def noting(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+        parts = outputs.logprobs.detach().split([row.action_tokens for row in batch.rows])
+        mine.update({row.key: part.tolist() for row, part in zip(batch.rows, parts, strict=True)})
+        return whole(outputs, batch)
+
+    log = [learner.accumulate(groups, noting)]
+    return result(learner, log=log) | {"share": learner.share(dict(mine)), "mine": mine}
+
+
+def bad_loss(make: Make) -> Result:
+    learner, groups = make("actor", network()), only(sampled(), "spans")
+    (row,) = groups[1]
+    groups[1] = [replace(row, advantages=(float("nan"),) * len(row.spans))]
+    return _failing(learner, lambda: train(learner, groups, 1))
+
+
+def bad_gradient(make: Make) -> Result:
+    """The loss of one micro-batch is finite, its gradient is not."""
+    learner, groups = make("actor", network()), only(sampled(), "spans")
+    whole = objective(groups)
+
+    def steep(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+        loss, metrics = whole(outputs, batch)
+        if any(row.key == 1 for row in batch.rows):
+            loss = loss + (outputs.logprobs.sum() * 0.0).sqrt()
+        return loss, metrics
+
+    def update() -> None:
+        learner.accumulate(groups, steep)
+        learner.step()
+
+    return _failing(learner, update)
+
+
+def _failing(learner: Learner, update: Callable[[], object]) -> Result:
+    before = {name: weight.clone() for name, weight in learner.weights().items()}
+    message = ""
+    try:
+        update()
+    except FloatingPointError as error:
+        message = str(error)
+    moved = any(not torch.equal(before[name], x) for name, x in learner.weights().items())
+    return {"message": message, "moved": moved}
+
+
+def resumed(make: Make) -> Result:
+    """Save after four updates and go on; a new learner loads and goes on alike."""
+    folder = Path(os.environ["LEARNER_FOLDER"])
+    groups = only(sampled(), "spans")
+    one, two = make("actor", network()), make("actor", network(seed=6))
+    train(one, groups, 4)
+    one.save(folder)
+    two.load(folder)
+    log = train(one, groups, 4)
+    again = train(two, groups, 4)
+    return result(one, log=log) | {"again": result(two, log=again)}
+
+
+def continued(make: Make) -> Result:
+    """From a checkpoint that another learner, or another number of processes, has written."""
+    learner, groups = make("actor", network(seed=6)), only(sampled(), "spans")
+    learner.load(Path(os.environ["LEARNER_FOLDER"]))
+    return result(learner, log=train(learner, groups, 4))
+
+
+def broken(make: Make) -> Result:
+    """The three files of a checkpoint, each cut in half in turn."""
+    learner = make("actor", network())
+    train(learner, only(sampled(), "spans"), 1)
+    messages = []
+    for name in (files.WEIGHTS, files.OPTIMIZER, files.NUMBERS):
+        with tempfile.TemporaryDirectory() as folder:
+            learner.save(Path(folder))
+            path = Path(folder) / name
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+            try:
+                learner.load(Path(folder))
+            except CheckpointError as error:
+                messages.append(str(error).removeprefix(f"{folder}/"))
+    return {"messages": messages}
+
+
+CASES: dict[str, Callable[[Make], Result]] = {
+    case.__name__: case
+    for case in (
+        *(policy, value, unreached, mixed, team, accumulated, shared),
+        *(bad_loss, bad_gradient, resumed, continued, broken),
+    )
+}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    out, learners, *cases = sys.argv[1:]
+    rank = os.environ.get("RANK", "0")
+    for learner in learners.split(","):
+        for case in cases:
+            found = CASES[case](maker(learner))
+            torch.save(found, Path(out) / f"{Path(learner).stem}-{case}-{rank}.pt")
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

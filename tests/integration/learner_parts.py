@@ -1,0 +1,125 @@
+"""What the cases of `learner_cases.py` are made of: learners, networks, rows and a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import tiny
+from torch import Tensor
+
+from colearn.config import OptimizerSettings
+from colearn.contract import Learner, Objective, PolicyBatch
+from colearn.contract.algorithm import ValueLoss
+from colearn.learn.batch import Outputs, RowBatch
+from colearn.learn.local import LocalLearner
+from colearn.learn.row import Row
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.loss.value import value_loss
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+
+Make = Callable[[str, Network], Learner]
+Result = dict[str, Any]
+
+SETTINGS = OptimizerSettings(
+    learning_rate=1e-3,
+    weight_decay=0.1,
+    max_grad_norm=0.5,
+    warmup_steps=3,
+    schedule="cosine",
+)
+TOKEN_BUDGET = 150
+EPISODES = 7
+UPDATES = 10
+
+
+def maker(learner: str) -> Make:
+    """`local`, or the name or path of a DeepSpeed config."""
+    shared: dict[str, Any] = {"token_budget": TOKEN_BUDGET, "total_steps": 12}
+
+    def make(name: str, network: Network) -> Learner:
+        if learner == "local":
+            return LocalLearner(name, network, SETTINGS, **shared)
+        from colearn.learn.deepspeed import DeepSpeedLearner
+
+        return DeepSpeedLearner(name, network, SETTINGS, config_source=learner, **shared)
+
+    return make
+
+
+def network(*, head: bool = False, seed: int = 5) -> Network:
+    base = Base(tiny.tiny_model(seed=seed))
+    return Network(base, head=ValueHead(base.config.hidden_size) if head else None)
+
+
+def sampled() -> list[list[Row]]:
+    """Ragged rows of one agent, an episode in each group, with fixed advantages and targets."""
+    team = tiny.cast()
+    trees = tiny.play(tiny.Notes(items=EPISODES, ends=True), team, seed=3)
+    groups = []
+    for number, tree in enumerate(trees):
+        rows = team.rows(tree, "ada", key=number, value="v")
+        groups.append(
+            [
+                replace(
+                    row,
+                    advantages=tuple((number * 7 + j) % 5 - 1.5 for j in range(len(row.spans))),
+                    targets=tuple((number * 3 + j) % 4 - 0.5 for j in range(len(row.marks))),
+                )
+                for row in rows
+            ]
+        )
+    return groups
+
+
+def only(groups: list[list[Row]], *keep: str) -> list[list[Row]]:
+    """The same rows without spans, without marks, or with both."""
+    empty: dict[str, Any] = {}
+    if "spans" not in keep:
+        empty |= {"spans": (), "advantages": (), "behaviour": ()}
+    if "marks" not in keep:
+        empty |= {"marks": (), "targets": ()}
+    return [[replace(row, **empty) for row in group] for group in groups]
+
+
+def objective(groups: list[list[Row]]) -> Objective:
+    rows = [row for group in groups for row in group]
+    samples, marks = sum(len(row.spans) for row in rows), sum(len(row.marks) for row in rows)
+    tokens = sum(row.action_tokens for row in rows)
+    loss_of = PolicyGradient()
+
+    def parts(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+        loss, metrics = outputs.logprobs.sum() * 0 + outputs.values.sum() * 0, {}
+        if samples:
+            policy, metrics = loss_of(
+                PolicyBatch(
+                    logprobs=outputs.logprobs,
+                    action_of=batch.action_of,
+                    advantages=batch.per_action("advantages"),
+                    old_logprobs=outputs.logprobs.detach(),
+                    ref_logprobs=None,
+                    entropy=None,
+                    total_samples=samples,
+                    total_tokens=tokens,
+                )
+            )
+            loss = loss + policy
+        if marks:
+            value, found = value_loss(
+                outputs.values, batch.per_action("targets"), None, ValueLoss(), marks
+            )
+            loss, metrics = loss + value, metrics | found
+        return loss, metrics
+
+    return parts
+
+
+def result(*learners: Learner, log: list[dict[str, float]]) -> Result:
+    weights = {f"{x.name}.{k}": v.clone() for x in learners for k, v in x.weights().items()}
+    return {"weights": weights, "log": log}
+
+
+def train(learner: Learner, groups: list[list[Row]], updates: int) -> list[dict[str, float]]:
+    return [learner.accumulate(groups, objective(groups)) | learner.step() for _ in range(updates)]

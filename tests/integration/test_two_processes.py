@@ -1,0 +1,51 @@
+"""The local learner in two processes on gloo: the same weights as in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from learner_cases import CASES
+from learner_launch import apart, found, launch, same_log
+from learner_parts import maker
+
+pytestmark = pytest.mark.slow
+
+TRAINED = ("policy", "value", "unreached", "mixed", "team", "accumulated")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("two")
+    launch(2, out, "local", *TRAINED, "shared", "bad_loss", "bad_gradient", "resumed")
+    return out
+
+
+@pytest.mark.parametrize("case", TRAINED)
+def test_two_processes_train_as_one_does(two: Path, case: str) -> None:
+    alone = CASES[case](maker("local"))
+    for rank in (0, 1):
+        assert apart(found(two, "local", case, rank), alone) < 1e-6
+        assert same_log(found(two, "local", case, rank), alone, 1e-5)
+    assert apart(found(two, "local", case, 0), found(two, "local", case, 1)) == 0.0
+
+
+def test_each_process_takes_a_part_and_all_know_the_whole(two: Path) -> None:
+    whole = CASES["shared"](maker("local"))["share"]
+    for rank in (0, 1):
+        result = found(two, "local", "shared", rank)
+        assert result["share"].keys() == whole.keys()
+        assert 0 < len(result["mine"]) < len(whole)
+
+
+@pytest.mark.parametrize("case", ("bad_loss", "bad_gradient"))
+def test_what_is_not_finite_stops_both(two: Path, case: str) -> None:
+    alone = CASES[case](maker("local"))
+    assert alone["message"]
+    assert found(two, "local", case, 0) == found(two, "local", case, 1) == alone
+
+
+def test_the_first_process_writes_a_checkpoint_that_both_resume(two: Path) -> None:
+    for rank in (0, 1):
+        result = found(two, "local", "resumed", rank)
+        assert apart(result["again"], result) == 0.0
