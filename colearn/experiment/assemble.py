@@ -127,13 +127,16 @@ def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
 def _players(
     config: Config, task: DecPOMDP[Any, Any], team: Team
 ) -> tuple[dict[str, Player], list[Generator]]:
-    """One generator for each base in memory; agents that share it speak in one batch."""
-    voices: dict[int, dict[str, Voice]] = {}
-    bases: dict[int, Base] = {}
+    """One generator for each base in memory, so that agents that share it speak in one batch; one
+    for each agent where the config wants them apart."""
+    apart = config.run.generator == "transformers" and not config.run.batch_agents
+    voices: dict[int | str, dict[str, Voice]] = {}
+    bases: dict[int | str, Base] = {}
     for agent, settings in config.agents.items():
         network = team.actors[settings.model]
-        bases[id(network.base)] = network.base
-        speakers = voices.setdefault(id(network.base), {})
+        key = agent if apart else id(network.base)
+        bases[key] = network.base
+        speakers = voices.setdefault(key, {})
         speakers[agent] = _voice(config, agent, settings, network)
     players: dict[str, Player] = {}
     generators: list[Generator] = []
