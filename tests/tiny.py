@@ -208,13 +208,13 @@ class Cast:
     bases: dict[str, Base]
     voices: dict[str, Voice]
     generators: dict[int, TransformersGenerator] = field(default_factory=dict)
+    """By base; agents that share one are served in one call."""
 
     def __post_init__(self) -> None:
-        for agent, base in self.bases.items():
-            mine = {a: v for a, v in self.voices.items() if self.bases[a] is base}
+        for base in self.bases.values():
             if id(base) not in self.generators:
+                mine = {a: v for a, v in self.voices.items() if self.bases[a] is base}
                 self.generators[id(base)] = TransformersGenerator(base, mine)
-            assert agent in mine
 
     @property
     def players(self) -> dict[str, Player]:
