@@ -1,0 +1,211 @@
+"""Imports run one way, and the parts that need no torch load none."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("colearn", "algorithms", "tasks")
+
+LAYERS = (
+    ("errors", "types", "seeding"),
+    ("contract",),
+    ("config", "registry"),
+    (
+        *("advantage", "critic", "generate", "history", "learn", "loss", "models", "rollout"),
+        *("testing", "wrappers"),
+    ),
+    ("algorithms", "tasks"),
+    ("experiment",),
+    ("comparison",),
+    ("cli",),
+    ("__main__",),
+)
+"""From the bottom up; a module imports from its own layer and from those below."""
+
+Kind = Literal["import", "in a function", "for types"]
+
+EXCEPTIONS = {
+    # `Learner` and `Objective` are written in terms of what the learners' parts pass on.
+    ("contract", "learn", "for types"),
+    # `wrapper: pipeline` in a config is a name for a part; config itself loads without it.
+    ("config", "wrappers", "in a function"),
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement's source and target, both as full module names."""
+
+    source: str
+    target: str
+    kind: Kind
+
+    @property
+    def layers(self) -> tuple[str, str]:
+        return _part(self.source), _part(self.target)
+
+
+def _part(module: str) -> str:
+    """The folder or file under colearn/ that a module belongs to; '' is colearn/__init__.py."""
+    return [*module.split("."), ""][1]
+
+
+def _modules() -> Iterator[tuple[str, bool, ast.Module]]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = list(path.relative_to(ROOT).with_suffix("").parts)
+            if folder != "colearn":
+                parts.insert(0, "colearn")
+            package = parts[-1] == "__init__"
+            name = ".".join(parts[:-1] if package else parts)
+            yield name, package, ast.parse(path.read_text(), str(path))
+
+
+def _imports() -> list[Import]:
+    found = []
+    for name, package, tree in _modules():
+        base = name.split(".") if package else name.split(".")[:-1]
+        for node, kind in _statements(tree, "import"):
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            else:
+                above = base[: len(base) - node.level + 1] if node.level else []
+                target = ".".join([*above, *filter(None, [node.module])])
+                # `from package import module` names modules, `from module import name` does not
+                targets = [target, *(f"{target}.{alias.name}" for alias in node.names)]
+            found += [Import(name, target, kind) for target in targets]
+    return found
+
+
+def _statements(node: ast.AST, kind: Kind) -> Iterator[tuple[ast.Import | ast.ImportFrom, Kind]]:
+    for child in ast.iter_child_nodes(node):
+        inside = kind
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside = "in a function"
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            inside = "for types"
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, inside
+        yield from _statements(child, inside)
+
+
+IMPORTS = _imports()
+MODULES = {name for name, _, _ in _modules()}
+OURS = [found for found in IMPORTS if found.target in MODULES]
+
+
+def test_every_part_has_a_layer() -> None:
+    known = {part for layer in LAYERS for part in layer} | {""}
+    assert {_part(module) for module in MODULES} == known
+
+
+def test_imports_run_one_way() -> None:
+    rank = {part: number for number, layer in enumerate(LAYERS) for part in layer} | {"": 0}
+    upward = {
+        (*found.layers, found.kind)
+        for found in OURS
+        if rank[found.layers[1]] > rank[found.layers[0]]
+    }
+    assert upward == EXCEPTIONS
+
+
+def test_no_two_modules_import_each_other() -> None:
+    below: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in OURS:
+        # a package's own __init__ gathers what its modules define
+        if found.kind != "for types" and not found.source.startswith(found.target + "."):
+            below[found.source].add(found.target)
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join([*above, module])
+        if module not in done:
+            for target in sorted(below[module] - {module}):
+                visit(target, (*above, module))
+            done.add(module)
+
+    for module in sorted(MODULES):
+        visit(module, ())
+
+
+def test_the_core_reaches_algorithms_and_tasks_by_name_only() -> None:
+    named = {
+        found.source
+        for found in OURS
+        if found.layers[1] in ("algorithms", "tasks") and found.layers[0] != found.layers[1]
+    }
+    assert named == set()
+
+
+def test_algorithms_and_tasks_do_not_know_each_other_or_the_loop() -> None:
+    above = ("experiment", "comparison", "cli", "registry")
+    for found in OURS:
+        if found.layers[0] in ("algorithms", "tasks"):
+            assert found.layers[1] not in (*above, *({"algorithms", "tasks"} - {found.layers[0]}))
+
+
+def test_algorithms_know_no_device() -> None:
+    for found in IMPORTS:
+        if _part(found.source) == "algorithms":
+            root = found.target.split(".")[0]
+            assert root not in ("torch", "accelerate", "transformers", "deepspeed"), found
+    for name, _, tree in _modules():
+        if _part(name) == "algorithms":
+            words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+            words |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            assert not words & {"device", "cuda", "to", "cpu"}, name
+
+
+def test_a_comparison_does_not_import_the_experiment() -> None:
+    """Its runs are processes of their own."""
+    assert not [f for f in OURS if f.layers == ("comparison", "experiment")]
+
+
+@pytest.mark.parametrize(
+    "module",
+    ("types", "contract", "config", "registry", "comparison", "testing", "cli", "wrappers"),
+)
+def test_it_loads_without_torch(module: str) -> None:
+    code = f"import sys, colearn.{module}; print('torch' in sys.modules)"
+    assert _python("-c", code).stdout.strip() == "False"
+
+
+def test_importing_colearn_is_quick_and_loads_no_torch() -> None:
+    """Under 0.3 s; the best of three, since other programs run too."""
+    times = []
+    for _ in range(3):
+        lines = _python("-X", "importtime", "-c", "import colearn").stderr.splitlines()
+        table = {line.split("|")[-1].strip(): line.split("|")[-2] for line in lines if "|" in line}
+        assert "torch" not in table
+        times.append(int(table["colearn"]) / 1e6)
+    assert min(times) < 0.3
+
+
+def test_help_comes_within_a_second() -> None:
+    """The best of five, since other programs run too."""
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        _python("-m", "colearn", "--help")
+        times.append(time.perf_counter() - started)
+        if times[-1] < 1.0:
+            break
+    assert min(times) < 1.0
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], check=True, capture_output=True, text=True, env=environment
+    )
