@@ -27,6 +27,8 @@ def evaluate(
     from colearn.experiment.assemble import assemble
     from colearn.experiment.checkpoint import list_checkpoints, load_checkpoint
     from colearn.experiment.evaluate import evaluate_team
+    from colearn.experiment.processes import Processes
+    from colearn.models.load import resolve_device
 
     found = list_checkpoints(run / "checkpoints")
     if not found:
@@ -36,6 +38,10 @@ def evaluate(
     for generator in parts.generators:
         generator.sync()
     result = evaluate_team(
-        parts.task, parts.players, parts.config.evaluation, seed=parts.config.run.seed
+        parts.task,
+        parts.players,
+        parts.config.evaluation,
+        seed=parts.config.run.seed,
+        processes=Processes(resolve_device(parts.config.run.device)),
     )
     print(json.dumps({"checkpoint": str(found[-1]), **result.metrics}, indent=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,7 @@ def dump_config(config: Config) -> str:
 
 
 def _configs_folder() -> Path:
-    import colearn.configs
-
-    return Path(next(iter(colearn.configs.__path__)))
+    return Path(next(iter(importlib.import_module("colearn.configs").__path__)))
 
 
 def _read_yaml(source: str | Path) -> dict[str, Any]:

@@ -47,9 +47,10 @@ class Learner(ABC):
         """The union over processes of what each has collected in `accumulate`."""
 
     @abstractmethod
-    def step(self) -> dict[str, float]:
+    def step(self, done: float = 0.0) -> dict[str, float]:
         """Clip, step, zero the gradient; gives grad_norm and learning_rate.
 
+        `done` is the share of the training budget already used; the schedule goes by it.
         Errors: a non-finite gradient norm raises `FloatingPointError` before the weights move.
         """
 

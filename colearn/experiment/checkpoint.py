@@ -11,6 +11,8 @@ from pathlib import Path
 from colearn.contract import Learner
 from colearn.errors import CheckpointError
 
+from .processes import Processes
+
 PROGRESS = "progress.json"
 
 
@@ -28,20 +30,30 @@ class Progress:
 
 
 def save_checkpoint(
-    folder: Path, learners: Mapping[str, Learner], progress: Progress, *, keep: int
+    folder: Path,
+    learners: Mapping[str, Learner],
+    progress: Progress,
+    *,
+    keep: int,
+    processes: Processes,
 ) -> Path:
-    """Write `folder/step-N`, then drop all but the newest `keep`."""
+    """Write `folder/step-N`, then drop all but the newest `keep`. Every process must call; the
+    main one writes."""
     target = folder / f"step-{progress.iteration}"
     aside = folder / f".{target.name}.partial"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    if processes.main:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+    processes.wait()
     for name, learner in learners.items():
         learner.save(aside / name)
-    (aside / PROGRESS).write_text(json.dumps(asdict(progress), indent=1))
-    shutil.rmtree(target, ignore_errors=True)
-    aside.rename(target)
-    for old in list_checkpoints(folder)[:-keep]:
-        shutil.rmtree(old)
+    if processes.main:
+        (aside / PROGRESS).write_text(json.dumps(asdict(progress), indent=1))
+        shutil.rmtree(target, ignore_errors=True)
+        aside.rename(target)
+        for old in list_checkpoints(folder)[:-keep]:
+            shutil.rmtree(old)
+    processes.wait()
     return target
 
 

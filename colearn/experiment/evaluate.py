@@ -18,6 +18,8 @@ from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_seed
 from colearn.types import Node, Tree
 
+from .processes import Processes
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -35,6 +37,7 @@ def evaluate_team(
     settings: EvaluationSettings,
     *,
     seed: int,
+    processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
     """Play the items of a split, the same items and seeds at every call."""
@@ -42,14 +45,18 @@ def evaluate_team(
     if settings.episodes is not None:
         items = [items[number % len(items)] for number in range(settings.episodes)]
     items = items * settings.repeats
-    trees, counts = collect(
-        task,
-        items,
-        players,
-        Chain(),
-        seed=derive_seed(seed, "evaluation"),
-        greedy=settings.greedy,
-        pool=pool,
+    first, mine = processes.share_of(items)
+    trees, counts = processes.exchange(
+        *collect(
+            task,
+            mine,
+            players,
+            Chain(),
+            seed=derive_seed(seed, "evaluation"),
+            first_episode=first,
+            greedy=settings.greedy,
+            pool=pool,
+        )
     )
     ends = [tree.nodes[-1] for tree in trees]
     metrics = {"return": float(np.mean([tree.returns(1.0)[0] for tree in trees]))}

@@ -18,6 +18,7 @@ import torch
 
 import colearn
 from colearn.config import Config
+from colearn.models.load import resolve_device
 from colearn.rollout.collect import collect
 from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_rng, derive_seed
@@ -26,6 +27,7 @@ from colearn.types import Tree
 from .assemble import Assembly, assemble
 from .checkpoint import Progress, list_checkpoints, load_checkpoint, save_checkpoint
 from .evaluate import evaluate_team, transcript
+from .processes import Processes
 from .record import Record
 from .trackers import open_trackers
 
@@ -41,7 +43,8 @@ class Experiment:
     """
 
     def __init__(self, config: Config, folder: Path, *, resume: bool = False) -> None:
-        self.record = Record(folder, config, resume=resume)
+        self.processes = Processes(resolve_device(config.run.device))
+        self.record = Record(folder, config, resume=resume, writes=self.processes.main)
         torch.manual_seed(derive_seed(config.run.seed, "torch"))
         self.parts: Assembly = assemble(config)
         self.items = list(validate_items(self.parts.task.items("train"), "train"))
@@ -60,7 +63,9 @@ class Experiment:
         report = report or (lambda _, __: None)
         self._write_run("running")
         trackers = open_trackers(
-            self.config.run.trackers, self.folder, self.config.model_dump(mode="json")
+            self.config.run.trackers if self.processes.main else (),
+            self.folder,
+            self.config.model_dump(mode="json"),
         )
         saved = self.progress.iteration if self.progress.iteration else None
         with self._pool() as pool, contextlib.ExitStack() as stack:
@@ -82,17 +87,21 @@ class Experiment:
     def _iteration(self, pool: Executor | None, trackers: Sequence[Any]) -> dict[str, float]:
         started = time.perf_counter()
         progress, train = self.progress, self.config.train
-        trees, counts = collect(
-            self.parts.task,
-            self._draw_items(),
-            self.parts.players,
-            self.parts.parts.rollout,
-            seed=derive_seed(self.config.run.seed, "train"),
-            first_episode=progress.episodes,
-            pool=pool,
+        first, items = self.processes.share_of(self._draw_items())
+        trees, counts = self.processes.exchange(
+            *collect(
+                self.parts.task,
+                items,
+                self.parts.players,
+                self.parts.parts.rollout,
+                seed=derive_seed(self.config.run.seed, "train"),
+                first_episode=progress.episodes + first,
+                pool=pool,
+            )
         )
         rolled = time.perf_counter()
-        metrics = self.parts.updater.update(trees, progress.iteration)
+        done = progress.environment_steps / train.environment_steps
+        metrics = self.parts.updater.update(trees, progress.iteration, done)
         for generator in self.parts.generators:
             generator.sync()
         progress.iteration += 1
@@ -127,6 +136,7 @@ class Experiment:
             self.parts.players,
             self.config.evaluation,
             seed=self.config.run.seed,
+            processes=self.processes,
             pool=pool,
         )
         self._line("evaluation", found.metrics, trackers)
@@ -160,6 +170,7 @@ class Experiment:
             self.parts.learners,
             self.progress,
             keep=self.config.run.keep_checkpoints,
+            processes=self.processes,
         )
 
     @contextlib.contextmanager

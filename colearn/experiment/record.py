@@ -21,8 +21,13 @@ class Record:
     Errors: CheckpointError where the folder holds another run, or one to be resumed explicitly.
     """
 
-    def __init__(self, folder: Path, config: Config, *, resume: bool) -> None:
+    def __init__(self, folder: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
+        """`writes` False: another process of this run writes, this one leaves the files alone."""
         self.folder = folder
+        self.writes = writes
+        self._config = dump_config(config)
+        if not writes:
+            return
         existing = folder / CONFIG
         if existing.exists():
             if not resume:
@@ -34,16 +39,17 @@ class Record:
                 raise CheckpointError(
                     f"--out {folder}: the folder holds a run of another config; name another folder"
                 )
-        self._config = dump_config(config)
 
     def open(self) -> None:
         """Create the folder; called once everything has been assembled without a mistake."""
+        if not self.writes:
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / CONFIG).write_text(self._config)
 
     def rewind(self, iteration: int) -> None:
         """Drop lines written after the checkpoint that a run resumes from."""
-        for name in (METRICS, EPISODES):
+        for name in (METRICS, EPISODES) if self.writes else ():
             path = self.folder / name
             if path.exists():
                 kept = [line for line in _lines(path) if line["iteration"] <= iteration]
@@ -57,6 +63,8 @@ class Record:
 
     def run(self, **fields: Any) -> None:
         """Replace run.json in one move."""
+        if not self.writes:
+            return
         aside = self.folder / (RUN + ".partial")
         aside.write_text(json.dumps(fields, indent=1))
         aside.rename(self.folder / RUN)
@@ -68,6 +76,8 @@ class Record:
         return [line for line in lines if line["kind"] == "evaluation"]
 
     def _append(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        if not self.writes:
+            return
         with (self.folder / name).open("a") as file:
             for line in lines:
                 file.write(json.dumps(line) + "\n")

@@ -57,8 +57,9 @@ class Updater:
     minibatch: int | None
     token_budget: int
 
-    def update(self, trees: Trees, iteration: int) -> dict[str, float]:
-        """Metrics are means over the optimiser steps of the iteration.
+    def update(self, trees: Trees, iteration: int, done: float = 0.0) -> dict[str, float]:
+        """Metrics are means over the optimiser steps of the iteration. `done` is the share of the
+        training budget used before it, for schedules.
 
         Errors: FloatingPointError naming the learner where a loss or gradient is not finite.
         """
@@ -72,7 +73,7 @@ class Updater:
         fixed = None if self.parts.advantage.uses_values else self.parts.advantage(trees)
         sums: dict[str, list[float]] = {}
         for numbers, _ in batches:
-            metrics = self._step(trees, numbers, rows, old_values, fixed)
+            metrics = self._step(trees, numbers, rows, old_values, fixed, done)
             for key, value in metrics.items():
                 sums.setdefault(key, []).append(value)
         result = {key: float(np.mean(values)) for key, values in sums.items()}
@@ -180,6 +181,7 @@ class Updater:
         rows: Mapping[tuple[int, str], list[Row]],
         old_values: Sequence[AgentValues] | None,
         fixed: Sequence[NodeAdvantages] | None,
+        done: float,
     ) -> dict[str, float]:
         mine = [trees[number] for number in numbers]
         old = None if old_values is None else [old_values[number] for number in numbers]
@@ -214,9 +216,9 @@ class Updater:
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
         if self.critic is not None:
             for reader, learner in self.critic.learners.items():
-                metrics |= {f"critic/{reader}/{k}": v for k, v in learner.step().items()}
+                metrics |= {f"critic/{reader}/{k}": v for k, v in learner.step(done).items()}
         for name, learner in self.actors.items():
-            metrics |= {f"{name}/{key}": value for key, value in learner.step().items()}
+            metrics |= {f"{name}/{key}": value for key, value in learner.step(done).items()}
         return metrics | _explained(
             advantages, mine, values, self.parts.critic.value if self.parts.critic else None
         )

@@ -45,7 +45,6 @@ class DeepSpeedLearner(Learner):
         token_budget: int,
         pad: int = 0,
         entropy: bool = False,
-        total_steps: int | None = None,
     ) -> None:
         config = engine_config(config_source, settings)
         self.name = name
@@ -54,7 +53,6 @@ class DeepSpeedLearner(Learner):
         self.token_budget = token_budget
         self.pad = pad
         self.entropy = entropy
-        self.total_steps = total_steps
         self.parameters = network.trained()
         # peft freezes every adapter but the one in use, and a frozen weight gets no hook.
         with network.base.using(network.adapter):
@@ -112,8 +110,8 @@ class DeepSpeedLearner(Learner):
     def share(self, mine: dict[int, Any]) -> dict[int, Any]:
         return {key: value for part in gathered(mine) for key, value in part.items()}
 
-    def step(self) -> dict[str, float]:
-        rate = self.settings.learning_rate * schedule(self.settings, self.steps, self.total_steps)
+    def step(self, done: float = 0.0) -> dict[str, float]:
+        rate = self.settings.learning_rate * schedule(self.settings, self.steps, done)
         self._norm = 0.0
         # Without any gradient a step is none: zeros would still decay the weights and move them
         # by their momentum.

@@ -40,7 +40,6 @@ class LocalLearner(Learner):
         token_budget: int,
         pad: int = 0,
         entropy: bool = False,
-        total_steps: int | None = None,
     ) -> None:
         self.name = name
         self.network = network
@@ -48,7 +47,6 @@ class LocalLearner(Learner):
         self.token_budget = token_budget
         self.pad = pad
         self.entropy = entropy
-        self.total_steps = total_steps
         # Unless told so, accelerate takes processes without an accelerator for single ones.
         self.processes = PartialState(cpu=self.device.type == "cpu")
         self.parameters = network.trained()
@@ -91,14 +89,14 @@ class LocalLearner(Learner):
                 totals[key] = totals.get(key, 0.0) + value
         return self._summed(totals, failure)
 
-    def step(self) -> dict[str, float]:
+    def step(self, done: float = 0.0) -> dict[str, float]:
         self._share_gradients()
         norm = torch.nn.utils.clip_grad_norm_(
             self.parameters.values(), self.settings.max_grad_norm
         ).item()
         if not math.isfinite(norm):
             raise FloatingPointError(gradient_error(self.name, self.steps + 1, norm))
-        rate = self.settings.learning_rate * schedule(self.settings, self.steps, self.total_steps)
+        rate = self.settings.learning_rate * schedule(self.settings, self.steps, done)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()

@@ -20,7 +20,8 @@ from colearn.loss.value import value_loss
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 
-Make = Callable[[str, Network], Learner]
+Make = Callable[..., Learner]
+"""(name, network, token budget of a micro-batch) to a learner."""
 Result = dict[str, Any]
 
 SETTINGS = OptimizerSettings(
@@ -37,9 +38,9 @@ UPDATES = 10
 
 def maker(learner: str) -> Make:
     """`local`, or the name or path of a DeepSpeed config."""
-    shared: dict[str, Any] = {"token_budget": TOKEN_BUDGET, "total_steps": 12}
 
-    def make(name: str, network: Network) -> Learner:
+    def make(name: str, network: Network, token_budget: int = TOKEN_BUDGET) -> Learner:
+        shared: dict[str, Any] = {"token_budget": token_budget}
         if learner == "local":
             return LocalLearner(name, network, SETTINGS, **shared)
         from colearn.learn.deepspeed import DeepSpeedLearner
