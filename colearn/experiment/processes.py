@@ -1,0 +1,58 @@
+"""A run in several processes: episodes are shared out, experience is exchanged, one writes.
+
+Started by torchrun or accelerate; without a launcher there is one process and nothing to exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from accelerate.utils import gather_object
+
+from colearn.rollout.collect import Counts
+from colearn.types import Tree
+
+
+class Processes:
+    """This process among all of them."""
+
+    def __init__(self, device: torch.device) -> None:
+        # Unless told so, accelerate takes processes without an accelerator for single ones.
+        self._state = PartialState(cpu=device.type == "cpu")
+
+    @property
+    def main(self) -> bool:
+        """Whether this process writes the run's files."""
+        return bool(self._state.is_main_process)
+
+    def share_of(self, items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
+        """The first index and the items of this process: a contiguous part, empty for some where
+        there are fewer items than processes."""
+        count, rank = self._state.num_processes, self._state.process_index
+        first, last = len(items) * rank // count, len(items) * (rank + 1) // count
+        return first, items[first:last]
+
+    def exchange(self, trees: list[Tree[Any]], counts: Counts) -> tuple[list[Tree[Any]], Counts]:
+        """All trees in the order of their episodes, and what they cost together; every process
+        gets the same, so that updates see one minibatch."""
+        if self._state.num_processes == 1:
+            return trees, counts
+        parts: list[tuple[list[Tree[Any]], Counts]] = gather_object([(trees, counts)])
+        turns = [part.response_seconds for _, part in parts]
+        together = Counts(
+            generations=sum(part.generations for _, part in parts),
+            joint_actions=sum(part.joint_actions for _, part in parts),
+            tokens=sum(part.tokens for _, part in parts),
+            response_seconds=[
+                max(seconds[turn] for seconds in turns if turn < len(seconds))
+                for turn in range(max(map(len, turns)))
+            ],
+        )
+        return [tree for part, _ in parts for tree in part], together
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        self._state.wait_for_everyone()
