@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,8 +45,8 @@ def compare(
         settings = settings.model_copy(update={"compare": comparison})
     command = "colearn " + shlex.join(sys.argv[1:])
     report_file = run_comparison(settings, out, command_line=command)
-    print((report_file.parent / "table.md").read_text(), end="")
-    print(f"\nreport: {report_file}")
+    _show(report_file.parent)
+    print(f"report: {report_file}")
 
 
 def report(
@@ -54,3 +56,27 @@ def report(
     from colearn.comparison import write_report
 
     print(f"report: {write_report(folder)}")
+
+
+def _show(folder: Path) -> None:
+    """The finding and the few numbers that a terminal has room for; table.md has all of them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    summary = json.loads((folder / "summary.json").read_text())
+    table = Table("algorithm", "return before", "return after", "s/run")
+    for name, found in summary["algorithms"].items():
+        change = found["metrics"]["return"]
+        seconds = [run["wall_seconds"] for run in summary["runs"] if run["algorithm"] == name]
+        cells = (_estimate(change[key]) for key in ("first", "last"))
+        table.add_row(name, *cells, f"{sum(seconds) / len(seconds):.0f}")
+    console = Console()
+    console.print(table)
+    console.print(summary["headline"], highlight=False)
+
+
+def _estimate(value: Mapping[str, float] | None) -> str:
+    """A mean with its 95% interval."""
+    if value is None:
+        return "-"
+    return f"{value['mean']:.2f} \\[{value['low']:.2f}, {value['high']:.2f}]"
