@@ -192,7 +192,7 @@ class Experiment:
             "agents": list(task.agents),
             "models": {name: model.path for name, model in self.config.models.items()},
             "parameters": {
-                name: sum(p.numel() for p in network.trained().values())
+                name.removeprefix("actor-"): sum(p.numel() for p in network.trained().values())
                 for name, network in self.parts.networks.items()
                 if name in self.parts.learners
             },
