@@ -99,7 +99,10 @@ class VLLMGenerator(Generator):
         self.check()
 
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: ConfigError where a history and its action exceed the engine's length."""
+        """Errors: ConfigError where a history and its action exceed the engine's length;
+        ParityError where the live weights have moved since the last `sync`."""
+        if self.engine.stale:
+            raise ParityError("the weights have moved since vLLM's last sync(); call it first")
         prompts, params, adapters = [], [], []
         histories: list[tuple[int, ...]] = []
         for request in requests:

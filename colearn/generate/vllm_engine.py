@@ -111,12 +111,18 @@ class Engine:
             self._load_adapter(name)
         if self._zeros:
             _write_zeros(self._adapter_folder(names[0]), self._path(_ZEROS))
+        self._taken = self._writes()
 
     @property
     def max_length(self) -> int:
         """Tokens that one history can have, its action included."""
         length: int = self.llm.llm_engine.model_config.max_model_len
         return length
+
+    @property
+    def stale(self) -> bool:
+        """The live weights were written to after the engine took them over."""
+        return self._writes() != self._taken
 
     def generate(
         self, prompts: list[dict[str, list[int]]], params: list[Any], adapters: list[str | None]
@@ -145,6 +151,7 @@ class Engine:
             self._load_adapter(name)
         if not self.llm.reset_prefix_cache():
             raise RuntimeError("vLLM kept blocks of the old weights: a request is still running")
+        self._taken = self._writes()
 
     def close(self) -> None:
         """Stop the engine and remove the folder; the engine cannot be used afterwards."""
@@ -152,6 +159,12 @@ class Engine:
             self.llm.llm_engine.engine_core.shutdown()
             del self.llm
         self._folder.cleanup()
+
+    def _writes(self) -> int:
+        tensors = list(plain_weights(self.base).values())
+        for name in self._adapters:
+            tensors += self.base.adapter_parameters(name).values()
+        return sum(tensor._version for tensor in tensors)
 
     def _path(self, name: str) -> Path:
         return Path(self._folder.name) / name

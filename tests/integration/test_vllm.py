@@ -10,67 +10,29 @@ from typing import Any
 
 import pytest
 import torch
+from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
 from colearn.config import LoRASettings, ModelSettings, load_config
-from colearn.contract import Generator, Request, Sampling
+from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.generate.vllm import ParityError, VLLMGenerator
 from colearn.history import ChatFormat
 from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
-from colearn.learn.row import Row, actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.types import Node, Observation, Tree
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")
 
 TOLERANCE = 1e-3
-TEXTS = {
-    "hot": ("Once upon a time", "go on, please", "and?"),
-    "cut": ("x", "a much longer observation than the one before it", "stop here now"),
-    "cold": ("The quick brown fox jumps over the lazy dog. " * 3, "again", "more"),
-}
 SAMPLING = {
     "hot": Sampling(temperature=1.0, max_tokens=24),
     "cut": Sampling(temperature=0.7, top_p=0.8, top_k=40, max_tokens=15),
     "cold": Sampling(temperature=0.0, max_tokens=9),
 }
 ADAPTERS = {"hot": "first", "cut": "second", "cold": None}
-
-
-def byte_tokenizer() -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {piece: number for number, piece in enumerate((*alphabet, "<pad>", "<end>"))}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>")
-
-
-def qwen(seed: int = 0, *, tied: bool = False) -> Any:
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    config = Qwen3Config(
-        vocab_size=258,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        max_position_embeddings=4096,
-        initializer_range=0.1,  # sharp enough that a wrong position or weight shows
-        tie_word_embeddings=tied,
-        eos_token_id=257,
-    )
-    torch.manual_seed(seed)
-    return Qwen3ForCausalLM(config)
 
 
 @dataclass
@@ -113,61 +75,6 @@ def setup(request: pytest.FixtureRequest) -> Iterator[Setup]:
     generator.close()
 
 
-def play(
-    generator: Generator, voices: Mapping[str, Voice], *, forks: int = 1, greedy: bool = False
-) -> dict[str, Tree[Any]]:
-    """Three turns of every agent, all of a turn in one call; the first turn forks."""
-    nodes: dict[str, list[Node[Any]]] = {}
-    live: dict[str, list[tuple[int, Any]]] = {}
-    for agent, voice in voices.items():
-        root = voice.chat.open(TEXTS[agent][0])
-        nodes[agent] = [Node(index=0, parent=None, path=(), state=None, observations={agent: root})]
-        live[agent] = [(0, None)]
-    for turn in range(3):
-        seeds = tuple(range(100 * turn, 100 * turn + (forks if turn == 0 else 1)))
-        places = [(agent, index, session) for agent in voices for index, session in live[agent]]
-        requests = [
-            Request(
-                agent=agent,
-                session=session,
-                tokens=nodes[agent][index].observations[agent].tokens,
-                seeds=seeds,
-            )
-            for agent, index, session in places
-        ]
-        live = {agent: [] for agent in voices}
-        answers = generator.generate(requests, greedy=greedy)
-        for (agent, parent, _), found in zip(places, answers, strict=True):
-            for child, sampled in enumerate(found):
-                index = len(nodes[agent])
-                seen: dict[str, Observation] = {}
-                if turn < 2:
-                    text = TEXTS[agent][turn + 1]
-                    seen[agent] = voices[agent].chat.continuation(text, sampled.action)
-                nodes[agent].append(
-                    Node(
-                        index=index,
-                        parent=parent,
-                        path=(*nodes[agent][parent].path, child),
-                        state=None,
-                        observations=seen,
-                        actions={agent: sampled.action},
-                    )
-                )
-                live[agent].append((index, sampled.session))
-    return {
-        agent: Tree(item=None, episode=0, agents=(agent,), nodes=tuple(found))
-        for agent, found in nodes.items()
-    }
-
-
-def rows_of(trees: Mapping[str, Tree[Any]], voices: Mapping[str, Voice]) -> dict[str, Row]:
-    found = {}
-    for agent, tree in trees.items():
-        (found[agent],) = actor_rows(tree, agent, temperature=voices[agent].sampling.temperature)
-    return found
-
-
 def teacher_gap(setup: Setup) -> float:
     """Largest gap between what was recorded and the teacher-forced pass over packed trees."""
     gaps = []
@@ -203,7 +110,9 @@ def test_stale_weights_are_found_by_the_check(setup: Setup) -> None:
     train(setup, 1)
     with pytest.raises(ParityError, match="nats"):
         setup.generator.check()
-    assert teacher_gap(setup) > 10 * TOLERANCE
+    assert setup.generator.gap > 10 * TOLERANCE
+    with pytest.raises(ParityError, match="sync"):
+        teacher_gap(setup)
     setup.generator.sync()
     assert teacher_gap(setup) < TOLERANCE
 
