@@ -1,0 +1,45 @@
+"""A whole run in two processes is the run of one: episodes shared out, one folder written."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = [
+    "--set=train.environment_steps=64",
+    "--set=train.token_budget=600",
+    "--set=evaluation.every=1",
+    "--set=run.device=cpu",
+]
+
+
+def train(folder, *launcher):
+    command = [*launcher, "-m", "colearn", "train", "quickstart", "--out", str(folder), *SETTINGS]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, env=environment, check=True, timeout=400, capture_output=True)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [(line["kind"], line["environment_steps"], line["metrics"]["return"]) for line in lines]
+
+
+def test_two_processes_sample_and_learn_what_one_does(tmp_path):
+    one = train(tmp_path / "one", sys.executable)
+    two = train(
+        tmp_path / "two", sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"
+    )
+    assert [line[:2] for line in two] == [line[:2] for line in one]
+    assert [line[2] for line in two] == pytest.approx([line[2] for line in one], abs=1e-6)
+    for name in ("actor-builder_1", "actor-builder_2", "critic-team"):
+        weights = [
+            load_file(
+                next((tmp_path / run / "checkpoints").glob("*")) / name / "weights.safetensors"
+            )
+            for run in ("one", "two")
+        ]
+        for key, value in weights[0].items():
+            torch.testing.assert_close(value, weights[1][key], atol=1e-5, rtol=0)
