@@ -66,12 +66,12 @@ def list_checkpoints(folder: Path) -> list[Path]:
 def load_checkpoint(path: Path, learners: Mapping[str, Learner]) -> Progress:
     """Errors: CheckpointError for a checkpoint that is cut short or of another run."""
     try:
-        numbers = json.loads((path / PROGRESS).read_text())
-    except (OSError, ValueError):
+        progress = Progress(**json.loads((path / PROGRESS).read_text()))
+    except (OSError, ValueError, TypeError):
         raise CheckpointError(
             f"{path / PROGRESS}: missing or cut short; remove this checkpoint and resume from an "
             "earlier one"
         ) from None
     for name, learner in learners.items():
         learner.load(path / name)
-    return Progress(**numbers)
+    return progress

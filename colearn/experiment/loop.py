@@ -55,6 +55,8 @@ class Experiment:
         found = list_checkpoints(folder / "checkpoints")
         if resume and found:
             self.progress = load_checkpoint(found[-1], self.parts.learners)
+            for generator in self.parts.generators:
+                generator.sync()
         self.record.rewind(self.progress.iteration if resume and found else -1)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -69,8 +71,8 @@ class Experiment:
         )
         saved = self.progress.iteration if self.progress.iteration else None
         with self._pool() as pool, contextlib.ExitStack() as stack:
-            for tracker in trackers:
-                stack.callback(tracker.close)
+            for holder in (*trackers, *self.parts.generators):
+                stack.callback(holder.close)
             if saved is None:
                 report(self.progress, self._evaluate(pool, trackers))
             while self.progress.environment_steps < self.config.train.environment_steps:
