@@ -71,8 +71,10 @@ class Experiment:
         )
         saved = self.progress.iteration if self.progress.iteration else None
         with self._pool() as pool, contextlib.ExitStack() as stack:
-            for holder in (*trackers, *self.parts.generators):
-                stack.callback(holder.close)
+            for tracker in trackers:
+                stack.callback(tracker.close)
+            for generator in self.parts.generators:
+                stack.callback(generator.close)
             if saved is None:
                 report(self.progress, self._evaluate(pool, trackers))
             while self.progress.environment_steps < self.config.train.environment_steps:

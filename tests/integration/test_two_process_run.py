@@ -35,11 +35,7 @@ def test_two_processes_sample_and_learn_what_one_does(tmp_path):
     assert [line[:2] for line in two] == [line[:2] for line in one]
     assert [line[2] for line in two] == pytest.approx([line[2] for line in one], abs=1e-6)
     for name in ("actor-builder_1", "actor-builder_2", "critic-team"):
-        weights = [
-            load_file(
-                next((tmp_path / run / "checkpoints").glob("*")) / name / "weights.safetensors"
-            )
-            for run in ("one", "two")
-        ]
+        last = [next((tmp_path / run / "checkpoints").glob("*")) for run in ("one", "two")]
+        weights = [load_file(folder / name / "weights.safetensors") for folder in last]
         for key, value in weights[0].items():
             torch.testing.assert_close(value, weights[1][key], atol=1e-5, rtol=0)
