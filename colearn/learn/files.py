@@ -66,9 +66,10 @@ def load_learner(
         state.setdefault(int(number), {})[key] = tensor
     try:
         numbers = json.loads((folder / NUMBERS).read_text())
-    except (OSError, ValueError) as error:
+        groups, steps = numbers["param_groups"], numbers["steps"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise _broken(folder / NUMBERS, error) from None
-    return {"state": state, "param_groups": numbers["param_groups"]}, numbers["steps"]
+    return {"state": state, "param_groups": groups}, steps
 
 
 def _read(path: Path) -> dict[str, Tensor]:
