@@ -4,8 +4,8 @@ What an agent attends to is its own history alone, in any batch. But the sums of
 are ordered by its shape (on a CPU: three rows or fewer, or keys that are no multiple of the vector
 width), and in a batch that agents share the shape follows from all of them: once another agent
 ends its action, fewer rows are left. So bit for bit equality over an episode needs batches of
-one's own: separate models have them, a shared base has them with `run.batch_agents: false`, which gives
-each agent a generator.
+one's own: separate models have them, a shared base with `run.batch_agents: false`,
+which gives each agent a generator.
 """
 
 from __future__ import annotations

@@ -1,0 +1,296 @@
+"""Same seed, same run; stopped and resumed, still the same run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from safetensors.torch import load_file
+from tiny import register, save_model
+
+from colearn.config import Config
+from colearn.errors import CheckpointError
+from colearn.experiment.loop import Experiment
+
+ITERATIONS = 4
+SLOW = pytest.mark.slow
+
+
+class Stop(Exception):
+    """Stands for whatever ends a run from outside."""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return save_model(folder / "actor"), save_model(folder / "critic", "llama", seed=1)
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch):
+    register(monkeypatch, notes="tiny:Notes")
+
+
+def config_of(paths, **changes):
+    """CC with two epochs of minibatches: critic, actors, old log-probs and shuffles all matter."""
+    actor, critic = paths
+    settings = {
+        "task": {"name": "notes", "horizon": 2, "items": 2},
+        "algorithm": {"name": "collm_cc"},
+        "models": {"*": {"path": actor, "learning_rate": 1e-3, "lora": {"rank": 2}}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "critic": {"path": critic, "learning_rate": 1e-3},
+        "train": {
+            "environment_steps": ITERATIONS * 4,
+            "episodes": 2,
+            "epochs": 2,
+            "minibatch": 2,
+        },
+        "evaluation": {"every": 2, "transcripts": 1},
+        "run": {"device": "cpu", "checkpoint_every": 1},
+    }
+    for key, value in changes.items():
+        settings[key] = {**settings[key], **value}
+    return Config.model_validate(settings)
+
+
+def finished(paths, folder, **changes):
+    Experiment(config_of(paths, **changes), folder).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(models, tmp_path_factory):
+    """A run that nothing interrupted, checkpointed at every iteration."""
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        yield finished(models, tmp_path_factory.mktemp("whole") / "run")
+
+
+def lines(folder, name):
+    """Without what a clock says."""
+    found = [json.loads(text) for text in (folder / name).read_text().splitlines()]
+    for line in found:
+        line.pop("wall_seconds", None)
+        for key in [key for key in line.get("metrics", {}) if "seconds" in key]:
+            line["metrics"].pop(key)
+    return found
+
+
+def weights(folder):
+    """Weights and optimiser state of the newest checkpoint, and its numbers."""
+    newest = max((folder / "checkpoints").glob("step-*"), key=lambda p: int(p.name[5:]))
+    numbers = json.loads((newest / "progress.json").read_text())
+    numbers.pop("wall_seconds")
+    tensors = {
+        f"{path.parent.name}/{path.name}/{name}": tensor
+        for path in sorted(newest.glob("*/*.safetensors"))
+        for name, tensor in load_file(path).items()
+    }
+    return numbers, tensors
+
+
+def assert_same_run(one, other):
+    assert lines(one, "metrics.jsonl") == lines(other, "metrics.jsonl")
+    assert lines(one, "episodes.jsonl") == lines(other, "episodes.jsonl")
+    (numbers, tensors), (others, again) = weights(one), weights(other)
+    assert numbers == others
+    assert tensors.keys() == again.keys() and tensors
+    odd = [name for name in tensors if not tensors[name].equal(again[name])]
+    assert odd == []
+
+
+def stop_at(iteration, *, kind):
+    """A report callback that raises when told of this iteration's update or evaluation."""
+
+    def report(progress, metrics):
+        evaluated = any(key.startswith("evaluation/") for key in metrics)
+        if progress.iteration == iteration and evaluated == (kind == "evaluation"):
+            raise Stop
+
+    return report
+
+
+def test_the_same_seed_gives_the_same_run(models, whole, tmp_path):
+    assert_same_run(whole, finished(models, tmp_path / "again"))
+
+
+def test_another_seed_gives_another_run(models, whole, tmp_path):
+    other = finished(models, tmp_path / "other", run={"seed": 1})
+    assert lines(whole, "metrics.jsonl") != lines(other, "metrics.jsonl")
+
+
+def test_a_run_trains_and_records_what_it_should(whole):
+    found = lines(whole, "metrics.jsonl")
+    assert [(line["kind"], line["iteration"]) for line in found] == [
+        ("evaluation", 0),
+        ("update", 1),
+        ("update", 2),
+        ("evaluation", 2),
+        ("update", 3),
+        ("update", 4),
+        ("evaluation", 4),
+    ]
+    assert json.loads((whole / "run.json").read_text())["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("iteration", "every"),
+    [(1, 1), (2, 1), (4, 1), (3, 2), *[pytest.param(n, 2, marks=SLOW) for n in (1, 2, 4)]],
+)
+def test_a_run_stopped_after_an_update_and_resumed_is_the_uninterrupted_one(
+    models, whole, tmp_path, iteration, every
+):
+    folder = tmp_path / "run"
+    config = config_of(models, run={"checkpoint_every": every})
+    with pytest.raises(Stop):
+        Experiment(config, folder).run(stop_at(iteration, kind="update"))
+    Experiment(config, folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+@pytest.mark.parametrize("iteration", [0, 2, pytest.param(4, marks=SLOW)])
+def test_a_run_stopped_after_an_evaluation_and_resumed_is_the_uninterrupted_one(
+    models, whole, tmp_path, iteration
+):
+    folder, config = tmp_path / "run", config_of(models)
+    with pytest.raises(Stop):
+        Experiment(config, folder).run(stop_at(iteration, kind="evaluation"))
+    Experiment(config, folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+@pytest.mark.slow
+def test_a_run_stopped_at_every_iteration_is_the_uninterrupted_one(models, whole, tmp_path):
+    """The checkpoint of the iteration it stops in is not written yet: each start repeats one."""
+    folder, config = tmp_path / "run", config_of(models)
+    for iteration in range(1, ITERATIONS + 1):
+        with pytest.raises(Stop):
+            stop = stop_at(iteration, kind="update")
+            Experiment(config, folder, resume=iteration > 1).run(stop)
+        if iteration < ITERATIONS:
+            with pytest.raises(Stop):
+                stop = stop_at(iteration + 1, kind="update")
+                Experiment(config, folder, resume=True).run(stop)
+    Experiment(config, folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"algorithm": {"name": "magrpo", "samples": 2}, "train": {"environment_steps": 24}},
+        {"models": {"*": {"learning_rate": 1e-3, "lora": None}}},
+        {"algorithm": {"kl": 0.1, "entropy": 0.01, "value_clip": 0.1}},
+    ],
+    ids=["group", "full weights", "reference"],
+)
+def test_other_runs_resume_bit_for_bit_too(models, tmp_path, changes):
+    if "models" in changes:
+        changes["models"]["*"]["path"] = models[0]
+    config = config_of(models, **changes)
+    uninterrupted = finished(models, tmp_path / "whole", **changes)
+    with pytest.raises(Stop):
+        Experiment(config, tmp_path / "run").run(stop_at(2, kind="update"))
+    Experiment(config, tmp_path / "run", resume=True).run()
+    assert_same_run(uninterrupted, tmp_path / "run")
+
+
+def test_resuming_a_finished_run_changes_nothing(models, whole, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    Experiment(config_of(models), folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+def test_a_line_cut_off_in_mid_write_is_dropped_on_resuming(models, whole, tmp_path):
+    folder, config = tmp_path / "run", config_of(models)
+    with pytest.raises(Stop):
+        Experiment(config, folder).run(stop_at(3, kind="update"))
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "upd')
+    Experiment(config, folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "progress.json",
+        "actor-ada/weights.safetensors",
+        "actor-ben/optimizer.safetensors",
+        "critic-team/learner.json",
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut short", "missing", "empty"])
+def test_a_damaged_checkpoint_is_an_error_that_names_the_file(
+    models, whole, tmp_path, name, damage
+):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    path = folder / "checkpoints" / f"step-{ITERATIONS}" / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[: len(content) // 2] if damage == "cut short" else b"")
+    with pytest.raises(CheckpointError, match=path.name) as caught:
+        Experiment(config_of(models), folder, resume=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_of_something_else_is_a_checkpoint_error(models, whole, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    for name in ("progress.json", "actor-ada/learner.json"):
+        path = folder / "checkpoints" / f"step-{ITERATIONS}" / name
+        kept = path.read_text()
+        path.write_text('{"odd": 1}')
+        with pytest.raises(CheckpointError, match=path.name):
+            Experiment(config_of(models), folder, resume=True)
+        path.write_text(kept)
+
+
+def test_a_checkpoint_left_half_written_is_not_taken_for_a_whole_one(models, whole, tmp_path):
+    folder, config = tmp_path / "run", config_of(models)
+    with pytest.raises(Stop):
+        Experiment(config, folder).run(stop_at(3, kind="update"))
+    step = folder / "checkpoints" / "step-2"
+    shutil.copytree(step, step.with_name(".step-3.partial"))
+    (step.with_name(".step-3.partial") / "progress.json").unlink()
+    Experiment(config, folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+def test_only_the_newest_checkpoints_are_kept(whole):
+    assert sorted(p.name for p in (whole / "checkpoints").iterdir()) == ["step-3", "step-4"]
+
+
+def test_a_folder_that_holds_a_run_is_refused_without_resume(models, whole):
+    with pytest.raises(CheckpointError, match="holds a run; continue it with --resume"):
+        Experiment(config_of(models), whole)
+
+
+def test_a_folder_that_holds_another_run_is_refused(models, whole):
+    with pytest.raises(CheckpointError, match="holds a run of another config"):
+        Experiment(config_of(models, run={"seed": 5}), whole, resume=True)
+
+
+def test_weights_of_another_model_are_refused(models, whole, tmp_path):
+    folder = tmp_path / "run"
+    config = config_of(models, models={"*": {"path": models[0], "lora": {"rank": 4}}})
+    with pytest.raises(Stop):
+        Experiment(config, folder).run(stop_at(1, kind="update"))
+    shutil.copytree(whole / "checkpoints", folder / "checkpoints", dirs_exist_ok=True)
+    with pytest.raises(CheckpointError, match="has shape"):
+        Experiment(config, folder, resume=True)
+
+
+def test_a_config_error_leaves_no_folder_behind(models, tmp_path):
+    """Else the mended config would be refused, because the folder holds a run."""
+    from colearn.errors import ConfigError
+
+    with pytest.raises(ConfigError):
+        Experiment(config_of(models, algorithm={"name": "nothing"}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
