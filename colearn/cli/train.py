@@ -33,6 +33,7 @@ def train(
         overrides.append(f"run.seed={seed}")
     settings = load_config(config, overrides)
 
+    from colearn.errors import ColearnError
     from colearn.experiment.loop import Experiment
 
     experiment = Experiment(settings, out, resume=resume)
@@ -54,6 +55,10 @@ def train(
                 latest = f"evaluation return {metrics['evaluation/return']:.3f}"
                 bars.update(bar, latest=latest)
 
-        result = experiment.run(report)
+        try:
+            result = experiment.run(report)
+        except ColearnError:
+            experiment.record.discard()
+            raise
     first, last = result["first"]["return"], result["last"]["return"]
     print(f"evaluation return {first:.3f} -> {last:.3f}; run in {out}")

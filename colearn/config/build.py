@@ -26,10 +26,14 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
 
     cls = task_class(config.task.name)
     settings = config.task.settings
-    known = [name for name in inspect.signature(cls).parameters if name != "self"]
+    known = inspect.signature(cls).parameters
     for key in settings:
         if key not in known:
             raise ConfigError(f"task.{key}: unknown setting; {nearest(key, known)}")
+    for key, parameter in known.items():
+        named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if named and parameter.default is parameter.empty and key not in settings:
+            raise ConfigError(f"task.{key}: missing; {config.task.name} has no default for it")
     task = cls(**settings)
     if config.wrapper is not None:
         from colearn.wrappers import WRAPPERS

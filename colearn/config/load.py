@@ -25,7 +25,7 @@ def load_config(
     data = dict(source) if isinstance(source, Mapping) else _read_yaml(source)
     pairs = overrides.items() if isinstance(overrides, Mapping) else map(_split, overrides)
     for key, value in pairs:
-        data = _set(data, key.split("."), value)
+        data = _set(data, key.split("."), value, key)
     try:
         return Config.model_validate(data)
     except ValidationError as error:
@@ -63,9 +63,11 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
     try:
-        data = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ConfigError(f"config: {path} is not YAML: {' '.join(str(error).split())}") from None
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"config: {path} is not YAML ({' '.join(str(error).split())}); mend the file"
+        ) from None
     if not isinstance(data, dict):
         raise ConfigError(f"config: {path} must hold a mapping with task and models")
     return data
@@ -73,9 +75,14 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
 
 def _split(pair: str) -> tuple[str, Any]:
     key, found, value = pair.partition("=")
-    if not found or not key:
+    if not found or not all(key.split(".")):
         raise ConfigError(f"--set {pair}: write dotted.key=value")
-    parsed = yaml.safe_load(value)
+    try:
+        parsed = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(
+            f"--set {pair}: the value is not YAML; close brackets and quotes"
+        ) from None
     if isinstance(parsed, str):  # YAML 1.1 reads 5e-6 as text
         try:
             parsed = float(parsed)
@@ -84,13 +91,13 @@ def _split(pair: str) -> tuple[str, Any]:
     return key, parsed
 
 
-def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -> dict[str, Any]:
     below = data.get(keys[0])
     if len(keys) == 1:
         return {**data, keys[0]: value}
     if below is not None and not isinstance(below, Mapping):
-        raise ConfigError(f"{'.'.join(keys)}: {keys[0]} holds a value, not a section")
-    return {**data, keys[0]: _set(below or {}, keys[1:], value)}
+        raise ConfigError(f"{whole}: {keys[0]} holds a value, not a section; set {keys[0]} itself")
+    return {**data, keys[0]: _set(below or {}, keys[1:], value, whole)}
 
 
 def one_line(error: ValidationError) -> str:

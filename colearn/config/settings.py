@@ -13,12 +13,22 @@ may name one model (full sharing); models with the same path and LoRA share one 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 EACH = "*"
 """As a model's or an agent's name: the settings of everyone not named."""
+
+
+def _device(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|(cuda|xpu|npu|hpu)(:\d+)?", name):
+        raise ValueError("no such device; use auto, cpu, cuda or cuda:1")
+    return name
+
+
+Device = Annotated[str, AfterValidator(_device)]
 
 
 class _Settings(BaseModel):
@@ -50,7 +60,7 @@ class ModelSettings(OptimizerSettings):
     lora: LoRASettings | None = None
     trained: bool = True
     """False: the model plays and never enters an update."""
-    device: str | None = None
+    device: Device | None = None
     """Where this model lives; None follows `run.device`."""
 
 
@@ -81,7 +91,7 @@ class CriticSettings(OptimizerSettings):
     """Instead of `path`: `actor` puts the value head on each agent's own model."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     lora: LoRASettings | None = None
-    device: str | None = None
+    device: Device | None = None
     max_length: int = Field(default=16384, ge=1)
     """Longest stream in tokens; a longer one is an error, never cut in silence."""
 
@@ -121,7 +131,7 @@ class EvaluationSettings(_Settings):
 
 class RunSettings(_Settings):
     seed: int = 0
-    device: str = "auto"
+    device: Device = "auto"
     learner: Literal["local", "deepspeed"] = "local"
     deepspeed: str = "zero2"
     """A shipped name (zero0, zero2) or the path of a DeepSpeed JSON."""

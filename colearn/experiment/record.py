@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,21 @@ class Record:
         self._config = dump_config(config)
         if not writes:
             return
+        if folder.exists() and not folder.is_dir():
+            raise CheckpointError(f"--out {folder}: is a file; name a folder")
         existing = folder / CONFIG
+        self._ours = not existing.exists()
         if existing.exists():
             if not resume:
                 raise CheckpointError(
                     f"--out {folder}: the folder holds a run; continue it with --resume or name "
                     "another folder"
                 )
-            if yaml.safe_load(existing.read_text()) != yaml.safe_load(dump_config(config)):
+            there, here = yaml.safe_load(existing.read_text()), yaml.safe_load(self._config)
+            if there != here:
                 raise CheckpointError(
-                    f"--out {folder}: the folder holds a run of another config; name another folder"
+                    f"--out {folder}: the folder holds a run of another config (first difference: "
+                    f"{_difference(there, here)}); set it as it was or name another folder"
                 )
 
     def open(self) -> None:
@@ -46,6 +52,16 @@ class Record:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / CONFIG).write_text(self._config)
+
+    def discard(self) -> None:
+        """Remove what this run has written, unless it was there before or has measured anything."""
+        if self.writes and self._ours and not (self.folder / METRICS).exists():
+            for name in (CONFIG, RUN):
+                (self.folder / name).unlink(missing_ok=True)
+            for tracker in ("tensorboard", "wandb"):
+                shutil.rmtree(self.folder / tracker, ignore_errors=True)
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
 
     def rewind(self, iteration: int) -> None:
         """Drop lines written after the checkpoint that a run resumes from."""
@@ -81,6 +97,15 @@ class Record:
         with (self.folder / name).open("a") as file:
             for line in lines:
                 file.write(json.dumps(line) + "\n")
+
+
+def _difference(one: Any, other: Any, where: str = "") -> str:
+    """The dotted key of the first setting in which two configs differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            if one.get(key) != other.get(key):
+                return _difference(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
+    return where
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
