@@ -29,10 +29,11 @@ from transformers import (
 
 from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, Rollout, Sampling
+from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.history import ChatFormat
 from colearn.learn.evaluate import evaluate
-from colearn.learn.row import Row, actor_rows
+from colearn.learn.row import actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.rollout.chain import Chain

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from colearn.learn.batch import Outputs, RowBatch
-    from colearn.learn.row import Row
+    from .rows import Outputs, Row, RowBatch
 
 Objective = Callable[["Outputs", "RowBatch"], "tuple[Tensor, dict[str, float]]"]
 """This micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics that add up."""

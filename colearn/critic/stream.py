@@ -29,9 +29,7 @@ def text_stream(tree: Tree[Any], critic: Critic, reader: str, tokenize: Tokenize
     seen, done, reads = [], [], []
     for node in tree.nodes:
         seen.append(
-            tuple(_ids(critic.seen(node, reader), node.turn, tokenize))
-            if not node.terminal
-            else ()
+            tuple(_ids(critic.seen(node, reader), node.turn, tokenize)) if not node.terminal else ()
         )
         done.append(
             tuple(_ids(critic.done(node, reader), node.turn - 1, tokenize))
@@ -48,9 +46,7 @@ def history_stream(tree: Tree[Any], critic: Critic, agent: str) -> Stream:
     seen = tuple(
         node.observations[agent].tokens if agent in node.observations else () for node in tree.nodes
     )
-    done = tuple(
-        node.actions[agent].tokens if agent in node.actions else () for node in tree.nodes
-    )
+    done = tuple(node.actions[agent].tokens if agent in node.actions else () for node in tree.nodes)
     reads = tuple(bool(ids) for ids in (seen if critic.value == "v" else done))
     return Stream(critic.value, seen, done, reads)
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from colearn.contract import Critic, Learner
 from colearn.contract.advantage import Advantage, AgentValues
 from colearn.contract.algorithm import ValueLoss
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.critic.stream import Tokenize, text_stream
-from colearn.learn.batch import Outputs, RowBatch
-from colearn.learn.row import Row, stream_row
+from colearn.learn.row import stream_row
 from colearn.loss.value import value_loss
 from colearn.types import Tree
 

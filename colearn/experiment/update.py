@@ -14,9 +14,9 @@ from torch import Tensor
 
 from colearn.contract import AgentValues, Learner, NodeAdvantages, Parts, PolicyBatch
 from colearn.contract.algorithm import ValueLoss
-from colearn.learn.batch import Outputs, RowBatch
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.learn.evaluate import evaluate
-from colearn.learn.row import Row, actor_rows
+from colearn.learn.row import actor_rows
 from colearn.loss.value import value_loss
 from colearn.models.network import Network
 from colearn.seeding import derive_rng
@@ -121,10 +121,11 @@ class Updater:
             if several_steps:
                 self._attach(found, keys, "old", learner.evaluate(groups))
             if self.parts.loss.needs_reference:
+                bare = [[replace(row, marks=()) for row in group] for group in groups]
                 outputs = (
-                    evaluate(self.references[name], groups, token_budget=self.token_budget)
+                    evaluate(self.references[name], bare, token_budget=self.token_budget)
                     if name in self.references
-                    else learner.evaluate(groups, reference=True)
+                    else learner.evaluate(bare, reference=True)
                 )
                 self._attach(found, keys, "ref", outputs)
         return found
@@ -160,10 +161,12 @@ class Updater:
     def _head_values(
         self, trees: Trees, rows: Mapping[tuple[int, str], list[Row]], numbers: Sequence[int]
     ) -> list[AgentValues]:
-        """Values from the heads on the actors, for the given trees."""
+        """Values from the heads on the trained actors, for the given trees."""
         assert self.parts.critic is not None
         found: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
         for agent, role in self.roles.items():
+            if role.model not in self.actors:
+                continue
             outputs = self.actors[role.model].evaluate([rows[n, agent] for n in numbers])
             for place, (number, group) in enumerate(zip(numbers, outputs, strict=True)):
                 at = {

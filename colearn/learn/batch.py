@@ -1,63 +1,13 @@
-"""Rows to padded tensors, cut into micro-batches by a token budget.
-
-Shape letters: B rows, T packed tokens, N action tokens, S actions, M marks.
-"""
+"""Rows to padded tensors, cut into micro-batches by a token budget."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .row import Row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowBatch:
-    """One micro-batch."""
-
-    input_ids: Tensor
-    """[B, T] right-padded."""
-    position_ids: Tensor
-    """[B, T] place of each token in its own history."""
-    mask: Tensor | None
-    """[B, 1, T, T] True where a query may attend; None where plain causal attention will do."""
-    token_rows: Tensor
-    """[N] row of the hidden state that predicts an action token."""
-    token_columns: Tensor
-    """[N]"""
-    token_ids: Tensor
-    """[N] the action tokens themselves."""
-    temperatures: Tensor
-    """[N]"""
-    action_of: Tensor
-    """[N] number of the action (span) within this batch."""
-    actions: int
-    """S"""
-    mark_rows: Tensor
-    """[M]"""
-    mark_columns: Tensor
-    """[M]"""
-    rows: tuple[Row, ...]
-
-    def per_action(self, name: str) -> Tensor:
-        """[S] or [N] or [M]: a field of the rows, row after row, as float32 on the device."""
-        values = [value for row in self.rows for value in getattr(row, name)]
-        return torch.tensor(values, dtype=torch.float32, device=self.input_ids.device)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """What a forward pass gives: log-probabilities at action tokens, values at marks."""
-
-    logprobs: Tensor
-    """[N] float32"""
-    entropy: Tensor | None
-    """[N] float32, where asked for"""
-    values: Tensor
-    """[M] float32"""
+from colearn.contract.rows import Row, RowBatch
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:

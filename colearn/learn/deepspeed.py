@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
 from colearn.contract import Learner, Objective
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.models.network import Network
 
 from . import files
-from .batch import Outputs, RowBatch, make_batch, micro_batches
+from .batch import make_batch, micro_batches
 from .deepspeed_config import engine_config
 from .deepspeed_engine import gathered, start_engine
 from .deepspeed_state import read_state, write_state
 from .evaluate import evaluate
 from .finite import gradient_error, loss_error
-from .row import Row
 from .schedule import schedule
 
 Micro = tuple[int, list[tuple[int, int, Row]]]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.models.network import Network
 
-from .batch import Outputs, RowBatch, make_batch, micro_batches
-from .row import Row
+from .batch import make_batch, micro_batches
 
 
 @torch.no_grad()

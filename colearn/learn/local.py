@@ -14,13 +14,13 @@ from torch import Tensor
 
 from colearn.config import OptimizerSettings
 from colearn.contract import Learner, Objective
+from colearn.contract.rows import Outputs, Row
 from colearn.models.network import Network
 
 from . import files
-from .batch import Outputs, make_batch, micro_batches
+from .batch import make_batch, micro_batches
 from .evaluate import evaluate
 from .finite import gradient_error, loss_error
-from .row import Row
 from .schedule import schedule
 
 

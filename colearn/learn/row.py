@@ -11,77 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from colearn.contract.rows import Mark, Piece, Row, Span
 from colearn.critic.stream import Stream
 from colearn.errors import ConfigError
 from colearn.types import Tree
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of tokens that belong together: what one node adds to a history or a stream."""
-
-    start: int
-    end: int
-    parent: int
-    """Number of the piece before it in the same history; -1 at the root."""
-    first_position: int
-    visible_from: int
-    """First position that these tokens may attend to (the window's edge)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """One action inside a row: its tokens are predicted and trained."""
-
-    node: int
-    """The node that the action led to."""
-    start: int
-    end: int
-    before: int
-    """Index of the token that predicts the first one: the last of the history h_t."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A place where a value is read: the last token that belongs to V's or Q's input."""
-
-    node: int
-    index: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Packed tokens with the places where log-probabilities and values are read.
-
-    The optional fields are what a loss needs beside them: one number for each span, for each
-    action token (spans in order), or for each mark.
-    """
-
-    tokens: tuple[int, ...]
-    pieces: tuple[Piece, ...]
-    spans: tuple[Span, ...] = ()
-    marks: tuple[Mark, ...] = ()
-    temperature: float = 1.0
-    key: int = 0
-    """Number of the tree within what is being evaluated or trained."""
-    behaviour: tuple[float, ...] = ()
-    advantages: tuple[float, ...] = ()
-    old_logprobs: tuple[float, ...] = ()
-    ref_logprobs: tuple[float, ...] = ()
-    targets: tuple[float, ...] = ()
-    old_values: tuple[float, ...] = ()
-
-    @property
-    def plain(self) -> bool:
-        """One branch and no window: causal attention needs no mask."""
-        return all(
-            piece.parent == number - 1 and piece.visible_from == 0
-            for number, piece in enumerate(self.pieces)
-        )
-
-    @property
-    def action_tokens(self) -> int:
-        return sum(span.end - span.start for span in self.spans)
 
 
 @dataclass(slots=True)
@@ -185,7 +118,10 @@ def stream_row(
     """
     packer, marks = _Packer(), []
     piece_of: dict[int | None, int] = {None: -1}
+    needed = _above_values(tree, stream)
     for node in tree.nodes:
+        if node.index not in needed:
+            continue  # no value depends on it: the last actions, for V
         here = piece_of[node.parent]
         for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
             if tokens:
@@ -201,6 +137,17 @@ def stream_row(
     return Row(
         tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks), key=key
     )
+
+
+def _above_values(tree: Tree[object], stream: Stream) -> set[int]:
+    """Nodes with a value, and all on the way to them."""
+    needed: set[int] = set()
+    for node in reversed(tree.nodes):
+        if stream.reads[node.index] or node.index in needed:
+            needed.add(node.index)
+            if node.parent is not None:
+                needed.add(node.parent)
+    return needed
 
 
 def _bunches(tree: Tree[object], agent: str, budget: int | None) -> Iterable[list[int]]:

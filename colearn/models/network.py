@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from colearn.learn.batch import Outputs, RowBatch
+from colearn.contract.rows import Outputs, RowBatch
 
 from .base import Base
 

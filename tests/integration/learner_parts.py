@@ -12,9 +12,8 @@ from torch import Tensor
 from colearn.config import OptimizerSettings
 from colearn.contract import Learner, Objective, PolicyBatch
 from colearn.contract.algorithm import ValueLoss
-from colearn.learn.batch import Outputs, RowBatch
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.learn.local import LocalLearner
-from colearn.learn.row import Row
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.loss.value import value_loss
 from colearn.models.base import Base
@@ -123,4 +122,8 @@ def result(*learners: Learner, log: list[dict[str, float]]) -> Result:
 
 
 def train(learner: Learner, groups: list[list[Row]], updates: int) -> list[dict[str, float]]:
-    return [learner.accumulate(groups, objective(groups)) | learner.step() for _ in range(updates)]
+    """The schedule goes down over twelve updates."""
+    return [
+        learner.accumulate(groups, objective(groups)) | learner.step(number / 12)
+        for number in range(updates)
+    ]

@@ -240,7 +240,7 @@ def one_step_gradients(updater, trees, names):
     for name in names:
         learner = updater.actors[name]
 
-        def step(name=name, learner=learner):
+        def step(done, name=name, learner=learner):
             found[name] = gradients(learner)
             return {"grad_norm": 0.0, "learning_rate": 0.0}
 

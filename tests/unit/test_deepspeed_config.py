@@ -12,11 +12,11 @@ import torch
 from torch import nn
 
 from colearn.config import OptimizerSettings
+from colearn.contract.rows import Mark, Piece, Row, Span
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.deepspeed import rounds
 from colearn.learn.deepspeed_config import engine_config
 from colearn.learn.deepspeed_engine import start_engine
-from colearn.learn.row import Mark, Piece, Row, Span
 
 SETTINGS = OptimizerSettings(learning_rate=2e-4, weight_decay=0.1, max_grad_norm=0.5)
 
