@@ -31,9 +31,9 @@ from torch import Tensor, nn
 
 from colearn.config import LoRASettings
 from colearn.contract import Learner
+from colearn.contract.rows import Outputs, RowBatch
 from colearn.errors import CheckpointError
 from colearn.learn import files
-from colearn.learn.batch import Outputs, RowBatch
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 
@@ -62,10 +62,10 @@ def unreached(make: Make) -> Result:
 
 
 def mixed(make: Make) -> Result:
-    """A value head on the actor: rows with actions only, with marks only, with both."""
+    """A value head on the actor, and micro-batches of one row: actions only, marks only, both."""
     groups = sampled()
     groups = only(groups[:2], "spans") + only(groups[2:4], "marks") + groups[4:]
-    learner = make("actor", network(head=True))
+    learner = make("actor", network(head=True), 1)
     return result(learner, log=train(learner, groups, UPDATES))
 
 
