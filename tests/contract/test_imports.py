@@ -36,8 +36,6 @@ LAYERS = (
 Kind = Literal["import", "in a function", "for types"]
 
 EXCEPTIONS = {
-    # `Learner` and `Objective` are written in terms of what the learners' parts pass on.
-    ("contract", "learn", "for types"),
     # `wrapper: pipeline` in a config is a name for a part; config itself loads without it.
     ("config", "wrappers", "in a function"),
 }

@@ -1,0 +1,191 @@
+"""What a run and a comparison leave on disk, and that it is what really happened."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny import register, save_model
+
+from colearn.cli import main
+from colearn.comparison.runs import read_run
+from colearn.config import load_config
+from colearn.experiment.loop import Experiment
+
+EVERY_RUN = (
+    *("status", "algorithm", "task", "seed", "agents", "models", "parameters", "version"),
+    *("started", "wall_seconds", "peak_memory_bytes", "iterations", "environment_steps"),
+    *("joint_actions", "generated_tokens", "updates", "rollouts", "optimum", "first", "last"),
+)
+"""What colearn/comparison reads from run.json."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+def settings(model: str, **run: Any) -> dict[str, Any]:
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "models": {"*": {"path": model, "learning_rate": 1e-3}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "critic": {"path": model, "learning_rate": 1e-3},
+        "train": {"environment_steps": 8, "episodes": 2},
+        "evaluation": {"every": 1, "repeats": 2},
+        "run": {"device": "cpu", **run},
+    }
+
+
+def train(folder: Path, model: str, **run: Any) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        return Experiment(load_config(settings(model, **run)), folder).run()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    train(folder, model)
+    return folder
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_leaves_these_files_and_no_others(run: Path) -> None:
+    names = {path.name for path in run.iterdir()}
+    assert names == {"config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl", "checkpoints"}
+
+
+def test_run_json_holds_what_a_comparison_reads(run: Path) -> None:
+    assert set(EVERY_RUN) <= set(json.loads((run / "run.json").read_text()))
+
+
+def test_the_comparison_reads_the_run(run: Path) -> None:
+    found = read_run(run)
+    assert [e.environment_steps for e in found.evaluations] == [0, 4, 8]
+
+
+def test_the_config_on_disk_gives_the_same_run_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    Experiment(load_config(run / "config.yaml"), tmp_path / "again").run()
+    assert results(tmp_path / "again") == results(run)
+
+
+def test_each_evaluation_and_update_is_one_line(run: Path) -> None:
+    kinds = [(line["kind"], line["iteration"]) for line in lines(run / "metrics.jsonl")]
+    assert kinds == [
+        *(("evaluation", 0), ("update", 1), ("evaluation", 1), ("update", 2), ("evaluation", 2)),
+    ]
+
+
+def test_episodes_hold_every_turn_in_full(run: Path) -> None:
+    episodes = lines(run / "episodes.jsonl")
+    assert len(episodes) == 3 * 2
+    for episode in episodes:
+        assert len(episode["turns"]) == 2
+        assert set(episode["turns"][0]["actions"]) == {"ada", "ben"}
+
+
+def test_checkpoints_hold_safetensors_and_json_only(run: Path) -> None:
+    files = [path for path in (run / "checkpoints").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".safetensors", ".json"}
+    folders = {path.parent.name for path in files if path.suffix == ".safetensors"}
+    assert {"actor-ada", "actor-ben"} < folders and len(folders) == 3
+
+
+def test_evaluate_reproduces_the_last_evaluation_exactly(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    monkeypatch.setattr(sys, "argv", ["colearn", "evaluate", str(run)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    told = json.loads(capsys.readouterr().out)
+    last = json.loads((run / "run.json").read_text())["last"]
+    assert {k: told[k] for k in ("return", "letters")} == {
+        k: last[k] for k in ("return", "letters")
+    }
+
+
+def test_steps_in_worker_processes_give_the_same_run(run: Path, tmp_path: Path, model: str) -> None:
+    train(tmp_path / "pooled", model, step_workers=2)
+    assert results(tmp_path / "pooled") == results(run)
+
+
+def test_tensorboard_writes_event_files(tmp_path: Path, model: str) -> None:
+    pytest.importorskip("tensorboard", reason="needs the tensorboard extra")
+    train(tmp_path / "run", model, trackers=["tensorboard"])
+    (events,) = (tmp_path / "run" / "tensorboard").glob("events.out.tfevents.*")
+    assert b"evaluation/return" in events.read_bytes()
+
+
+def test_wandb_writes_an_offline_run(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb", reason="needs the wandb extra")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    train(tmp_path / "run", model, trackers=["wandb"])
+    (record,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
+    assert record.stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_a_comparison_through_the_command_line_is_whole_and_is_not_made_twice(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(model) | {
+        "task": {
+            **{"name": "str_build", "prompt": "compact", "font": "small", "horizon": 1},
+            **{"strings": ["I"], "test_strings": ["L"], "max_commands": 2},
+        },
+        "train": {"environment_steps": 2, "episodes": 1},
+        "compare": {
+            "algorithms": {"collm_cc": {}, "magrpo": {"algorithm.samples": 2}},
+            "workers": 2,
+        },
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    out = tmp_path / "all"
+    command = ["compare", str(tmp_path / "config.yaml"), "--seeds", "2", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["colearn", *command])
+    _succeeds()
+    names = {"report.html", "summary.json", "table.md", "curves.png"}
+    assert names <= {path.name for path in out.iterdir()}
+    runs = sorted(path.name for path in (out / "runs").iterdir())
+    assert runs == ["collm_cc-s0", "collm_cc-s1", "magrpo-s0", "magrpo-s1"]
+    assert json.loads((out / "summary.json").read_text())
+    before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*")}
+    _succeeds()
+    assert {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*")} == before
+
+
+def _succeeds() -> None:
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+
+
+def results(run: Path) -> list[Any]:
+    """All that a run measured, without what a clock gave."""
+    return [
+        [
+            {key: value for key, value in (line | line["metrics"]).items() if _counted(key)}
+            for line in lines(run / "metrics.jsonl")
+        ],
+        lines(run / "episodes.jsonl"),
+    ]
+
+
+def _counted(key: str) -> bool:
+    return key != "metrics" and "seconds" not in key
