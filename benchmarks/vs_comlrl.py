@@ -1,0 +1,542 @@
+"""Joint actions per second and peak memory of colearn and of CoMLRL, interleaved in one run.
+
+    pip install --no-deps comlrl==1.4.3 && pip install openai
+    python benchmarks/vs_comlrl.py                # the table, with one thread and with two
+    python benchmarks/vs_comlrl.py --ideas        # what each idea saves by itself
+
+Both train the same fresh Qwen3 (23 M parameters, fp32) on the same task: two agents, two turns,
+observations of 100 and 36 words, 64 new tokens for every action. Every word is one token in both
+directions, and the end token's number lies just outside the model's output layer, so that neither
+system can sample it: all lengths are equal on both sides without a setting of either. At the second
+turn colearn's agent has its whole history (100 + 64 + 36 tokens); so has the peer's, whose prompt
+is that history as text. The line "turn" of the peer shows it a fresh prompt of 100 words instead.
+
+Each line of the table is a process of its own, for its own peak memory. All stay alive and are told
+in turn to train for some seconds; a ratio is the median over rounds of neighbouring measurements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP, Generator, Request, Sampled, Session
+from colearn.types import Outcome
+
+VOCABULARY = 8192
+AGENTS = ("left", "right")
+FIRST_WORDS, NEXT_WORDS, NEW_TOKENS, TURNS, SAMPLES = 100, 36, 64, 2, 4
+PEERS = {"magrpo": "MAGRPO", "collm_cc": "MAAC", "collm_dc": "IAC"}
+EPISODES = {"magrpo": (1, 4), "collm_cc": (1, 8), "collm_dc": (1, 8)}
+TASK = "shared_words"
+
+
+def words(item: int, agent: str, turn: int, count: int) -> str:
+    """An observation: `count` words, the same in every process."""
+    rng = np.random.default_rng([item, AGENTS.index(agent), turn])
+    return " ".join(f"w{number}" for number in rng.integers(0, VOCABULARY - 1, count))
+
+
+def reward_of(texts: Sequence[str]) -> float:
+    """The share of odd words, less one."""
+    said = [word for text in texts for word in text.split()]
+    return sum(word[-1] in "13579" for word in said) / max(1, len(said)) - 1.0
+
+
+@dataclass(frozen=True)
+class State:
+    item: int
+    turn: int = 0
+
+
+class SharedWords(DecPOMDP[int, State]):
+    """Words in, words out, a reward that costs nothing: all time is the trainer's own."""
+
+    agents = AGENTS
+    horizon = TURNS
+    reward_range = (-1.0, 0.0)
+
+    def items(self, split: str) -> Sequence[int]:
+        return range(64) if split == "train" else range(64, 72)
+
+    def reset(self, item: int, rng: np.random.Generator) -> State:
+        return State(item)
+
+    def observe(self, state: State, agent: str) -> str:
+        return words(state.item, agent, state.turn, NEXT_WORDS if state.turn else FIRST_WORDS)
+
+    def step(
+        self, state: State, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[State]:
+        reward = reward_of([actions[agent] for agent in AGENTS])
+        return Outcome(state=State(state.item, state.turn + 1), reward=reward)
+
+    def metrics(self, state: State) -> Mapping[str, float]:
+        return {"turns": float(state.turn)}
+
+
+def make_folders(folder: Path) -> None:
+    """The model with its tokenizer, and the entry point by which colearn finds the task."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+    vocabulary = {f"w{number}": number for number in range(VOCABULARY - 1)}
+    vocabulary["<unk>"] = VOCABULARY - 1
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token="<end>",
+        pad_token="<pad>",
+        chat_template="{% for m in messages %} {{ m['content'] }} {% endfor %}",
+        model_max_length=4096,
+    )
+    assert tokenizer.eos_token_id >= VOCABULARY
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=VOCABULARY,
+            hidden_size=512,
+            intermediate_size=1536,
+            num_hidden_layers=6,
+            num_attention_heads=8,
+            num_key_value_heads=4,
+            head_dim=64,
+            max_position_embeddings=4096,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=None,
+            pad_token_id=None,
+        )
+    )
+    model.generation_config.do_sample = True
+    model.generation_config.top_k = 0  # the library's default cuts at 50
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    entry = folder / "entry" / "vs_comlrl_task-0.dist-info"
+    entry.mkdir(parents=True)
+    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: vs-comlrl-task\nVersion: 0\n")
+    (entry / "entry_points.txt").write_text(f"[colearn.tasks]\n{TASK} = vs_comlrl:SharedWords\n")
+
+
+def peak_memory() -> int:
+    """Bytes, of this program alone: `ru_maxrss` would begin at the parent's."""
+    status = Path("/proc/self/status").read_text()
+    found = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(found.split()[1]) * 1024
+
+
+class Turns:
+    """A worker's side of the pipe: wait to be told, train for some seconds, answer."""
+
+    def __init__(self) -> None:
+        self.out = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)  # the libraries may print what they like
+
+    def wait(self) -> float | None:
+        line = sys.stdin.readline()
+        self.cpu = time.process_time()
+        return float(line) if line.strip() else None
+
+    def answer(self, actions: int, seconds: float) -> None:
+        cpu = time.process_time() - self.cpu
+        found = {"actions": actions, "seconds": seconds, "cpu": cpu, "peak": peak_memory()}
+        self.out.write(json.dumps(found) + "\n")
+        self.out.flush()
+
+
+def run_colearn(folder: Path, algorithm: str, episodes: int) -> None:
+    """An ordinary experiment, held between iterations."""
+    from colearn.config import Config
+    from colearn.experiment.loop import Experiment
+
+    path = str(folder / "model")
+    settings = {
+        "task": {"name": TASK},
+        "algorithm": {"name": algorithm},
+        "models": {"*": {"path": path}},
+        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
+        "critic": None if algorithm == "magrpo" else {"path": path},
+        "train": {"environment_steps": 10**9, "episodes": episodes},
+        "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
+        "run": {"device": "cpu"},
+    }
+    turns = Turns()
+    actions, seconds, budget = 0, 0.0, 0.0
+
+    def between(progress: Any, metrics: Mapping[str, float]) -> None:
+        nonlocal actions, seconds, budget
+        spent = progress.wall_seconds - seconds
+        if spent < budget:
+            return
+        if budget:
+            turns.answer(progress.environment_steps - actions, spent)
+        told = turns.wait()
+        if told is None:
+            sys.exit(0)
+        actions, seconds, budget = progress.environment_steps, progress.wall_seconds, told
+
+    with tempfile.TemporaryDirectory() as scratch:
+        Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
+
+
+def run_peer(folder: Path, algorithm: str, history: str, items: int) -> None:
+    """The peer's trainer over and over on items of its own data set."""
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    from comlrl.trainers.actor_critic import IACConfig, IACTrainer, MAACConfig, MAACTrainer
+    from comlrl.trainers.reinforce import MAGRPOConfig, MAGRPOTrainer
+    from transformers import AutoTokenizer
+
+    path = str(folder / "model")
+    common = {
+        "num_train_epochs": 1,
+        "num_agents": len(AGENTS),
+        "num_turns": TURNS,
+        "max_new_tokens": NEW_TOKENS,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": None,
+        "early_termination_threshold": None,
+    }
+
+    def formatter(agent: str) -> Callable[..., str]:
+        def prompt(item: Mapping[str, Any], external_prompts: str | None = None) -> str:
+            return external_prompts or words(item["number"], agent, 0, FIRST_WORDS)
+
+        return prompt
+
+    def transition(
+        prompt: str,
+        agent_completions: Sequence[str],
+        prompt_history_per_agent: Sequence[Sequence[str]],
+        **_: Any,
+    ) -> list[str]:
+        if history == "turn":
+            return [words(int(prompt), agent, 1, FIRST_WORDS) for agent in AGENTS]
+        return [
+            f"{before[-1]} {said} {words(int(prompt), agent, 1, NEXT_WORDS)}"
+            for agent, before, said in zip(
+                AGENTS, prompt_history_per_agent, agent_completions, strict=True
+            )
+        ]
+
+    def reward(*texts: Sequence[str], **_: Any) -> list[float]:
+        return [reward_of(joint) for joint in zip(*texts, strict=True)]
+
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    shared = {
+        "agent_model": path,
+        "tokenizer": tokenizer,
+        "reward_func": reward,
+        "formatters": [formatter(agent) for agent in AGENTS],
+        "external_transition": transition,
+        "train_dataset": [{"number": n, "prompt": str(n)} for n in range(items)],
+    }
+    if algorithm == "magrpo":
+        trainer = MAGRPOTrainer(
+            num_agents=len(AGENTS),
+            args=MAGRPOConfig(num_generations=SAMPLES, **common),
+            **shared,
+        )
+    elif algorithm == "collm_cc":
+        trainer = MAACTrainer(critic_model=path, args=MAACConfig(**common), **shared)
+    else:
+        trainer = IACTrainer(critic_model=path, args=IACConfig(**common), **shared)
+    trainer.verbose = False
+    turns = Turns()
+    while (budget := turns.wait()) is not None:
+        before, started = trainer.env_step, time.perf_counter()
+        while time.perf_counter() - started < budget:
+            trainer.train()
+        turns.answer(trainer.env_step - before, time.perf_counter() - started)
+
+
+class Reprefill(Generator):
+    """The transformers generator without its caches: every call opens all histories anew, or
+    prefills a history once for each of its actions."""
+
+    def __init__(self, inner: Generator, *, forget: bool) -> None:
+        self.inner, self.forget = inner, forget
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+        if self.forget:
+            whole = [
+                replace(r, session=None, tokens=(*held_tokens(r.session), *r.tokens))
+                for r in requests
+            ]
+            drawn = self.inner.generate(whole, greedy=greedy)
+            return [
+                [Sampled(s.action, Transcript((*r.tokens, *s.action.tokens))) for s in options]
+                for r, options in zip(whole, drawn, strict=True)
+            ]
+        single = [replace(r, seeds=(seed,)) for r in requests for seed in r.seeds]
+        flat = iter(self.inner.generate(single, greedy=greedy))
+        return [[next(flat)[0] for _ in r.seeds] for r in requests]
+
+    def sync(self) -> None:
+        self.inner.sync()
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A session that holds a history's tokens and no cache."""
+
+    tokens: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens)
+
+
+def held_tokens(session: Session | None) -> tuple[int, ...]:
+    if session is None:
+        return ()
+    assert isinstance(session, Transcript)
+    return session.tokens
+
+
+def ideas(folder: Path, rounds: int) -> None:
+    """Each idea off and on again, in this process, on one thread, in CPU seconds."""
+    import torch
+
+    from colearn.config import Config
+    from colearn.experiment.assemble import assemble
+    from colearn.rollout.collect import Player, collect
+
+    torch.set_num_threads(1)
+    settings = {
+        "task": {"name": TASK},
+        "algorithm": {"name": "magrpo"},
+        "models": {"*": {"path": str(folder / "model")}},
+        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
+        "run": {"device": "cpu"},
+    }
+    team = assemble(Config.model_validate(settings))
+    shape, updater = team.parts.rollout, team.updater
+
+    def players(**off: bool) -> dict[str, Player]:
+        return {
+            agent: Player(Reprefill(player.generator, **off), player.chat) if off else player
+            for agent, player in team.players.items()
+        }
+
+    def rollout(who: Mapping[str, Player]) -> Callable[[], Any]:
+        return lambda: collect(team.task, [0], who, shape, seed=0)[0]
+
+    trees = rollout(team.players)()
+
+    def update(budget: int) -> Callable[[], Any]:
+        def run() -> Any:
+            updater.token_budget = budget
+            return updater.update(trees, 0)
+
+        return run
+
+    cases = {
+        "update: a tree packed in one row / one row for each branch": (update(16384), update(1)),
+        "rollout: caches kept / the whole history prefilled each turn": (
+            rollout(team.players),
+            rollout(players(forget=True)),
+        ),
+        "rollout: one prefill and K forks / K prefills": (
+            rollout(team.players),
+            rollout(players(forget=False)),
+        ),
+    }
+    for name, (on, off) in cases.items():
+        ratios = []
+        for _ in range(rounds):
+            spent = []
+            for run in (on, off):
+                started = time.process_time()
+                run()
+                spent.append(time.process_time() - started)
+            ratios.append(spent[1] / spent[0])
+            print(f"{name}: {spent[0]:.1f} s, {spent[1]:.1f} s", flush=True)
+        print(f"{name}: off / on {statistics.median(ratios):.2f}", flush=True)
+
+
+class Worker:
+    """The parent's side: a process that trains when told to."""
+
+    def __init__(self, folder: Path, threads: int, arguments: Sequence[str]) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(folder / "entry"),
+            "OMP_NUM_THREADS": str(threads),
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_VERBOSITY": "error",
+            "WANDB_MODE": "disabled",
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--worker", str(folder), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if os.environ.get("VERBOSE") else subprocess.DEVNULL,
+            env=environment,
+            text=True,
+        )
+
+    def tell(self, seconds: float) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, float]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.process.args} stopped")
+        found: dict[str, float] = json.loads(line)
+        return found
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def compare(folder: Path, algorithm: str, threads: int, options: Any) -> Iterator[dict[str, Any]]:
+    """One table's lines: the peer in both forms, colearn with each batch size."""
+    names = [("comlrl", "full")]
+    if options.turn:
+        names.append(("comlrl", "turn"))
+    names += [("colearn", str(count)) for count in options.episodes or EPISODES[algorithm]]
+    items = 1 if algorithm == "magrpo" else options.items
+    workers = {name: Worker(folder, threads, [*name, algorithm, str(items)]) for name in names}
+    rates: dict[tuple[str, str], list[float]] = {name: [] for name in names}
+    works: dict[tuple[str, str], list[float]] = {name: [] for name in names}
+    peaks: dict[tuple[str, str], float] = {}
+    try:
+        for round_ in range(1 - options.warm, options.rounds + 1):
+            seconds = options.seconds if round_ else 0.001
+            if options.together:
+                for worker in workers.values():
+                    worker.tell(seconds)
+            for name, worker in workers.items():
+                if not options.together:
+                    worker.tell(seconds)
+                found = worker.answer()
+                peaks[name] = found["peak"]
+                if round_:  # round 0 warms up
+                    rates[name].append(found["actions"] / found["seconds"])
+                    works[name].append(found["actions"] / found["cpu"])
+    finally:
+        for worker in workers.values():
+            worker.close()
+    for name in names:
+        ratios = [a / b for a, b in zip(rates[name], rates[names[0]], strict=True)]
+        shares = [a / b for a, b in zip(works[name], works[names[0]], strict=True)]
+        yield {
+            "algorithm": algorithm,
+            "threads": threads,
+            "system": name[0],
+            "variant": name[1],
+            "joint_actions_per_second": statistics.median(rates[name]),
+            "joint_actions_per_cpu_second": statistics.median(works[name]),
+            "cpu_ratio": statistics.median(shares),
+            "cpu_ratios": shares,
+            "rounds": rates[name],
+            "peak_bytes": peaks[name],
+            "ratio": statistics.median(ratios),
+            "ratios": ratios,
+            "memory_ratio": peaks[name] / peaks[names[0]],
+        }
+
+
+def line(found: Mapping[str, Any]) -> str:
+    system, variant = found["system"], found["variant"]
+    if system == "comlrl":
+        label = f"CoMLRL {PEERS[found['algorithm']]}"
+        label += ", whole history" if variant == "full" else ", fresh prompts"
+    else:
+        label = f"colearn {found['algorithm']}, episodes={variant}"
+    low, high = min(found["ratios"]), max(found["ratios"])
+    return (
+        f"| {found['threads']} | {label} | {found['joint_actions_per_second']:.3f} "
+        f"| {found['ratio']:.2f} ({low:.2f}-{high:.2f}) "
+        f"| {found['joint_actions_per_cpu_second']:.3f} | {found['cpu_ratio']:.2f} "
+        f"| {found['peak_bytes'] / 2**30:.2f} | {found['memory_ratio']:.2f} |"
+    )
+
+
+def main() -> int:
+    if "--worker" in sys.argv:
+        folder, system, variant, algorithm, items = sys.argv[2:]
+        if system == "colearn":
+            run_colearn(Path(folder), algorithm, int(variant))
+        else:
+            run_peer(Path(folder), algorithm, variant, int(items))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--algorithms", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement, at least")
+    parser.add_argument("--episodes", nargs="+", type=int, help="colearn's batch sizes")
+    parser.add_argument(
+        "--items", type=int, default=4, help="of the peer's AC unit; 4 fill its rollout buffer once"
+    )
+    parser.add_argument(
+        "--ideas", action="store_true", help="instead: what each idea of colearn saves by itself"
+    )
+    parser.add_argument("--warm", type=int, choices=(0, 1), default=1, help="rounds not counted")
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="all systems at once, for a machine that is busy: read the CPU ratio, with one thread",
+    )
+    parser.add_argument("--turn", action="store_true", help="also the peer with fresh prompts")
+    parser.add_argument("--out", type=Path, help="JSON, merged with what it holds")
+    options = parser.parse_args()
+    if options.ideas:
+        with tempfile.TemporaryDirectory() as scratch:
+            make_folders(Path(scratch))
+            sys.path.insert(0, str(Path(scratch) / "entry"))
+            ideas(Path(scratch), options.rounds)
+        return 0
+    found = []
+    print(
+        "| threads | system | joint actions/s | ratio (range) | joint actions/CPU s | CPU ratio "
+        "| peak GiB | memory ratio |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        make_folders(folder)
+        for threads in options.threads:
+            for algorithm in options.algorithms:
+                for row in compare(folder, algorithm, threads, options):
+                    found.append(row)
+                    print(line(row), flush=True)
+    if options.out is not None:
+        merge(options.out, found)
+    return 0
+
+
+def merge(path: Path, found: Sequence[dict[str, Any]]) -> None:
+    """Measured lines replace those of the same algorithm, threads, system and variant."""
+    keys = ("algorithm", "threads", "system", "variant")
+    old = json.loads(path.read_text())["lines"] if path.is_file() else []
+    lines = {tuple(row[key] for key in keys): row for row in (*old, *found)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"lines": list(lines.values())}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
