@@ -29,15 +29,31 @@ def names(kind: Kind) -> dict[str, str]:
 
 
 def load(kind: Kind, name: str) -> Any:
-    """The class behind a name.
+    """The class behind a name, or behind 'module:Class' for one that has no name yet.
 
-    Errors: ConfigError naming the nearest known name.
+    Errors: ConfigError naming the nearest known name, or what of module:Class is not there.
     """
+    if ":" in name:
+        return _import(kind, name)
     known = names(kind)
     if name not in known:
         raise ConfigError(f"{kind[:-1]}: unknown {kind[:-1]} '{name}'; {nearest(name, known)}")
     module, _, attribute = known[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def _import(kind: Kind, target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigError(
+            f"{kind[:-1]}: no module '{module}' for '{target}'; run from its folder or install it"
+        ) from None
+    except AttributeError:
+        raise ConfigError(f"{kind[:-1]}: module '{module}' has no '{attribute}'") from None
 
 
 def algorithm_class(name: str) -> type[Algorithm]:
