@@ -103,6 +103,13 @@ def test_a_row_without_cuts_keeps_all_tokens_beside_a_row_with_cuts():
     assert kept(sampler, logits)[:32].all()
 
 
+def test_a_uniform_number_of_zero_draws_no_token_that_was_cut():
+    sampler = Sampler([Sampling(top_k=1)], [0], CPU, False)
+    sampler.uniforms.zero_()
+    tokens, _ = sampler.draw(torch.tensor([[0.0, 1.0, 5.0, 2.0]]), torch.tensor([0]), 0)
+    assert tokens.tolist() == [2]
+
+
 def test_the_recorded_logprob_is_that_before_the_cut():
     team = cast(agents=("ada",), max_tokens=1, top_k=3, temperature=0.7)
     generator = team.generators[id(team.bases["ada"])]
