@@ -90,6 +90,10 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
         bound[agent] = settings.model_copy(update={"model": name})
         models[name] = model
     for name in config.models:
+        if "." in name:
+            raise ConfigError(
+                f"models.{name}: a dot separates keys; name it '{name.replace('.', '_')}'"
+            )
         if name != EACH and name not in models:
             raise ConfigError(
                 f"models.{name}: no agent plays this model; name it in agents.<agent>.model or "

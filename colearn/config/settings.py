@@ -38,7 +38,6 @@ class _Settings(BaseModel):
 class LoRASettings(_Settings):
     rank: int = Field(default=16, ge=1)
     alpha: float = Field(default=32.0, gt=0)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: str | list[str] = "all-linear"
 
 

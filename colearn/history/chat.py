@@ -65,21 +65,35 @@ class ChatFormat:
                 "with none; set tokenizer.eos_token or give a .jinja template"
             )
         self._between_ids = between
+        self._special = tuple(
+            str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
+        )
 
     def open(self, text: str) -> Observation:
         """o_0: the ids a history begins with."""
-        return Observation(text, self._ids(self._opening + text + self._after))
+        return Observation(text, self._turn(self._opening, text))
 
     def continuation(self, text: str, last: Action) -> Observation:
         """o_t for t > 0: the ids that follow the action `last`, whatever it ended with."""
         closing = self._between
         if last.tokens and self._between_ids and last.tokens[-1] == self._between_ids[0]:
             closing = closing[len(self.tokenizer.convert_ids_to_tokens(self._between_ids[0])) :]
-        return Observation(text, self._ids(closing + text + self._after))
+        return Observation(text, self._turn(closing, text))
 
     def decode(self, tokens: tuple[int, ...]) -> str:
         """The text of an action, as the task reads it."""
         return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+    def _turn(self, before: str, text: str) -> tuple[int, ...]:
+        """Ids of an observation and the template around it.
+
+        A text that spells a special token (another agent's words, quoted) must not become one: it
+        is then tokenised by itself, letter for letter.
+        """
+        if not any(token in text for token in self._special):
+            return self._ids(before + text + self._after)
+        spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return (*self._ids(before), *spelt["input_ids"], *self._ids(self._after))
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()

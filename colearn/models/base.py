@@ -58,7 +58,6 @@ class Base(nn.Module):
         settings = LoraConfig(
             r=lora.rank,
             lora_alpha=lora.alpha,
-            lora_dropout=lora.dropout,
             target_modules=lora.targets,
         )
         if not self.adapters:

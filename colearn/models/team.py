@@ -117,11 +117,10 @@ class TeamBuilder:
         base = self._frozen[key]
         if not trained or settings.lora is None:
             return Network(base)
-        name = adapter.replace(".", "_")
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive_seed(self.config.run.seed, "adapter", name))
-            base.add_adapter(name, settings.lora)
-        return Network(base, name)
+            torch.manual_seed(derive_seed(self.config.run.seed, "adapter", adapter))
+            base.add_adapter(adapter, settings.lora)
+        return Network(base, adapter)
 
 
 def _head(base: Base) -> ValueHead:

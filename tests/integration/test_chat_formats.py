@@ -204,3 +204,18 @@ def test_a_history_is_observations_and_actions_and_nothing_else():
         assert tree.history(tree.nodes[-1].index, agent).tokens == tuple(
             token for part in parts for token in part.tokens
         )
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_quoted_special_token_stays_text(name):
+    tokenizer = tokenizer_of(name)
+    chat = ChatFormat(tokenizer, chat="auto")
+    mark = TEMPLATES[name][1]
+    quoted, plain = chat.open(f"it said {mark} loudly"), chat.open("it said no loudly")
+    number = tokenizer.convert_tokens_to_ids(mark)
+    assert quoted.tokens.count(number) == plain.tokens.count(number)
+    assert mark in tokenizer.decode(quoted.tokens)
+    after = chat.continuation(f"{mark}", Action("x", (tokenizer.eos_token_id,)))
+    assert after.tokens.count(number) == chat.continuation(
+        "y", Action("x", (tokenizer.eos_token_id,))
+    ).tokens.count(number)
