@@ -5,24 +5,24 @@ The updater composes parts and learners; it knows neither algorithms nor devices
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from torch import Tensor
 
-from colearn.contract import AgentValues, Learner, NodeAdvantages, Parts, PolicyBatch
+from colearn.contract import AgentValues, Learner, NodeAdvantages, Parts
 from colearn.contract.algorithm import ValueLoss
-from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.contract.rows import Outputs, Row
 from colearn.learn.evaluate import evaluate
 from colearn.learn.row import actor_rows
-from colearn.loss.value import value_loss
 from colearn.models.network import Network
 from colearn.seeding import derive_rng
 from colearn.types import Tree
 
 from .critics import CriticTrainer, values_by_agent
+from .diagnostics import advantage_metrics
+from .objective import actor_objective, with_logprobs, with_targets
 
 Trees = Sequence[Tree[Any]]
 
@@ -139,7 +139,7 @@ class Updater:
     ) -> None:
         for key, group in zip(keys, outputs, strict=True):
             rows[key] = [
-                _with_logprobs(row, name, tuple(part.logprobs.tolist()))
+                with_logprobs(row, name, tuple(part.logprobs.tolist()))
                 for row, part in zip(rows[key], group, strict=True)
             ]
 
@@ -208,123 +208,22 @@ class Updater:
         )
         for name, learner in self.actors.items():
             groups = [
-                [_trained(row, agent, advantages[place], targets, old, place)]
+                [with_targets(row, agent, advantages[place], targets, old, place)]
                 for place, number in enumerate(numbers)
                 for agent, role in self.roles.items()
                 if role.model == name
                 for row in rows[number, agent]
                 if row.spans or row.marks
             ]
-            found = learner.accumulate(groups, self._policy_objective(groups))
+            found = learner.accumulate(
+                groups, actor_objective(self.parts.loss, self._value_settings, groups)
+            )
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
         if self.critic is not None:
             for reader, learner in self.critic.learners.items():
                 metrics |= {f"critic/{reader}/{k}": v for k, v in learner.step(done).items()}
         for name, learner in self.actors.items():
             metrics |= {f"{name}/{key}": value for key, value in learner.step(done).items()}
-        return metrics | _explained(
+        return metrics | advantage_metrics(
             advantages, mine, values, self.parts.critic.value if self.parts.critic else None
         )
-
-    def _policy_objective(
-        self, groups: Sequence[Sequence[Row]]
-    ) -> Callable[[Outputs, RowBatch], tuple[Tensor, dict[str, float]]]:
-        total_samples = sum(len(row.spans) for group in groups for row in group)
-        total_tokens = sum(row.action_tokens for group in groups for row in group)
-        total_marks = sum(len(row.marks) for group in groups for row in group)
-
-        def objective(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
-            old = batch.per_action("old_logprobs")
-            detached = outputs.logprobs.detach()
-            loss, metrics = self.parts.loss(
-                PolicyBatch(
-                    logprobs=outputs.logprobs,
-                    action_of=batch.action_of,
-                    advantages=batch.per_action("advantages"),
-                    old_logprobs=old if len(old) else detached,
-                    ref_logprobs=batch.per_action("ref_logprobs")
-                    if self.parts.loss.needs_reference
-                    else None,
-                    entropy=outputs.entropy,
-                    total_samples=total_samples,
-                    total_tokens=total_tokens,
-                )
-            )
-            behaviour = batch.per_action("behaviour")
-            gap = ((old if len(old) else detached) - behaviour).abs().sum()
-            metrics["behaviour_gap"] = gap.item() / total_tokens
-            metrics["surprise"] = -detached.sum().item() / total_tokens
-            if total_marks:
-                olds = batch.per_action("old_values")
-                extra, found = value_loss(
-                    outputs.values,
-                    batch.per_action("targets"),
-                    olds if len(olds) else None,
-                    self._value_settings,
-                    total_marks,
-                )
-                loss = loss + extra
-                metrics |= found
-            return loss, metrics
-
-        return objective
-
-
-def _with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, ...]) -> Row:
-    if name == "old":
-        return replace(row, old_logprobs=logprobs)
-    return replace(row, ref_logprobs=logprobs)
-
-
-def _trained(
-    row: Row,
-    agent: str,
-    advantages: NodeAdvantages,
-    targets: Sequence[AgentValues] | None,
-    old: Sequence[AgentValues] | None,
-    place: int,
-) -> Row:
-    """A row with what the loss needs at its spans and marks."""
-
-    def at_marks(values: Sequence[AgentValues] | None) -> tuple[float, ...]:
-        if values is None:
-            return ()
-        series = values[place][agent]
-        return tuple(value for mark in row.marks if (value := series[mark.node]) is not None)
-
-    return replace(
-        row,
-        advantages=tuple(advantages[span.node][agent] for span in row.spans),
-        targets=at_marks(targets),
-        old_values=at_marks(old),
-    )
-
-
-def _explained(
-    advantages: Sequence[NodeAdvantages],
-    trees: Trees,
-    values: Sequence[AgentValues] | None,
-    reads: str | None,
-) -> dict[str, float]:
-    """Spread of the advantages, and how much of the returns' variance the critic explains."""
-    flat = [value for tree in advantages for node in tree for value in node.values()]
-    metrics = {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
-    if values is not None and reads == "v":
-        pairs = []
-        for tree, by_agent in zip(trees, values, strict=True):
-            below: dict[int, list[float]] = {}
-            for node, ret in zip(tree.nodes, tree.returns(1.0), strict=True):
-                if node.parent is not None:
-                    below.setdefault(node.parent, []).append(ret)
-            for series in by_agent.values():
-                pairs += [
-                    (v, float(np.mean(below[k])))
-                    for k, v in enumerate(series)
-                    if v is not None and k in below
-                ]
-        predicted, actual = np.array(pairs).T
-        spread = float(np.var(actual))
-        if spread > 0:
-            metrics["critic/explained_variance"] = 1 - float(np.var(actual - predicted)) / spread
-        metrics["critic/value_mean"] = float(predicted.mean())
-    return metrics

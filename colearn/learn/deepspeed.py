@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
-from colearn.contract import Learner, Objective
+from colearn.contract import Objective
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.models.network import Network
 
@@ -20,15 +20,15 @@ from .batch import make_batch, micro_batches
 from .deepspeed_config import engine_config
 from .deepspeed_engine import gathered, start_engine
 from .deepspeed_state import read_state, write_state
-from .evaluate import evaluate
 from .finite import gradient_error, loss_error
+from .network_learner import NetworkLearner
 from .schedule import schedule
 
 Micro = tuple[int, list[tuple[int, int, Row]]]
 """A micro-batch with its number in the minibatch."""
 
 
-class DeepSpeedLearner(Learner):
+class DeepSpeedLearner(NetworkLearner):
     """One network, one engine, one AdamW in float32: the same steps as `LocalLearner`.
 
     Every process is given the same rows. They go through in rounds of one micro-batch for each
@@ -47,13 +47,9 @@ class DeepSpeedLearner(Learner):
         entropy: bool = False,
     ) -> None:
         config = engine_config(config_source, settings)
-        self.name = name
-        self.network = network
-        self.settings = settings
-        self.token_budget = token_budget
-        self.pad = pad
-        self.entropy = entropy
-        self.parameters = network.trained()
+        super().__init__(
+            name, network, settings, token_budget=token_budget, pad=pad, entropy=entropy
+        )
         # peft freezes every adapter but the one in use, and a frozen weight gets no hook.
         with network.base.using(network.adapter):
             self.engine = start_engine(
@@ -61,22 +57,10 @@ class DeepSpeedLearner(Learner):
             )
         self.processes: int = self.engine.world_size
         self.rank: int = self.engine.global_rank
-        self.steps = 0
         self._reached = False
         self._norm = math.nan
         if not self.engine.zero_optimization():
             self.engine.optimizer.register_step_pre_hook(self._clip)
-
-    @property
-    def device(self) -> torch.device:
-        return self.network.base.device
-
-    def evaluate(
-        self, groups: Sequence[Sequence[Row]], *, reference: bool = False
-    ) -> list[list[Outputs]]:
-        return evaluate(
-            self.network, groups, token_budget=self.token_budget, pad=self.pad, reference=reference
-        )
 
     def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
         """Errors: FloatingPointError, in every process, naming the loss that is not finite."""
@@ -138,9 +122,6 @@ class DeepSpeedLearner(Learner):
     def load(self, folder: Path) -> None:
         state, self.steps = files.load_learner(folder, self.parameters)
         write_state(self.engine, list(self.parameters.values()), state)
-
-    def weights(self) -> dict[str, Any]:
-        return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
     def _check(self, turn: Sequence[Micro], loss: Tensor) -> None:
         """All processes stop at the same loss; one alone would leave the others waiting."""

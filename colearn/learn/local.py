@@ -13,18 +13,18 @@ from accelerate.utils import gather_object, reduce
 from torch import Tensor
 
 from colearn.config import OptimizerSettings
-from colearn.contract import Learner, Objective
-from colearn.contract.rows import Outputs, Row
+from colearn.contract import Objective
+from colearn.contract.rows import Row
 from colearn.models.network import Network
 
 from . import files
 from .batch import make_batch, micro_batches
-from .evaluate import evaluate
 from .finite import gradient_error, loss_error
+from .network_learner import NetworkLearner
 from .schedule import schedule
 
 
-class LocalLearner(Learner):
+class LocalLearner(NetworkLearner):
     """One network, one AdamW in float32, one schedule.
 
     Every process is given the same rows and takes each n-th micro-batch. Gradients of parts of a
@@ -41,32 +41,16 @@ class LocalLearner(Learner):
         pad: int = 0,
         entropy: bool = False,
     ) -> None:
-        self.name = name
-        self.network = network
-        self.settings = settings
-        self.token_budget = token_budget
-        self.pad = pad
-        self.entropy = entropy
+        super().__init__(
+            name, network, settings, token_budget=token_budget, pad=pad, entropy=entropy
+        )
         # Unless told so, accelerate takes processes without an accelerator for single ones.
         self.processes = PartialState(cpu=self.device.type == "cpu")
-        self.parameters = network.trained()
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(),
             lr=settings.learning_rate,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
-        )
-        self.steps = 0
-
-    @property
-    def device(self) -> torch.device:
-        return self.network.base.device
-
-    def evaluate(
-        self, groups: Sequence[Sequence[Row]], *, reference: bool = False
-    ) -> list[list[Outputs]]:
-        return evaluate(
-            self.network, groups, token_budget=self.token_budget, pad=self.pad, reference=reference
         )
 
     def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
@@ -112,9 +96,6 @@ class LocalLearner(Learner):
     def load(self, folder: Path) -> None:
         state, self.steps = files.load_learner(folder, self.parameters)
         self.optimizer.load_state_dict(state)
-
-    def weights(self) -> dict[str, Any]:
-        return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
     def share(self, mine: dict[int, Any]) -> dict[int, Any]:
         if self.processes.num_processes == 1:

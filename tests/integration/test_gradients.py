@@ -23,6 +23,7 @@ from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble
 from colearn.experiment.critics import CriticTrainer
+from colearn.experiment.objective import actor_objective
 from colearn.experiment.update import Role, Updater
 from colearn.learn.batch import make_batch
 from colearn.learn.evaluate import evaluate
@@ -106,7 +107,7 @@ def policy_gradient(network, groups, loss, budget, *, pad=0):
     """Gradient of one policy loss over all groups, and the sizes of the micro-batches."""
     learner = learner_of(network, budget=budget, entropy=loss.needs_entropy, pad=pad)
     parts = Parts(rollout=Chain(), advantage=TDError(), loss=loss)
-    objective = updater_of(parts, {}, {})._policy_objective(groups)
+    objective = actor_objective(parts.loss, parts.value_loss or ValueLoss(), groups)
     sizes = []
 
     def counted(outputs, batch):
@@ -168,7 +169,7 @@ def test_a_minibatch_is_the_sum_of_its_rows(stage):
     team, _, groups = stage
     network = Network(team.bases["ada"])
     parts = Parts(rollout=Chain(), advantage=TDError(), loss=PolicyGradient())
-    objective = updater_of(parts, {}, {})._policy_objective(groups)
+    objective = actor_objective(parts.loss, parts.value_loss or ValueLoss(), groups)
     learner = learner_of(network, budget=100_000)
     learner.accumulate(groups, objective)
     whole = gradients(learner)
@@ -216,7 +217,7 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
     outputs = Network(team.bases["ada"])(batch)
     logprobs = outputs.logprobs.detach().requires_grad_()
     parts = Parts(rollout=Chain(), advantage=TDError(), loss=PolicyGradient())
-    objective = updater_of(parts, {}, {})._policy_objective(groups)
+    objective = actor_objective(parts.loss, parts.value_loss or ValueLoss(), groups)
     loss, _ = objective(replace(outputs, logprobs=logprobs), batch)
     loss.backward()
     assert (batch.token_ids == end).sum() == len(ended)

@@ -1,0 +1,94 @@
+"""What an actor's learner minimises: the algorithm's policy loss, and V's where it has a head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from torch import Tensor
+
+from colearn.contract import AgentValues, NodeAdvantages, Objective, PolicyBatch, PolicyLoss
+from colearn.contract.algorithm import ValueLoss
+from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.loss.value import value_loss
+
+
+def actor_objective(
+    loss_part: PolicyLoss, value_settings: ValueLoss, groups: Sequence[Sequence[Row]]
+) -> Objective:
+    """The objective of one minibatch; `groups` are all of its rows for this actor.
+
+    Metrics beside the losses': `behaviour_gap`, mean |old - behaviour| log-probability of a token,
+    and `surprise`, mean -log pi of a sampled token.
+    """
+    total_samples = sum(len(row.spans) for group in groups for row in group)
+    total_tokens = sum(row.action_tokens for group in groups for row in group)
+    total_marks = sum(len(row.marks) for group in groups for row in group)
+
+    def objective(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+        old = batch.per_action("old_logprobs")
+        detached = outputs.logprobs.detach()
+        loss, metrics = loss_part(
+            PolicyBatch(
+                logprobs=outputs.logprobs,
+                action_of=batch.action_of,
+                advantages=batch.per_action("advantages"),
+                old_logprobs=old if len(old) else detached,
+                ref_logprobs=batch.per_action("ref_logprobs")
+                if loss_part.needs_reference
+                else None,
+                entropy=outputs.entropy,
+                total_samples=total_samples,
+                total_tokens=total_tokens,
+            )
+        )
+        behaviour = batch.per_action("behaviour")
+        gap = ((old if len(old) else detached) - behaviour).abs().sum()
+        metrics["behaviour_gap"] = gap.item() / total_tokens
+        metrics["surprise"] = -detached.sum().item() / total_tokens
+        if total_marks:
+            olds = batch.per_action("old_values")
+            extra, found = value_loss(
+                outputs.values,
+                batch.per_action("targets"),
+                olds if len(olds) else None,
+                value_settings,
+                total_marks,
+            )
+            loss = loss + extra
+            metrics |= found
+        return loss, metrics
+
+    return objective
+
+
+def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, ...]) -> Row:
+    """A row with old or reference log-probabilities, one for each action token."""
+    if name == "old":
+        return replace(row, old_logprobs=logprobs)
+    return replace(row, ref_logprobs=logprobs)
+
+
+def with_targets(
+    row: Row,
+    agent: str,
+    advantages: NodeAdvantages,
+    targets: Sequence[AgentValues] | None,
+    old: Sequence[AgentValues] | None,
+    place: int,
+) -> Row:
+    """A row with what the loss needs at its spans and marks."""
+
+    def at_marks(values: Sequence[AgentValues] | None) -> tuple[float, ...]:
+        if values is None:
+            return ()
+        series = values[place][agent]
+        return tuple(value for mark in row.marks if (value := series[mark.node]) is not None)
+
+    return replace(
+        row,
+        advantages=tuple(advantages[span.node][agent] for span in row.spans),
+        targets=at_marks(targets),
+        old_values=at_marks(old),
+    )
