@@ -41,16 +41,6 @@ def text_stream(tree: Tree[Any], critic: Critic, reader: str, tokenize: Tokenize
     return Stream(critic.value, tuple(seen), tuple(done), tuple(reads))
 
 
-def history_stream(tree: Tree[Any], critic: Critic, agent: str) -> Stream:
-    """An agent's own history, id by id: what a value head on the actor reads."""
-    seen = tuple(
-        node.observations[agent].tokens if agent in node.observations else () for node in tree.nodes
-    )
-    done = tuple(node.actions[agent].tokens if agent in node.actions else () for node in tree.nodes)
-    reads = tuple(bool(ids) for ids in (seen if critic.value == "v" else done))
-    return Stream(critic.value, seen, done, reads)
-
-
 def _ids(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
     ids: list[int] = []
     for segment in segments:
