@@ -69,13 +69,12 @@ class Experiment:
             self.folder,
             self.config.model_dump(mode="json"),
         )
-        saved = self.progress.iteration if self.progress.iteration else None
         with self._pool() as pool, contextlib.ExitStack() as stack:
             for tracker in trackers:
                 stack.callback(tracker.close)
             for generator in self.parts.generators:
                 stack.callback(generator.close)
-            if saved is None:
+            if self.progress.iteration == 0:
                 report(self.progress, self._evaluate(pool, trackers))
             while self.progress.environment_steps < self.config.train.environment_steps:
                 report(self.progress, self._iteration(pool, trackers))
