@@ -19,6 +19,7 @@ FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
     ("errors", "types", "seeding"),
+    ("tabular",),
     ("contract",),
     ("config", "registry"),
     (

@@ -1,0 +1,62 @@
+"""A finite Dec-POMDP as arrays: what a `.dpomdp` file says and what the exact methods work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TabularModel:
+    """Joint actions and joint observations are numbered in row-major order over the agents: the
+    last agent's number runs fastest.
+
+    There is no observation before the first joint action. Rewards are to be maximised; a file with
+    `values: cost` is negated when it is read.
+    """
+
+    agents: tuple[str, ...]
+    states: tuple[str, ...]
+    actions: tuple[tuple[str, ...], ...]
+    """By agent: the names of its actions."""
+    observations: tuple[tuple[str, ...], ...]
+    """By agent: the names of its observations."""
+    start: Array
+    """b_0, shape [S]."""
+    transition: Array
+    """T(s' | s, a), shape [joint actions, S, S']."""
+    observation: Array
+    """O(o | a, s'), shape [joint actions, S', joint observations]."""
+    reward: Array
+    """R(s, a, s', o), shape [joint actions, S, S', joint observations]; may be a broadcast view."""
+    discount: float = 1.0
+
+    @cached_property
+    def action_shape(self) -> tuple[int, ...]:
+        """|A_i| of every agent."""
+        return tuple(len(names) for names in self.actions)
+
+    @cached_property
+    def observation_shape(self) -> tuple[int, ...]:
+        """|O_i| of every agent."""
+        return tuple(len(names) for names in self.observations)
+
+    @cached_property
+    def expected_reward(self) -> Array:
+        """R(s, a): the mean over s' and o, shape [joint actions, S]."""
+        return np.einsum(
+            "ast,ato,asto->as", self.transition, self.observation, self.reward, optimize=True
+        )
+
+    def joint_action(self, numbers: tuple[int, ...]) -> int:
+        """The joint action's number from every agent's."""
+        return int(np.ravel_multi_index(numbers, self.action_shape))
+
+    def joint_observation(self, numbers: tuple[int, ...]) -> int:
+        """The joint observation's number from every agent's."""
+        return int(np.ravel_multi_index(numbers, self.observation_shape))
