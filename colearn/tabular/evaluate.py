@@ -1,0 +1,197 @@
+"""What a stochastic joint policy is worth, exactly: values, action values, and the gradient of J.
+
+All of it is backward induction over joint histories. Quantities of a history h are carried
+multiplied by P(h | actions), the form in which those of its children simply add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+import numpy as np
+
+from colearn.errors import ConfigError
+
+from .histories import JointHistories, Turn
+from .model import Array
+
+Policy = Mapping[str, Sequence[Array]]
+"""Agent -> by turn pi_i(a | h_i), shape [private histories, |A_i|].
+
+A row may sum to less than 1: the missing mass is a rejected reply, which ends the episode.
+"""
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """Exact values of one joint policy; sequences are by turn."""
+
+    value: float
+    """J, the expected discounted sum of rewards."""
+    joint_probabilities: tuple[Array, ...]
+    """P(h) under the policy, shape [joint histories]; a turn's sum is the chance to play it."""
+    joint_values: tuple[Array, ...]
+    """V(h), shape [joint histories]: conditional on h, whether the policy reaches it or not."""
+    joint_action_values: tuple[Array, ...]
+    """Q(h, a), shape [joint histories, joint actions]."""
+    private_values: Mapping[str, tuple[Array, ...]]
+    """Agent -> V_i(h_i) = E[V(h) | h_i] under the policy, shape [private histories]: what a
+    decentral critic converges to. nan where the policy never reaches h_i."""
+    gradient: Mapping[str, tuple[Array, ...]]
+    """Agent -> dJ / d pi_i(a | h_i), shape [private histories, |A_i|].
+
+    Every probability is a variable of its own; raising one takes from the mass that is rejected."""
+
+
+def uniform(histories: JointHistories) -> Policy:
+    """Every agent draws each of its actions with the same probability, whatever it saw."""
+    model = histories.model
+    return {
+        agent: tuple(
+            np.full((turn.counts[i], model.action_shape[i]), 1.0 / model.action_shape[i])
+            for turn in histories.turns
+        )
+        for i, agent in enumerate(model.agents)
+    }
+
+
+def evaluate(
+    histories: JointHistories,
+    policy: Policy,
+    *,
+    discount: float = 1.0,
+    rejected: Sequence[float] | None = None,
+) -> Evaluation:
+    """J, values and gradient of `policy` on the model and horizon of `histories`.
+
+    `rejected[t]` is the reward, 0 by default, of a turn t at which at least one agent's reply is
+    rejected; nothing follows it. Raises ConfigError where a policy does not fit the histories.
+    """
+    check_policy(histories, policy)
+    ended = [0.0] * histories.horizon if rejected is None else [float(r) for r in rejected]
+    if len(ended) != histories.horizon:
+        raise ConfigError(
+            f"rejected: {len(ended)} rewards for {histories.horizon} turns; give one for each turn"
+        )
+    agents = histories.model.agents
+    rows = [
+        [policy[agent][t][turn.private[i]] for i, agent in enumerate(agents)]
+        for t, turn in enumerate(histories.turns)
+    ]
+    chosen = _chosen(histories, rows)
+
+    joint_values: list[Array] = []
+    joint_action_values: list[Array] = []
+    private_values: dict[str, list[Array]] = {agent: [] for agent in agents}
+    gradient: dict[str, list[Array]] = {agent: [] for agent in agents}
+    after: Turn | None = None
+    worth = np.zeros(0)
+    for t in reversed(range(histories.horizon)):
+        turn = histories.turns[t]
+        action_worth = turn.reward
+        if after is not None:
+            action_worth = action_worth + discount * _gather(turn, after, worth)
+        end_worth = ended[t] * turn.probability
+        accepted = math.prod(row.sum(axis=1) for row in rows[t])
+        worth = (_joint(rows[t]) * action_worth).sum(axis=1) + (1.0 - accepted) * end_worth
+        joint_values.append(worth / turn.probability)
+        joint_action_values.append(action_worth / turn.probability[:, None])
+        for i, agent in enumerate(agents):
+            private_values[agent].append(_private_values(turn, i, chosen[t], worth))
+            slope = _slope(histories.model.action_shape, rows[t], i, action_worth, end_worth)
+            weighted = discount**t * chosen[t][:, None] * slope
+            total = np.zeros((turn.counts[i], slope.shape[1]))
+            np.add.at(total, turn.private[i], weighted)
+            gradient[agent].append(total)
+        after = turn
+    return Evaluation(
+        value=float(worth[0]),
+        joint_probabilities=tuple(
+            weight * turn.probability for weight, turn in zip(chosen, histories.turns, strict=True)
+        ),
+        joint_values=tuple(reversed(joint_values)),
+        joint_action_values=tuple(reversed(joint_action_values)),
+        private_values={agent: tuple(reversed(by)) for agent, by in private_values.items()},
+        gradient={agent: tuple(reversed(by)) for agent, by in gradient.items()},
+    )
+
+
+def check_policy(histories: JointHistories, policy: Policy) -> None:
+    """Raise ConfigError unless every agent has, for every turn, rows of probabilities."""
+    model = histories.model
+    if set(policy) != set(model.agents):
+        raise ConfigError(
+            f"policy: given for {sorted(policy)}; give one for each of {sorted(model.agents)}"
+        )
+    for i, agent in enumerate(model.agents):
+        if len(policy[agent]) != histories.horizon:
+            raise ConfigError(
+                f"policy: {agent} has {len(policy[agent])} turns; give {histories.horizon}"
+            )
+        for t, (table, turn) in enumerate(zip(policy[agent], histories.turns, strict=True)):
+            shape = (turn.counts[i], model.action_shape[i])
+            if table.shape != shape:
+                raise ConfigError(
+                    f"policy: {agent}'s turn {t} has shape {table.shape}; give {shape}"
+                )
+            if not (table >= 0.0).all() or not (table.sum(axis=1) <= 1.0 + TOLERANCE).all():
+                raise ConfigError(
+                    f"policy: {agent}'s turn {t} has a row that is not of probabilities; "
+                    "make each at least 0 and their sum at most 1"
+                )
+
+
+def _joint(rows: Sequence[Array]) -> Array:
+    """pi(a | h) of every joint action, shape [joint histories, joint actions]."""
+    product = rows[0]
+    for row in rows[1:]:
+        product = (product[:, :, None] * row[:, None, :]).reshape(len(row), -1)
+    return product
+
+
+def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[Array]:
+    """By turn: the probability that the agents chose the actions of h, given its observations."""
+    chosen = [np.ones(1)]
+    for t in range(1, histories.horizon):
+        turn = histories.turns[t]
+        step = _joint(rows[t - 1])[turn.parent, turn.joint_action]
+        chosen.append(chosen[-1][turn.parent] * step)
+    return chosen
+
+
+def _gather(turn: Turn, after: Turn, worth: Array) -> Array:
+    """The worth of each (history, joint action)'s children, summed."""
+    shape = turn.reward.shape
+    pair = np.ravel_multi_index((after.parent, after.joint_action), shape)
+    total = np.zeros(math.prod(shape))
+    np.add.at(total, pair, worth)
+    return total.reshape(shape)
+
+
+def _private_values(turn: Turn, agent: int, chosen: Array, worth: Array) -> Array:
+    number, count = turn.private[agent], turn.counts[agent]
+    reached = np.bincount(number, weights=chosen * turn.probability, minlength=count)
+    total = np.bincount(number, weights=chosen * worth, minlength=count)
+    return np.divide(total, reached, out=np.full(count, np.nan), where=reached > 0.0)
+
+
+def _slope(
+    shape: Sequence[int], rows: Sequence[Array], agent: int, action_worth: Array, end_worth: Array
+) -> Array:
+    """d worth(h) / d pi_i(a | h_i) at each joint history, shape [joint histories, |A_i|]."""
+    axes = ascii_lowercase[: len(shape)]
+    others = [j for j in range(len(shape)) if j != agent]
+    terms = ",".join([f"Z{axes}", *(f"Z{axes[j]}" for j in others)])
+    taken = np.einsum(
+        f"{terms}->Z{axes[agent]}",
+        action_worth.reshape(-1, *shape),
+        *(rows[j] for j in others),
+        optimize=True,
+    )
+    others_accept = math.prod((rows[j].sum(axis=1) for j in others), start=np.ones(len(end_worth)))
+    return taken - (others_accept * end_worth)[:, None]
