@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from colearn.advantage.gae import GAE
 from colearn.advantage.monte_carlo_value import MonteCarloValue
@@ -36,6 +36,9 @@ class ActorCritic(PolicySettings, Algorithm):
     value_clip: float | None = None
     frozen_targets: bool = False
     """Bootstrap from the critic as it was at rollout."""
+    expectile: float = 0.5
+    """tau: V estimates this expectile of the return and the actors climb it; 1/2 is the mean. Near
+    1 the team escapes equilibria that are safe and poor; wrong where rewards are random."""
 
     @abstractmethod
     def critic(self) -> Critic:
@@ -58,25 +61,37 @@ class ActorCritic(PolicySettings, Algorithm):
             coefficient=self.value_coefficient,
             clip=self.value_clip,
             frozen_targets=self.frozen_targets,
+            expectile=self.expectile,
         )
 
     def _advantage(self) -> Advantage:
-        gamma, clip, normalize = self.discount, self.advantage_clip, self.normalize_advantage
         if self.value == "q":
             if self.bootstrap != "td":
                 raise ConfigError("algorithm.bootstrap: a Q critic has td only; set value to v")
-            return QValue(discount=gamma, clip=clip, normalize=normalize)
+            if self.expectile != 0.5:
+                raise ConfigError(
+                    "algorithm.expectile: a Q critic estimates the mean only; set value to v"
+                )
+            return QValue(
+                discount=self.discount, clip=self.advantage_clip, normalize=self.normalize_advantage
+            )
         if self.value != "v":
             raise ConfigError(f"algorithm.value: unknown '{self.value}'; use v or q")
+        common: dict[str, Any] = {
+            "discount": self.discount,
+            "clip": self.advantage_clip,
+            "normalize": self.normalize_advantage,
+            "expectile": self.expectile,
+        }
         match self.bootstrap:
             case "td":
-                return TDError(discount=gamma, clip=clip, normalize=normalize)
+                return TDError(**common)
             case "n_step":
-                return NStep(n=self.n, discount=gamma, clip=clip, normalize=normalize)
+                return NStep(n=self.n, **common)
             case "gae":
-                return GAE(lam=self.lam, discount=gamma, clip=clip, normalize=normalize)
+                return GAE(lam=self.lam, **common)
             case "mc":
-                return MonteCarloValue(discount=gamma, clip=clip, normalize=normalize)
+                return MonteCarloValue(**common)
         raise ConfigError(
             f"algorithm.bootstrap: unknown '{self.bootstrap}'; use td, n_step, gae or mc"
         )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from colearn.advantage.expectile import MEAN
+from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_mean import GroupMean
+from colearn.contract import Advantage
+from colearn.errors import ConfigError
 
 from ._group import GroupAlgorithm
 
@@ -21,7 +25,20 @@ class MAGRPO(GroupAlgorithm):
     normalize_std: bool = False
     """Divide by the group's standard deviation; off in the paper."""
 
-    def baseline(self) -> GroupMean:
-        return GroupMean(
-            discount=self.discount, clip=self.advantage_clip, normalize_std=self.normalize_std
+    expectile: float = MEAN
+    """tau: the baseline is this expectile of the group's returns, and what lies above it weighs
+    tau : 1 - tau. Near 1 the team escapes equilibria that are safe and poor; wrong where rewards
+    are random."""
+
+    def baseline(self) -> Advantage:
+        if self.expectile == MEAN:
+            return GroupMean(
+                discount=self.discount, clip=self.advantage_clip, normalize_std=self.normalize_std
+            )
+        if self.normalize_std:
+            raise ConfigError(
+                "algorithm.normalize_std: has no meaning with an expectile; set one of the two"
+            )
+        return GroupExpectile(
+            discount=self.discount, clip=self.advantage_clip, level=self.expectile
         )

@@ -10,6 +10,7 @@ from typing import Any
 from colearn.contract import Advantage, AgentValues, NodeAdvantages
 from colearn.types import Tree
 
+from .expectile import MEAN, check_level, weighted
 from .finish import check, clipped, normalized
 from .recursion import Values, backed_up
 
@@ -28,11 +29,15 @@ class CriticBased(Advantage):
     """Keep each advantage within [-clip, clip] (the paper's "advantage clip"); never the target."""
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all actions of one agent in the call."""
+    expectile: float = MEAN
+    """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
+    trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
 
     uses_values = True
 
     def __post_init__(self) -> None:
         check(self.discount, self.clip)
+        check_level(self.expectile)
 
     @abstractmethod
     def worth(self, tree: Tree[Any], values: Values) -> list[float]:
@@ -67,5 +72,6 @@ class CriticBased(Advantage):
                     continue
                 before = own[node.parent]
                 assert before is not None, "a critic gives a value wherever its agent acts"
-                rows[node.index][agent] = node.reward + self.discount * worth[node.index] - before
+                error = node.reward + self.discount * worth[node.index] - before
+                rows[node.index][agent] = weighted(error, self.expectile)
         return tuple(rows)

@@ -23,6 +23,8 @@ class ValueLoss:
     """Keep V within +-clip of its value at rollout (pessimistic maximum of both errors)."""
     frozen_targets: bool = False
     """Take the bootstrap from the critic as it was at rollout, not from the current one."""
+    expectile: float = 0.5
+    """tau of the expectile that V estimates; 1/2 is the mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,18 +16,26 @@ def value_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Sum of (target - V)^2 over this micro-batch, divided by the minibatch's `total` values.
 
-    Targets are constants. With `settings.clip` the error is the larger of that of V and that of V
-    kept within +-clip of `old_values` (PPO). The metrics add up over micro-batches; the variance
-    explained is 1 - value_error / (target_square - target_mean^2).
+    Targets are constants. `settings.expectile` weighs an error by 2 tau where the target is above V
+    and by 2 (1 - tau) where it is below: V then estimates the tau-expectile, at 1/2 the mean. With
+    `settings.clip` the error is the larger of that of V and that of V kept within +-clip of
+    `old_values` (PPO). The metrics add up over micro-batches; the variance explained is
+    1 - value_error / (target_square - target_mean^2).
     """
     targets = targets.detach()
     plain = (values - targets) ** 2
-    error = plain
+
+    def weighted(guesses: Tensor) -> Tensor:
+        above = (targets > guesses).to(guesses.dtype)
+        weight = 2 * (settings.expectile * above + (1 - settings.expectile) * (1 - above))
+        return weight * (guesses - targets) ** 2
+
+    error = weighted(values)
     if settings.clip is not None:
         if old_values is None:
             raise ConfigError("algorithm.value_clip: needs the values at rollout; leave it out")
         near = old_values + (values - old_values).clamp(-settings.clip, settings.clip)
-        error = torch.maximum(plain, (near - targets) ** 2)
+        error = torch.maximum(error, weighted(near))
     loss = settings.coefficient * error.sum() / total
     return loss, floats(
         {

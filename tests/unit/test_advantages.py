@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
 from trees import chain, tree
 
+from colearn.advantage.expectile import expectile
 from colearn.advantage.gae import GAE
+from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_max import GroupMax
 from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.leave_one_out import LeaveOneOut
@@ -223,6 +226,9 @@ ROW = tree([(0, 1.0), (0, 2.0), (0, 3.0), (0, 6.0)])
         (GroupMean(), [-2.0, -1.0, 0.0, 3.0]),
         (LeaveOneOut(), [-8 / 3, -4 / 3, 0.0, 4.0]),
         (GroupMax(), [-5.0, -4.0, -3.0, 0.0]),
+        # at tau 3/4 the expectile e of 1 2 3 6 is 4: 3/4 * 2 = 1/4 * (3 + 2 + 1)
+        (GroupExpectile(level=0.75), [-1.5, -1.0, -0.5, 3.0]),
+        (GroupExpectile(), [-2.0, -1.0, 0.0, 3.0]),
     ],
 )
 def test_the_same_rewards_give_each_baseline_its_own_advantages(part, expected):
@@ -230,6 +236,39 @@ def test_the_same_rewards_give_each_baseline_its_own_advantages(part, expected):
     assert of(advantages) == pytest.approx(expected)
     assert of(advantages, "bob") == of(advantages)
     assert not part.uses_values
+
+
+def test_expectiles_are_those_of_scipy():
+    from scipy.stats import expectile as reference
+
+    rng = np.random.default_rng(0)
+    for level in (0.05, 0.5, 0.9, 0.98):
+        for size in (1, 2, 7):
+            numbers = rng.normal(size=size).tolist()
+            assert expectile(numbers, level) == pytest.approx(reference(numbers, level), abs=1e-9)
+    assert expectile([3.0, 3.0, 3.0], 0.9) == 3.0
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
+def test_a_level_that_is_no_expectile_is_refused(level):
+    for part in (lambda: GroupExpectile(level=level), lambda: TDError(expectile=level)):
+        with pytest.raises(ConfigError, match=r"algorithm\.expectile: must lie between 0 and 1"):
+            part()
+
+
+def test_the_expectile_weighs_good_surprises_more_and_before_the_clip():
+    # V 2 and 1 with rewards 1 then 4: errors 1 + 1 - 2 = 0 and 4 - 1 = 3; then 1 + 1 - 4 = -2
+    values = {"alice": (2.0, 1.0, None), "bob": (4.0, 1.0, None)}
+    part = TDError(expectile=0.75)
+    advantages = part([chain([1.0, 4.0])], [values])[0]
+    assert of(advantages) == [0.0, 4.5]
+    assert of(advantages, "bob") == [-1.0, 4.5]
+    clipped = TDError(expectile=0.75, clip=4.0)([chain([1.0, 4.0])], [values])[0]
+    assert of(clipped) == [0.0, 4.0]
+    plain = TDError().targets([chain([1.0, 4.0])], [values])
+    assert part.targets([chain([1.0, 4.0])], [values]) == plain, (
+        "the critic's loss weighs, no target"
+    )
 
 
 def test_dividing_by_the_deviation_is_an_option():

@@ -101,6 +101,17 @@ def test_reinforce_needs_no_group():
     assert build("mareinforce", samples=1).checked_parts().rollout.group_size == 1
 
 
+def test_an_expectile_changes_the_baseline_or_the_critic_and_nothing_else():
+    from colearn.advantage.group_expectile import GroupExpectile
+
+    assert build("magrpo", expectile=0.9).parts().advantage == GroupExpectile(level=0.9)
+    for name in ("collm_cc", "collm_dc"):
+        parts = build(name, expectile=0.9).checked_parts()
+        assert parts.advantage == TDError(expectile=0.9)
+        assert parts.value_loss.expectile == 0.9
+        assert parts.loss == build(name).parts().loss
+
+
 def test_the_four_group_methods_differ_in_their_baseline_alone():
     parts = [build(name).parts() for name in ("magrpo", "marloo", "maremax", "mareinforce")]
     assert len({type(part.advantage) for part in parts}) == 4
@@ -127,6 +138,10 @@ def test_global_information_can_be_off():
         ("collm_cc", {"advantage_clip": -1.0}, "advantage_clip"),
         ("collm_cc", {"bootstrap": "td2"}, "bootstrap"),
         ("collm_cc", {"value": "q", "bootstrap": "gae"}, "bootstrap"),
+        ("collm_cc", {"value": "q", "expectile": 0.9}, "expectile"),
+        ("collm_cc", {"expectile": 1.0}, "expectile"),
+        ("magrpo", {"expectile": 0.0}, "expectile"),
+        ("magrpo", {"expectile": 0.9, "normalize_std": True}, "normalize_std"),
         ("collm_cc", {"value_clip": 0.0}, "value_clip"),
         ("collm_dc", {"value_coefficient": -1.0}, "value_coefficient"),
         ("collm_dc", {"sampels": 2}, "sampels"),

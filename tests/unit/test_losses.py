@@ -247,6 +247,31 @@ def test_the_critics_loss_is_the_plain_square():
     )
 
 
+def test_the_critics_expectile_weighs_errors_below_the_target_more():
+    values = torch.tensor([1.0, 1.0], requires_grad=True)
+    targets = torch.tensor([2.0, -1.0])
+    loss, metrics = value_loss(values, targets, None, ValueLoss(expectile=0.75), total=2)
+    loss.backward()
+    assert loss.item() == pytest.approx((1.5 * 1 + 0.5 * 4) / 2)
+    assert values.grad.tolist() == pytest.approx([-1.5, 1.0])
+    assert metrics["value_error"] == pytest.approx(2.5), (
+        "the plain square, for the variance explained"
+    )
+
+
+def test_a_trained_value_is_the_expectile_of_its_targets():
+    from scipy.stats import expectile as reference
+
+    targets = torch.tensor([11.0, -30.0, 0.0, 7.0])
+    value = torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.SGD([value], lr=0.1)
+    for _ in range(400):
+        optimizer.zero_grad()
+        value_loss(value.expand(4), targets, None, ValueLoss(expectile=0.9), total=4)[0].backward()
+        optimizer.step()
+    assert value.item() == pytest.approx(reference(targets.numpy(), 0.9), abs=1e-4)
+
+
 def test_the_value_clip_takes_the_worse_of_both_errors():
     old, targets = torch.tensor([0.0, 0.0]), torch.tensor([2.0, -1.0])
     values = torch.tensor([1.0, 1.0], requires_grad=True)

@@ -1,0 +1,41 @@
+"""Expectiles: means that weigh what lies above them by tau and what lies below by 1 - tau."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from colearn.errors import ConfigError
+
+MEAN = 0.5
+"""The level at which the expectile is the mean."""
+
+
+def check_level(level: float) -> None:
+    """Errors: ConfigError for a level that is no expectile's."""
+    if not 0.0 < level < 1.0:
+        raise ConfigError(
+            f"algorithm.expectile: must lie between 0 and 1, got {level}; 0.5 is the mean"
+        )
+
+
+def weighted(error: float, level: float) -> float:
+    """2 |tau - 1(error < 0)| * error: the error itself at tau = 1/2."""
+    return 2.0 * (level if error > 0.0 else 1.0 - level) * error
+
+
+def expectile(numbers: Sequence[float], level: float) -> float:
+    """The e at which the weighted errors (number - e) sum to 0, exact.
+
+    Between two neighbours of the sorted numbers the sum is linear in e, so the root is found by
+    trying each number of terms below e. Example: 0 and 10 at tau = 0.9 give 9.
+    """
+    ordered = sorted(numbers)
+    below, above = 0.0, float(sum(ordered))
+    for count, number in enumerate(ordered):
+        rest = len(ordered) - count
+        weight = (1.0 - level) * count + level * rest
+        found = ((1.0 - level) * below + level * above) / weight
+        if found <= number:
+            return max(found, ordered[0])  # equal numbers must leave no error by rounding
+        below, above = below + number, above - number
+    return ordered[-1]
