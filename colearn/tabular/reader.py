@@ -1,0 +1,66 @@
+"""Reads the `.dpomdp` files of the MADP toolbox into arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from colearn.errors import ConfigError
+
+from ._header import TABLES, read_header
+from ._tables import Tables
+from ._tokens import split_entries
+from .model import TabularModel
+
+
+def read_dpomdp(path: Path, field: str = "task.file") -> TabularModel:
+    """The model in a file.
+
+    Errors: ConfigError, naming `field` where the file cannot be read, and otherwise the file, the
+    line and the entry.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{field}: no file '{path}'; give the path of a .dpomdp file") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{field}: cannot read '{path}' ({error.strerror}); give the path of a .dpomdp file"
+        ) from None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: {field}: is not UTF-8; save it as UTF-8 text") from None
+    return parse_dpomdp(text, str(path))
+
+
+def parse_dpomdp(text: str, name: str) -> TabularModel:
+    """The model that a `.dpomdp` text describes; errors call the text `name`.
+
+    The entries `agents`, `discount`, `values`, `states`, `start`, `actions`, `observations` come
+    once and in this order; T, O and R follow in any order, and later ones overwrite earlier ones.
+    Agents given by a count are agent_1, agent_2, ...; the elements of other counts are '0', '1',
+    ... Rows of T and O must sum to 1 within 1e-6 and are divided by their sums; rewards that are
+    not set are 0.
+
+    Errors: ConfigError, one line `NAME:LINE: entry: what is wrong; remedy`.
+    """
+    entries, last_line = split_entries(text, name)
+    if not entries:
+        raise ConfigError(f"{name}:1: agents: the file is empty; begin with 'agents:'")
+    header = read_header(entries, name, last_line)
+    tables = Tables(header)
+    for entry in entries:
+        if entry.key in TABLES:
+            tables.add(entry)
+    return TabularModel(
+        agents=header.agents,
+        states=header.states,
+        actions=header.actions,
+        observations=header.observations,
+        start=header.start,
+        transition=tables.normalised("T", name, last_line),
+        observation=tables.normalised("O", name, last_line),
+        reward=tables.rewards(),
+        discount=header.discount,
+    )
