@@ -1,0 +1,75 @@
+"""What the agents of a tabular problem read and say: templates filled with the model's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Formatter
+
+from colearn.errors import ConfigError, nearest
+from colearn.tabular.model import TabularModel
+
+OPENING = (
+    "You are {agent}, one member of a team. All members act at the same time, see only their own "
+    "observations and share one reward, which the team must make as large as possible. Number of "
+    "turns: {horizon}. In each turn, answer with exactly one of the following, and nothing else:\n"
+    "{actions}"
+)
+TURN = (
+    "Turn {turn} of {horizon}. You observe: {observation}\n"
+    "Answer with exactly one of the following, and nothing else:\n"
+    "{actions}"
+)
+OPENING_FIELDS = ("agent", "actions", "horizon")
+TURN_FIELDS = ("agent", "observation", "turn", "horizon", "actions")
+
+
+def check_template(field: str, template: str, known: tuple[str, ...]) -> None:
+    """Raise ConfigError naming `field` where the template cannot be filled from `known`."""
+    if not isinstance(template, str):
+        raise ConfigError(f"task.{field}: must be text, got {template!r}; put it in quotes")
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise ConfigError(f"task.{field}: {error}; write a literal brace twice") from None
+    for _, name, form, conversion in parts:
+        if name is None:
+            continue
+        if name not in known:
+            raise ConfigError(f"task.{field}: unknown field '{{{name}}}'; {nearest(name, known)}")
+        if form or conversion:
+            raise ConfigError(f"task.{field}: '{{{name}}}' takes no format; write the name alone")
+
+
+def rename(
+    model: TabularModel, words: Mapping[str, str] | None
+) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+    """By agent, the texts of its actions and of its observations.
+
+    Errors: ConfigError for a key that names neither, a text that cannot be said, or one text for
+    two actions or two observations of an agent.
+    """
+    words = {} if words is None else words
+    if not isinstance(words, Mapping):
+        raise ConfigError(f"task.words: must map names to texts, got {words!r}")
+    known = {name for own in (*model.actions, *model.observations) for name in own}
+    for name, text in words.items():
+        if name not in known:
+            raise ConfigError(
+                f"task.words: '{name}' is no action or observation; {nearest(str(name), known)}"
+            )
+        if not isinstance(text, str) or not text or text != text.strip():
+            raise ConfigError(
+                f"task.words.{name}: {text!r} must be text without space at its ends; "
+                "put it in quotes"
+            )
+    texts = []
+    for kind, sets in (("actions", model.actions), ("observations", model.observations)):
+        told = tuple(tuple(words.get(name, name) for name in own) for own in sets)
+        for agent, own in zip(model.agents, told, strict=True):
+            for text in own:
+                if own.count(text) > 1:
+                    raise ConfigError(
+                        f"task.words: two {kind} of '{agent}' read '{text}'; tell them apart"
+                    )
+        texts.append(told)
+    return texts[0], texts[1]

@@ -1,0 +1,199 @@
+"""Classical Dec-POMDPs as text: shipped problems and any `.dpomdp` file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.tabular.reader import read_dpomdp
+from colearn.types import Outcome
+
+from ._dpomdp_settings import check_numbers, choose_horizon, choose_problem
+from ._dpomdp_text import (
+    OPENING,
+    OPENING_FIELDS,
+    TURN,
+    TURN_FIELDS,
+    check_template,
+    rename,
+)
+
+SPLITS = ("train", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The one item of both splits."""
+
+    name: str
+    """A shipped problem's name, or that of the file without its ending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayState:
+    """Where the model is, and what was earned on the way."""
+
+    hidden: int
+    """The number of the model's state."""
+    turn: int
+    """Turns played so far."""
+    observations: tuple[int, ...] | None
+    """By agent, the number of its newest observation; None before the first joint action."""
+    value: float
+    """The undiscounted, unscaled sum of rewards so far."""
+    legal: bool
+    """False once a reply was rejected."""
+
+
+class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
+    """A Dec-POMDP with finitely many states, whose actions are said and observations read as words.
+
+    Every agent acts at every turn. The reward of a turn is R(s, a, s', o) of the s' and o drawn.
+
+    Settings:
+
+    - `problem`: a shipped one: dec_tiger (also where neither this nor `file` is set), climbing,
+      penalty, two_step, vault. Or `file`: the path of a `.dpomdp` file.
+    - `horizon`: the number of turns; a shipped problem has its usual one, a file needs it.
+    - `opening`, the text of turn 0, and `turn`, the text of later turns. They may contain {agent},
+      {actions} and {horizon}, `turn` also {observation} and {turn}, which counts from 1.
+    - `words`: other texts for actions and observations, by their names in the problem.
+    - `penalty`: a reply that is not exactly one of the agent's actions, but for space around it, is
+      rejected: the turn earns `penalty` instead of R, the state stays, and the episode ends.
+      Without it, the model's worst reward times the turns left, the current one included, so that
+      no legal play earns less.
+    - `reward_scale` multiplies every reward, the penalty included; metrics are not scaled.
+
+    The discount of a file is not applied: it belongs to the algorithm.
+
+    Errors: ConfigError from the constructor, one line that names the setting, or the file's line.
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: str | None = None,
+        file: str | None = None,
+        horizon: int | None = None,
+        opening: str = OPENING,
+        turn: str = TURN,
+        words: Mapping[str, str] | None = None,
+        penalty: float | None = None,
+        reward_scale: float = 1.0,
+    ) -> None:
+        name, path = choose_problem(problem, file)
+        self.horizon = choose_horizon(horizon, name, shipped=file is None)
+        check_template("opening", opening, OPENING_FIELDS)
+        check_template("turn", turn, TURN_FIELDS)
+        check_numbers(penalty, reward_scale)
+        self.model = read_dpomdp(path)
+        self.agents = self.model.agents
+        self.opening, self.turn = opening, turn
+        self.penalty, self.reward_scale = penalty, float(reward_scale)
+        self._item = Problem(name)
+        self._actions, self._observations = rename(self.model, words)
+        self._worst = float(self.model.reward.min())
+        rewards = [self._worst, float(self.model.reward.max())]
+        bounds = [reward * self.reward_scale for reward in rewards]
+        bounds += [self.rejection_reward(number) for number in range(self.horizon)]
+        self.reward_range = (min(bounds), max(bounds))
+
+    def items(self, split: str) -> Sequence[Problem]:
+        """The problem itself, for 'train' and for 'test'."""
+        if split not in SPLITS:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, SPLITS)}")
+        return (self._item,)
+
+    def reset(self, item: Problem, rng: np.random.Generator) -> PlayState:
+        """A state drawn from b_0."""
+        hidden = _draw(self.model.start, rng)
+        return PlayState(hidden=hidden, turn=0, observations=None, value=0.0, legal=True)
+
+    def observe(self, state: PlayState, agent: str) -> str | None:
+        """`shown` of the agent's newest observation; None after the last turn or a rejection."""
+        if state.turn == self.horizon or not state.legal:
+            return None
+        if state.observations is None:
+            return self.shown(agent, state.turn, None)
+        return self.shown(agent, state.turn, state.observations[self.agents.index(agent)])
+
+    def step(
+        self, state: PlayState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[PlayState]:
+        """Draw s' and then o; or, where a reply is rejected, end the episode."""
+        said = [actions[agent].strip() for agent in self.agents]
+        own = [self.action_words(agent) for agent in self.agents]
+        if not all(word in words for word, words in zip(said, own, strict=True)):
+            return self._rejected(state)
+        joint = self.model.joint_action(
+            tuple(words.index(word) for word, words in zip(said, own, strict=True))
+        )
+        hidden = _draw(self.model.transition[joint, state.hidden], rng)
+        seen = _draw(self.model.observation[joint, hidden], rng)
+        reward = float(self.model.reward[joint, state.hidden, hidden, seen])
+        numbers = np.unravel_index(seen, self.model.observation_shape)
+        after = PlayState(
+            hidden=hidden,
+            turn=state.turn + 1,
+            observations=tuple(int(number) for number in numbers),
+            value=state.value + reward,
+            legal=True,
+        )
+        return Outcome(state=after, reward=reward * self.reward_scale)
+
+    def metrics(self, state: PlayState) -> Mapping[str, float]:
+        """`value`, the undiscounted and unscaled sum of rewards; `legal`, 0 after a rejection."""
+        return {"value": state.value, "legal": float(state.legal)}
+
+    def global_info(self, state: PlayState) -> str:
+        """The turn, from 1, and the hidden state."""
+        turn = min(state.turn + 1, self.horizon)
+        return f"turn {turn} state {self.model.states[state.hidden]}"
+
+    def action_words(self, agent: str) -> tuple[str, ...]:
+        """What the agent may say, in the order of the model's actions."""
+        return self._actions[self.agents.index(agent)]
+
+    def shown(self, agent: str, turn: int, observation: int | None) -> str:
+        """What the agent reads at `turn`, counted from 0, after its observation of that number.
+
+        At turn 0 there is no observation and it is None.
+        """
+        listed = ", ".join(self.action_words(agent))
+        if observation is None:
+            return self.opening.format(agent=agent, actions=listed, horizon=self.horizon)
+        return self.turn.format(
+            agent=agent,
+            observation=self._observations[self.agents.index(agent)][observation],
+            turn=turn + 1,
+            horizon=self.horizon,
+            actions=listed,
+        )
+
+    def rejection_reward(self, turn: int) -> float:
+        """The scaled reward of a rejected reply at `turn`, counted from 0."""
+        return self.reward_scale * self._rejection(turn)
+
+    def legal_action(self, state: PlayState, agent: str, rng: np.random.Generator) -> str:
+        """Any of the agent's actions: what the embedded model starts from."""
+        words = self.action_words(agent)
+        return words[int(rng.integers(len(words)))]
+
+    def _rejection(self, turn: int) -> float:
+        if self.penalty is None:
+            return self._worst * (self.horizon - turn)
+        return float(self.penalty)
+
+    def _rejected(self, state: PlayState) -> Outcome[PlayState]:
+        earned = self._rejection(state.turn)
+        after = replace(state, turn=state.turn + 1, value=state.value + earned, legal=False)
+        return Outcome(state=after, reward=self.rejection_reward(state.turn), done=True)
+
+
+def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
+    return int(rng.choice(len(probabilities), p=probabilities))
