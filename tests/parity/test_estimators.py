@@ -1,0 +1,192 @@
+"""Advantages and critic targets against torchrl, on sampled episodes read by a real critic.
+
+torchrl sees all episodes as one row of time: of different lengths, `done` in the middle, some of
+them cut while not `terminated`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from tiny import Notes, byte_tokenizer, cast, play, tiny_model
+from torch import Tensor
+
+from colearn.advantage.gae import GAE
+from colearn.advantage.monte_carlo_value import MonteCarloValue
+from colearn.advantage.n_step import NStep
+from colearn.advantage.td_error import TDError
+from colearn.config import OptimizerSettings
+from colearn.contract.algorithm import ValueLoss
+from colearn.critic.centralized import Centralized
+from colearn.experiment.critics import CriticTrainer
+from colearn.learn.local import LocalLearner
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+
+tensordict = pytest.importorskip("tensordict", reason="torchrl is the reference here")
+postprocs = pytest.importorskip("torchrl.data.postprocs", reason="it is the reference here")
+functional = pytest.importorskip("torchrl.objectives.value.functional", reason="and so is this")
+
+CLOSE = 1e-5
+GAMMA, LAMBDA = 0.9, 0.8
+
+
+@dataclass
+class Episodes:
+    """Trees and values as this library has them, and the same as torchrl's [1, T, 1] tensors."""
+
+    trees: list
+    values: list
+    value: Tensor
+    next_value: Tensor
+    reward: Tensor
+    done: Tensor
+    terminated: Tensor
+
+    @property
+    def after(self) -> dict[str, Tensor]:
+        return {
+            "next_state_value": self.next_value,
+            "reward": self.reward,
+            "done": self.done,
+            "terminated": self.terminated,
+        }
+
+    def ours(self, part) -> tuple[Tensor, Tensor]:
+        """[1, T, 1] advantages and critic targets of one agent."""
+        advantages = part(self.trees, self.values)
+        targets = part.targets(self.trees, self.values)
+        return (
+            row([node["ada"] for found in advantages for node in found[1:]]),
+            row([t for found in targets for t in found["ada"][:-1]]),
+        )
+
+
+def row(numbers, dtype=torch.float32):
+    return torch.tensor(numbers, dtype=dtype)[None, :, None]
+
+
+def critic():
+    network = Network(Base(tiny_model("llama", seed=5)), head=ValueHead(32))
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        network.head.linear.weight.normal_(0.0, 0.3)
+    tokenizer = byte_tokenizer()
+    return CriticTrainer(
+        critic=Centralized(),
+        learners={"team": LocalLearner("team", network, OptimizerSettings(), token_budget=4096)},
+        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+        advantage=TDError(),
+        settings=ValueLoss(),
+        max_length=4096,
+    )
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    team = cast()
+    trees = play(Notes(ends=True, horizon=6), team) + play(Notes(horizon=6), team)
+    trees += play(Notes(horizon=4), team, seed=1)
+    # every third episode is cut before its last turn
+    trees = [
+        replace(tree, nodes=tree.nodes[:-1]) if number % 3 == 0 and len(tree.nodes) > 2 else tree
+        for number, tree in enumerate(trees)
+    ]
+    values = critic().read(trees)
+    before, after, reward, done, terminated = [], [], [], [], []
+    for tree, by_agent in zip(trees, values, strict=True):
+        for node in tree.nodes[1:]:
+            before.append(by_agent["ada"][node.parent])
+            # what stands after the end must not be read
+            after.append(55.0 if node.terminal else by_agent["ada"][node.index])
+            reward.append(node.reward)
+            done.append(node is tree.nodes[-1])
+            terminated.append(node.terminal)
+    flags = [row(flag, torch.bool) for flag in (done, terminated)]
+    return Episodes(trees, values, row(before), row(after), row(reward), *flags)
+
+
+def gap(one, other):
+    assert one.shape == other.shape
+    return float((one - other).abs().max())
+
+
+def test_these_episodes_differ_in_length_and_in_how_they_end(episodes):
+    assert len({len(tree.nodes) for tree in episodes.trees}) > 3
+    assert episodes.done[0, :-1].any()
+    assert (episodes.done & ~episodes.terminated).any()
+    assert episodes.terminated.any()
+    assert float(episodes.value.std()) > 0.3
+
+
+@pytest.mark.parametrize("lam", [0.3, LAMBDA, 1.0])
+@pytest.mark.parametrize(
+    "name", ["generalized_advantage_estimate", "vec_generalized_advantage_estimate"]
+)
+def test_gae_is_that_of_torchrl(episodes, name, lam):
+    expected = getattr(functional, name)(GAMMA, lam, state_value=episodes.value, **episodes.after)
+    ours = episodes.ours(GAE(discount=GAMMA, lam=lam))
+    assert gap(ours[0], expected[0]) < CLOSE
+    assert gap(ours[1], expected[1]) < CLOSE
+
+
+@pytest.mark.parametrize("name", ["td_lambda_return_estimate", "vec_td_lambda_return_estimate"])
+def test_the_targets_of_gae_are_the_td_lambda_returns_of_torchrl(episodes, name):
+    expected = getattr(functional, name)(GAMMA, LAMBDA, **episodes.after)
+    _, targets = episodes.ours(GAE(discount=GAMMA, lam=LAMBDA))
+    assert gap(targets, expected) < CLOSE
+
+
+@pytest.mark.parametrize(
+    "name", ["td_lambda_advantage_estimate", "vec_td_lambda_advantage_estimate"]
+)
+def test_gae_is_the_td_lambda_advantage_of_torchrl(episodes, name):
+    expected = getattr(functional, name)(
+        GAMMA, LAMBDA, state_value=episodes.value, **episodes.after
+    )
+    advantages, _ = episodes.ours(GAE(discount=GAMMA, lam=LAMBDA))
+    assert gap(advantages, expected) < CLOSE
+
+
+def test_the_td_error_and_its_target_are_td0_of_torchrl(episodes):
+    advantages, targets = episodes.ours(TDError(discount=GAMMA))
+    expected = functional.td0_advantage_estimate(
+        GAMMA, state_value=episodes.value, **episodes.after
+    )
+    assert gap(advantages, expected) < CLOSE
+    assert gap(targets, functional.td0_return_estimate(GAMMA, **episodes.after)) < CLOSE
+
+
+@pytest.mark.parametrize("prefix", ["", "vec_"])
+def test_monte_carlo_is_td1_of_torchrl(episodes, prefix):
+    advantages, targets = episodes.ours(MonteCarloValue(discount=GAMMA))
+    advantage, target = (
+        getattr(functional, f"{prefix}td1_{kind}_estimate") for kind in ("advantage", "return")
+    )
+    expected = advantage(GAMMA, state_value=episodes.value, **episodes.after)
+    assert gap(advantages, expected) < CLOSE
+    assert gap(targets, target(GAMMA, **episodes.after)) < CLOSE
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_n_step_target_is_that_of_torchrls_multi_step(episodes, n):
+    """torchrl sums n rewards and names the observation after them; V there is looked up."""
+    frames = tensordict.TensorDict(
+        {
+            "next": {
+                "reward": episodes.reward[..., 0],
+                "done": episodes.done[..., 0],
+                "terminated": episodes.terminated[..., 0],
+                "value": episodes.next_value * ~episodes.terminated,
+            }
+        },
+        batch_size=episodes.done.shape[:2],
+    )
+    found = postprocs.MultiStep(gamma=GAMMA, n_steps=n)(frames)
+    future = found["gamma"][..., None] * found["next", "value"]
+    expected = found["next", "reward"][..., None] + future
+    advantages, targets = episodes.ours(NStep(n=n, discount=GAMMA))
+    assert gap(targets, expected) < CLOSE
+    assert gap(advantages, expected - episodes.value) < CLOSE
