@@ -97,3 +97,36 @@ def random_model(seed, *, agents=2, states=3, actions=2, observations=2):
         observation=rng.dirichlet(np.ones(joint_observations), size=(joint_actions, states)),
         reward=rng.uniform(-1, 1, size=(joint_actions, states, states, joint_observations)),
     )
+
+
+def vault():
+    """Two keys, left 0 or right 1, each seen by its holder once, after turn 0; then it is dark.
+
+    At turns 1 to 5 the lock moves a notch if both turn their own key's way; turn 5 pays 10 if that
+    makes at least three. State: keys, turn, notches; the last one is the end.
+    """
+    places = [(k, t, n) for k in range(4) for t in range(6) for n in range(4) if n <= max(0, t - 1)]
+    number = {place: k for k, place in enumerate(places)}
+    over = len(places)
+    transition = np.zeros((4, over + 1, over + 1))
+    observation = np.zeros((4, over + 1, 9))
+    reward = np.zeros((4, over + 1, 1, 1))
+    transition[:, over, over] = observation[:, over, 8] = 1.0
+    for (keys, turn, notches), state in number.items():
+        observation[:, state, 3 * (keys // 2) + keys % 2 if turn == 1 else 8] = 1.0
+        for joint in range(4):
+            reached = min(3, notches + (turn > 0 and joint == keys))
+            transition[joint, state, number.get((keys, turn + 1, reached), over)] = 1.0
+            reward[joint, state] = 10.0 * (turn == 5 and reached == 3)
+    start = np.zeros(over + 1)
+    start[[number[keys, 0, 0] for keys in range(4)]] = 0.25
+    return TabularModel(
+        agents=("alice", "bob"),
+        states=(*(f"{k}-{t}-{n}" for k, t, n in places), "over"),
+        actions=(("left", "right"),) * 2,
+        observations=(("left", "right", "dark"),) * 2,
+        start=start,
+        transition=transition,
+        observation=observation,
+        reward=np.broadcast_to(reward, (4, over + 1, over + 1, 9)),
+    )

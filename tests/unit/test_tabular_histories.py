@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tabular_models import dec_tiger, matrix_game, random_model, two_step
+from tabular_models import dec_tiger, matrix_game, random_model, two_step, vault
 
 from colearn.errors import ConfigError
 from colearn.tabular import histories as module
@@ -34,6 +34,13 @@ def test_only_reachable_histories_are_kept():
     assert len(histories.turns[1].parent) == 4
     assert histories.private("alice")[1] == [(0, 0), (1, 1)]
     assert histories.private("bob")[1] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_a_long_horizon_is_cheap_where_little_is_ever_seen():
+    # 32 action sequences times two keys for each agent
+    turn = JointHistories(vault(), 6).turns[5]
+    assert turn.counts == (64, 64)
+    assert len(turn.parent) == 64 * 64
 
 
 def test_a_belief_is_the_joint_probability_of_observations_and_state():

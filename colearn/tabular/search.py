@@ -1,0 +1,210 @@
+"""The best deterministic joint policy, exactly, for problems small enough.
+
+Depth-first branch and bound over turns. A node fixes the decision rules of the turns before it; it
+is worth what they earn plus an upper bound on what can follow. Its children are the joint decision
+rules of its turn, enumerated in the order of that bound and only while they can beat the best
+policy found; at the last turn the bound is the reward itself, and the last agent's rule is its best
+response. Two nodes of a turn with the same distribution of state and cells have the same future,
+so the one that has earned less is dropped.
+
+The bound is the value of the underlying POMDP, whose one agent sees what all of them see. It never
+cuts off an optimum: every joint policy of the team from a node on is also a policy of that agent
+from the same beliefs, so none earns more than that agent's best.
+
+Values are exact up to rounding: beliefs and cells are taken as equal at 12 decimals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import get_args
+
+import numpy as np
+
+from colearn.errors import ConfigError, nearest
+
+from ._search_bound import POMDPBound
+from ._search_rules import Rules, best_rules, joint_rules
+from ._search_stage import DIGITS, Information, Stage, first_stage, next_stage
+from .evaluate import Policy
+from .histories import JointHistories
+from .model import Array, TabularModel
+
+NODES = 100_000
+RULES_PER_NODE = 1_000
+"""Extending so many partial decision rules counts as a node: it takes about as long."""
+MARGIN = 1e-10
+"""Relative to the best value: a policy has to gain more than rounding does."""
+
+DecisionRule = Mapping[tuple[int, ...], int]
+"""What the agent knows -> its action; only what can happen under the joint policy is listed."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Solution:
+    """A best joint policy of one information structure."""
+
+    value: float
+    """J of `policy`: no deterministic joint policy of this information has more."""
+    policy: Mapping[str, tuple[DecisionRule, ...]]
+    """Agent -> by turn. An agent knows its observations (o_1, .., o_t) with "history", (o_t,) with
+    "memoryless" and () with "open_loop"; it knows () at turn 0."""
+    information: Information
+    nodes: int
+    """How many partial joint policies the search went through."""
+    method: str
+
+    def as_policy(self, histories: JointHistories) -> Policy:
+        """The same policy with a row for every private history, as `evaluate` takes it.
+
+        Histories that the joint policy never meets get the agent's action 0. Raises ConfigError
+        when the horizons differ.
+        """
+        horizon = len(next(iter(self.policy.values())))
+        if horizon != histories.horizon:
+            raise ConfigError(
+                f"horizon: the histories have {histories.horizon} turns and the policy {horizon}; "
+                "make them equal"
+            )
+        tables: dict[str, list[Array]] = {}
+        for i, (agent, rules) in enumerate(self.policy.items()):
+            tables[agent] = []
+            for rule, known in zip(rules, histories.private(agent), strict=True):
+                chosen = [rule.get(_told(history[1::2], self.information), 0) for history in known]
+                tables[agent].append(np.eye(histories.model.action_shape[i])[chosen])
+        return tables
+
+
+def best_joint_policy(
+    model: TabularModel,
+    horizon: int,
+    *,
+    information: Information = "history",
+    discount: float = 1.0,
+    limit: int = NODES,
+) -> Solution:
+    """A best deterministic joint policy of `horizon` turns.
+
+    `information` is what an agent's action may depend on beside the turn: all its observations
+    ("history"; its own actions follow from them), the latest one ("memoryless"), or nothing
+    ("open_loop"). Raises ConfigError when more than `limit` nodes are needed; searching a thousand
+    partial decision rules within a node counts as one more.
+    """
+    if horizon < 1:
+        raise ConfigError(f"horizon: {horizon} leaves no turn to act in; give at least 1")
+    if information not in get_args(Information):
+        known = nearest(information, get_args(Information))
+        raise ConfigError(f"information: '{information}' is none that an agent can have; {known}")
+    search = _Search(model, horizon, information, discount, limit)
+    search.visit(first_stage(model), 0.0, ())
+    return Solution(
+        value=search.best,
+        policy=_written_out(model, search.found, information),
+        information=information,
+        nodes=search.nodes,
+        method="depth-first branch and bound over joint decision rules, POMDP bound",
+    )
+
+
+_Path = tuple[tuple[Stage, Rules], ...]
+
+
+class _Search:
+    def __init__(
+        self,
+        model: TabularModel,
+        horizon: int,
+        information: Information,
+        discount: float,
+        limit: int,
+    ) -> None:
+        self.model, self.horizon, self.information = model, horizon, information
+        self.discount, self.limit = discount, limit
+        self.bound = POMDPBound(model, horizon, discount)
+        self.best = -math.inf
+        self.found: _Path = ()
+        self.nodes = 0
+        self._rules = 0
+        self._earned: dict[tuple[int, tuple[int, ...], bytes], float] = {}
+
+    def visit(self, stage: Stage, earned: float, path: _Path) -> None:
+        """Search below the node that `path` leads to, having earned so much before it."""
+        turn = len(path)
+        self.nodes += 1
+        self._check_limit()
+        numbers = stage.weights.round(DIGITS).tobytes()
+        key = (turn, stage.weights.shape, blake2b(numbers, digest_size=16).digest())
+        if earned <= self._earned.get(key, -math.inf):
+            return
+        self._earned[key] = earned
+
+        game = self._game(stage, turn)
+        if turn == self.horizon - 1:
+            last = best_rules(game, self._worth(earned), self._count)
+            if last is not None:
+                self.best, self.found = earned + last[0], (*path, (stage, last[1]))
+            return
+        for _, rules in joint_rules(game, lambda: self._worth(earned), self._count):
+            after = next_stage(self.model, stage, rules, self.information)
+            further = earned + self._reward(stage, rules, turn)
+            self.visit(after, further, (*path, (stage, rules)))
+
+    def _count(self, rules: int) -> None:
+        self._rules += rules
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        if self.nodes + self._rules // RULES_PER_NODE > self.limit:
+            raise ConfigError(
+                f"horizon: {self.horizon} is too large for an exact search "
+                f"(more than {self.limit} nodes); lower it"
+            )
+
+    def _worth(self, earned: float) -> float:
+        """What the turns to come have to earn to beat the best policy found."""
+        margin = MARGIN * max(1.0, abs(self.best)) if self.found else 0.0
+        return self.best + margin - earned
+
+    def _game(self, stage: Stage, turn: int) -> Array:
+        """Upper bounds on the rest, shape [cells of every agent.., actions of every agent..]."""
+        at = np.nonzero(stage.weights.sum(axis=-1))
+        game = np.zeros((*stage.weights.shape[:-1], len(self.model.transition)))
+        game[at] = self.bound.action_values(stage.weights[at], self.horizon - turn)
+        discounted = self.discount**turn * game
+        return discounted.reshape(*stage.weights.shape[:-1], *self.model.action_shape)
+
+    def _reward(self, stage: Stage, rules: Rules, turn: int) -> float:
+        joint = np.ravel_multi_index(np.ix_(*rules), self.model.action_shape)
+        mean = (stage.weights * self.model.expected_reward[joint]).sum()
+        return float(self.discount**turn * mean)
+
+
+def _told(observations: tuple[int, ...], information: Information) -> tuple[int, ...]:
+    """The part of an agent's observations that its action may depend on."""
+    if information == "open_loop":
+        return ()
+    return observations if information == "history" else observations[-1:]
+
+
+def _written_out(
+    model: TabularModel, path: _Path, information: Information
+) -> Mapping[str, tuple[DecisionRule, ...]]:
+    """The rules of `path` in terms of observations instead of cells."""
+    policy: dict[str, tuple[DecisionRule, ...]] = {}
+    for i, agent in enumerate(model.agents):
+        cells: dict[tuple[int, ...], int] = {(): 0}
+        by_turn: list[DecisionRule] = []
+        for turn, (stage, rules) in enumerate(path):
+            if turn:
+                cells = {
+                    _told((*known, o), information): int(stage.update[i][cell, o])
+                    for known, cell in cells.items()
+                    for o in range(model.observation_shape[i])
+                    if stage.update[i][cell, o] >= 0
+                }
+            by_turn.append({known: int(rules[i][cell]) for known, cell in cells.items()})
+        policy[agent] = tuple(by_turn)
+    return policy
