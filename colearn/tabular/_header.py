@@ -16,6 +16,7 @@ from .model import Array
 
 KEYS = ("agents", "discount", "values", "states", "start", "actions", "observations")
 TABLES = ("T", "O", "R")
+_START_AMONG = ("start include", "start exclude")
 MOST_AGENTS = 32
 MOST_ENTRIES = 100_000_000
 """Of R(s, a, s', o), written out: 800 MB."""
@@ -66,7 +67,8 @@ def _in_order(entries: Sequence[Entry], file: str, last_line: int) -> dict[str, 
     for entry in entries:
         key = _plain(entry.key)
         if key not in (*KEYS, *TABLES):
-            raise entry.error(f"unknown entry; {nearest(entry.key, (*KEYS, *TABLES))}")
+            known = (*KEYS, *_START_AMONG, *TABLES)
+            raise entry.error(f"unknown entry; {nearest(entry.key, known)}")
         if key in found:
             raise entry.error(f"given twice, first at line {found[key].line}; keep one")
         missing = next((name for name in KEYS if name not in found), None)
@@ -87,7 +89,7 @@ def _in_order(entries: Sequence[Entry], file: str, last_line: int) -> dict[str, 
 
 
 def _plain(key: str) -> str:
-    return "start" if key in ("start include", "start exclude") else key
+    return "start" if key in _START_AMONG else key
 
 
 def _discount(entry: Entry) -> float:

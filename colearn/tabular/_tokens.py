@@ -113,7 +113,7 @@ class Entry:
         for token in tokens:
             if token.numeric or token.text in ("*", "uniform", "identity"):
                 raise self.error(
-                    f"{token.quoted} cannot be the name of a {kind}; use a word of its own",
+                    f"{token.quoted} cannot name one {kind}; use a word of its own",
                     token.line,
                 )
             if token.text in lines:
