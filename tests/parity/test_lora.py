@@ -1,0 +1,135 @@
+"""Two adapters on one base against peft alone: a plain model for each adapter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, tiny_model
+
+from colearn.advantage.group_mean import GroupMean
+from colearn.config import OptimizerSettings
+from colearn.contract.algorithm import ValueLoss
+from colearn.experiment.objective import actor_objective
+from colearn.learn.local import LocalLearner
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.models.base import Base
+from colearn.rollout.tree import KaryTree
+from colearn.types import Action
+
+CLOSE = 1e-5
+LORA = {"ada": "one", "ben": "two"}
+NORM = 0.1
+"""The gradients of these tests are clipped by it."""
+SETTINGS = OptimizerSettings(learning_rate=1e-3, weight_decay=0.01, max_grad_norm=NORM)
+STEPS = 5
+
+
+def plain(kind, base, adapter):
+    """peft on its own base weights with one adapter, which starts from the same numbers."""
+    settings = LoraConfig(r=4, lora_alpha=8.0, target_modules="all-linear")
+    model = get_peft_model(tiny_model(kind), settings, adapter_name=adapter).eval()
+    found = adapter_weights(model)
+    assert found.keys() == base.adapter_parameters(adapter).keys()
+    with torch.no_grad():
+        for name, parameter in base.adapter_parameters(adapter).items():
+            found[name].copy_(parameter)
+    return model
+
+
+def adapter_weights(model):
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def stage(request):
+    team = cast(kind=request.param, lora=LORA, temperature=0.8)
+    trees = play(Notes(ends=True, horizon=2, items=3), team, KaryTree(2))
+    base = team.bases["ada"]
+    return team, trees, {agent: plain(request.param, base, LORA[agent]) for agent in LORA}
+
+
+def learner_of(team, trees, agent):
+    """A learner with what it trains on."""
+    advantages = GroupMean()(trees)
+    groups = [
+        [replace(row, advantages=tuple(found[span.node][agent] for span in row.spans))]
+        for tree, found in zip(trees, advantages, strict=True)
+        for row in team.rows(tree, agent)
+    ]
+    learner = LocalLearner(agent, team.network(agent), SETTINGS, token_budget=300)
+    return learner, groups, actor_objective(PolicyGradient(), ValueLoss(), groups)
+
+
+def peft_loss(model, trees, agent, temperature):
+    """-A log pi by a call of the model for each action, mean over actions."""
+    total, count = 0.0, 0
+    for tree, advantages in zip(trees, GroupMean()(trees), strict=True):
+        for node in tree.nodes[1:]:
+            before = [part for _, part in branch_parts(tree, node.parent, agent)]
+            seen = [token for part in before for token in part.tokens]
+            action = node.actions[agent].tokens
+            assert not isinstance(before[-1], Action)
+            logits = model(input_ids=torch.tensor([[*seen, *action]])).logits[0, len(seen) - 1 : -1]
+            scores = (logits / temperature).log_softmax(-1)
+            logprob = scores.gather(-1, torch.tensor(action)[:, None]).sum()
+            total, count = total - advantages[node.index][agent] * logprob, count + 1
+    return total / count
+
+
+def gap(one, other):
+    assert one.keys() == other.keys() and one
+    return max(float((one[name] - other[name]).detach().abs().max()) for name in one)
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_the_rows_of_a_mixed_batch_have_the_logits_of_their_own_peft_model(kind):
+    base = Base(tiny_model(kind).requires_grad_(False))
+    for adapter in LORA.values():
+        add_adapter(base, adapter)
+    ids = torch.randint(0, 200, (5, 30), generator=torch.Generator().manual_seed(0))
+    mixed = ["two", "one", None, "two", "one"]
+    models = {name: plain(kind, base, name) for name in LORA.values()} | {None: tiny_model(kind)}
+    with torch.no_grad():
+        with base.using(mixed):
+            found = base.logits(base.hidden(ids))
+        for number, adapter in enumerate(mixed):
+            expected = models[adapter](input_ids=ids[number : number + 1]).logits[0]
+            assert float((found[number] - expected).abs().max()) < CLOSE
+
+
+def test_each_adapters_gradient_is_that_of_its_own_peft_model(stage):
+    team, trees, models = stage
+    for agent, model in models.items():
+        learner, groups, objective = learner_of(team, trees, agent)
+        learner.accumulate(groups, objective)
+        peft_loss(model, trees, agent, 0.8).backward()
+        ours = {name.removeprefix("adapter."): p.grad for name, p in learner.parameters.items()}
+        theirs = {name: p.grad for name, p in adapter_weights(model).items()}
+        assert max(float(grad.abs().max()) for grad in theirs.values()) > 1e-2
+        assert gap(ours, theirs) < CLOSE
+
+
+def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model(stage):
+    team, trees, models = stage
+    learners = {agent: learner_of(team, trees, agent) for agent in models}
+    optimizers = {
+        agent: torch.optim.AdamW(
+            adapter_weights(model).values(), lr=1e-3, betas=(0.9, 0.999), weight_decay=0.01
+        )
+        for agent, model in models.items()
+    }
+    for _ in range(STEPS):
+        for learner, groups, objective in learners.values():
+            learner.accumulate(groups, objective)
+            assert learner.step()["grad_norm"] > NORM
+        for agent, model in models.items():
+            optimizers[agent].zero_grad()
+            peft_loss(model, trees, agent, 0.8).backward()
+            torch.nn.utils.clip_grad_norm_(adapter_weights(model).values(), NORM)
+            optimizers[agent].step()
+    for agent, model in models.items():
+        ours = team.bases[agent].adapter_parameters(LORA[agent])
+        assert gap(ours, adapter_weights(model)) < CLOSE
