@@ -25,6 +25,8 @@ NORM = 0.1
 """The gradients of these tests are clipped by it."""
 SETTINGS = OptimizerSettings(learning_rate=1e-3, weight_decay=0.01, max_grad_norm=NORM)
 STEPS = 5
+ROUNDING = 1e-6
+"""Of a gradient here, generously: the largest entries exceed 0.01."""
 
 
 def plain(kind, base, adapter):
@@ -113,6 +115,8 @@ def test_each_adapters_gradient_is_that_of_its_own_peft_model(stage):
 
 
 def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model(stage):
+    """AdamW's first step divides an entry's gradient by its own size, so entries whose gradient
+    is hardly more than rounding say nothing: they are left out, and they are few."""
     team, trees, models = stage
     learners = {agent: learner_of(team, trees, agent) for agent in models}
     optimizers = {
@@ -121,6 +125,7 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
         )
         for agent, model in models.items()
     }
+    clear = {}
     for _ in range(STEPS):
         for learner, groups, objective in learners.values():
             learner.accumulate(groups, objective)
@@ -128,8 +133,17 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
         for agent, model in models.items():
             optimizers[agent].zero_grad()
             peft_loss(model, trees, agent, 0.8).backward()
-            torch.nn.utils.clip_grad_norm_(adapter_weights(model).values(), NORM)
+            weights = adapter_weights(model)
+            first = {name: p.grad.abs() > ROUNDING for name, p in weights.items()}
+            clear.setdefault(agent, first)
+            torch.nn.utils.clip_grad_norm_(weights.values(), NORM)
             optimizers[agent].step()
     for agent, model in models.items():
         ours = team.bases[agent].adapter_parameters(LORA[agent])
-        assert gap(ours, adapter_weights(model)) < CLOSE
+        kept = torch.cat([mask.flatten() for mask in clear[agent].values()])
+        assert float(kept.float().mean()) > 0.99
+        differences = [
+            float((ours[name] - weight)[clear[agent][name]].detach().abs().max())
+            for name, weight in adapter_weights(model).items()
+        ]
+        assert max(differences) < CLOSE
