@@ -75,8 +75,10 @@ def _show(folder: Path) -> None:
     console.print(summary["headline"], highlight=False)
 
 
-def _estimate(value: Mapping[str, float] | None) -> str:
-    """A mean with its 95% interval."""
+def _estimate(value: Mapping[str, float | None] | None) -> str:
+    """A mean with its 95% interval, which one seed does not give."""
     if value is None:
         return "-"
+    if value["low"] is None:
+        return f"{value['mean']:.2f} (one seed)"
     return f"{value['mean']:.2f} \\[{value['low']:.2f}, {value['high']:.2f}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -204,3 +205,14 @@ def test_a_single_run_and_a_bare_folder_can_be_reported(tmp_path):
     assert "one seed, so no interval" in text
     with pytest.raises(CheckpointError, match="no finished run"):
         write_report(tmp_path)
+
+
+@pytest.mark.parametrize(("seeds", "shown"), [([0], r"\(one seed\)"), ([0, 1], r"\[-?\d+\.\d\d, ")])
+def test_the_terminal_shows_an_interval_or_says_that_one_seed_has_none(
+    tmp_path, capsys, seeds, shown
+):
+    from colearn.cli.compare import _show
+
+    run(config(seeds=seeds), tmp_path)
+    _show(tmp_path)
+    assert re.search(shown, capsys.readouterr().out)
