@@ -1,8 +1,9 @@
 """Small steps in bfloat16 against plain transformers and AdamW.
 
-The learner computes in bfloat16 on float32 weights, and moves them. Weights kept in bfloat16 round most steps
-away: a step of 5e-6 counts only where it exceeds half a unit in the last place, that is for
-weights below 2^-9, and those are 7.8 % of a normal distribution with a deviation of 0.02.
+The learner computes in bfloat16 on float32 weights, and moves them. Weights kept in bfloat16
+round most steps away: a step of 5e-6 counts only where it exceeds half a unit in the last place,
+that is for weights below 2^-9, and those are 7.8 % of a normal distribution with a deviation of
+0.02. All runs begin from the same weights, which bfloat16 holds exactly.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tiny import Notes, branch_parts, cast, play, tiny_model
+from transformers import AutoModelForCausalLM
 
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
@@ -19,7 +21,7 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.experiment.objective import actor_objective
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.models.base import Base
+from colearn.models.load import load_base
 from colearn.models.network import Network
 from colearn.types import Action
 
@@ -29,8 +31,11 @@ SPREAD = 0.02
 STEPS = (1, 10)
 
 
-def model_of(dtype):
-    return tiny_model(std=SPREAD, end_scale=1.0, dtype=dtype)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bfloat16") / "model"
+    tiny_model(std=SPREAD, end_scale=1.0, dtype=torch.bfloat16).save_pretrained(path)
+    return str(path)
 
 
 def changes(parameters, step):
@@ -46,9 +51,12 @@ def changes(parameters, step):
     return found
 
 
-def by_learner(trees, rows, compute):
-    """Through the library: float32 weights, `compute` in the forward and backward pass."""
-    network = Network(Base(model_of(torch.float32), compute))
+def by_learner(trees, rows, folder, compute):
+    """Through the library, loaded as a config's trained model with `dtype` is."""
+    base = load_base(
+        folder, compute=compute, trained=True, device=torch.device("cpu"), field="models.x.path"
+    )
+    network = Network(base)
     settings = OptimizerSettings(learning_rate=RATE)
     learner = LocalLearner("ada", network, settings, token_budget=4096)
     groups = [
@@ -64,9 +72,9 @@ def by_learner(trees, rows, compute):
     return changes(learner.parameters, step)
 
 
-def by_transformers(trees, stored):
+def by_transformers(trees, folder, stored):
     """Through transformers and torch alone, all weights and all computing in one type."""
-    model = model_of(stored)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=stored).eval()
     parameters = {f"model.{name}": p for name, p in model.named_parameters()}
     optimizer = torch.optim.AdamW(parameters.values(), lr=RATE, weight_decay=0.0)
     advantages = RawReturn()(trees)
@@ -93,15 +101,15 @@ def by_transformers(trees, stored):
 
 
 @pytest.fixture(scope="module")
-def runs():
+def runs(folder):
     team = cast(agents=("ada",))
     trees = play(Notes(agents=1), team)
     rows = [row for tree in trees for row in team.rows(tree, "ada")]
     return {
-        "truth": by_transformers(trees, torch.float32),
-        "plain": by_transformers(trees, torch.bfloat16),
-        "float32": by_learner(trees, rows, torch.float32),
-        "bfloat16": by_learner(trees, rows, torch.bfloat16),
+        "truth": by_transformers(trees, folder, torch.float32),
+        "plain": by_transformers(trees, folder, torch.bfloat16),
+        "float32": by_learner(trees, rows, folder, "float32"),
+        "bfloat16": by_learner(trees, rows, folder, "bfloat16"),
     }
 
 
