@@ -7,7 +7,14 @@ from pathlib import Path
 
 from colearn.errors import ConfigError, nearest
 
-HORIZONS = {"climbing": 1, "dec_tiger": 3, "penalty": 1, "two_step": 2, "vault": 6}
+HORIZONS = {
+    "climbing": 1,
+    "dec_tiger": 3,
+    "lock": 6,
+    "penalty": 1,
+    "two_step": 2,
+    "vault": 6,
+}
 """The shipped problems, with the usual number of turns."""
 
 _FOLDER = Path(__file__).parent / "problems"

@@ -9,7 +9,7 @@ from dpomdp_files import RELAY
 from colearn.errors import ConfigError
 from colearn.testing import check_task
 
-SHIPPED = ("climbing", "dec_tiger", "penalty", "two_step", "vault")
+SHIPPED = ("climbing", "dec_tiger", "lock", "penalty", "two_step", "vault")
 
 
 def play(task, replies, seed=0):
@@ -52,7 +52,7 @@ def test_a_file_of_three_named_agents_passes(tmp_path):
 
 @pytest.mark.parametrize(
     ("problem", "horizon"),
-    [("climbing", 1), ("dec_tiger", 3), ("penalty", 1), ("two_step", 2), ("vault", 6)],
+    [("climbing", 1), ("dec_tiger", 3), ("lock", 6), ("penalty", 1), ("two_step", 2), ("vault", 6)],
 )
 def test_a_shipped_problem_has_its_usual_horizon(problem, horizon):
     assert TextDecPOMDP(problem=problem).horizon == horizon
@@ -86,18 +86,19 @@ def test_both_agents_see_which_game_follows(first, seen):
     assert [task.observe(after, agent) for agent in task.agents] == [seen, seen]
 
 
-def simulated_vault(keys, said):
-    """Rewards and observations of the vault, from its rules."""
+def simulated_vault(keys, said, lit):
+    """Rewards and observations of the vault, or of the lock (light on), from the rules."""
     notches, rewards, seen = 0, [], []
     for turn, pair in enumerate(said):
         notches += turn > 0 and tuple(pair) == tuple(keys)
         rewards.append(10.0 if turn == 5 and notches >= 3 else 0.0)
-        seen.append(tuple(f"key-{key}" if turn == 0 else "dark" for key in keys))
+        seen.append(tuple(f"key-{key}" if lit or turn == 0 else "dark" for key in keys))
     return rewards, seen
 
 
-def test_the_vault_agrees_with_a_simulation_of_its_rules():
-    task = TextDecPOMDP(problem="vault", turn="{observation}")
+@pytest.mark.parametrize(("problem", "lit"), [("vault", False), ("lock", True)])
+def test_the_vault_and_the_lock_agree_with_a_simulation_of_their_rules(problem, lit):
+    task = TextDecPOMDP(problem=problem, turn="{observation}")
     rng, drawn, won = np.random.default_rng(1), set(), 0
     names = {"l": "left", "r": "right"}
     for seed in range(200):
@@ -108,7 +109,7 @@ def test_the_vault_agrees_with_a_simulation_of_its_rules():
             [key if follow else ("right" if key == "left" else "left") for key, follow in turn]
             for turn in (list(zip(keys, row, strict=True)) for row in follows)
         ]
-        rewards, seen = simulated_vault(keys, said)
+        rewards, seen = simulated_vault(keys, said, lit)
         outcomes = play(task, said, seed)
         assert [outcome.reward for outcome in outcomes] == rewards
         for outcome, texts in zip(outcomes[:-1], seen[:-1], strict=True):
