@@ -1,0 +1,42 @@
+"""Inside the sandbox, before any foreign code: limits, and no more rights. Imports little."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+THREADS = 32
+"""Beside the processes that a program may start."""
+
+
+def boot(arguments: list[str]) -> None:
+    """Take on `--name=number` limits of this process and of all that it starts."""
+    given = dict(word.lstrip("-").split("=") for word in arguments)
+    memory = int(given["memory"])
+    processes = int(given["processes"])
+    cpu = int(given["cpu"])
+    size = int(given["file"])
+    if given["uid"] != "-":
+        # as root: the kernel does not count root's processes, so be nobody in particular
+        uid = int(given["uid"])
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    _limit(resource.RLIMIT_AS, memory // processes)
+    _limit(resource.RLIMIT_FSIZE, size)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_NOFILE, 64)
+    _limit(resource.RLIMIT_MSGQUEUE, 0)
+    if given["count"] == "1":
+        _limit(resource.RLIMIT_NPROC, processes + THREADS)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    hard = cpu + 1 if most == resource.RLIM_INFINITY else min(cpu + 1, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))
+    sys.argv = ["program"]
+
+
+def _limit(kind: int, value: int) -> None:
+    _, most = resource.getrlimit(kind)
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(kind, (value, value))

@@ -1,0 +1,51 @@
+"""A sandbox by bubblewrap."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+
+from .limits import Limits
+from .place import ENVIRONMENT, FOLDER, Place
+
+
+def bwrap_command(
+    words: Sequence[str], limits: Limits, place: Place, filter_fd: int | None
+) -> list[str]:
+    """The command that runs `words` in a sandbox; `filter_fd` holds the system call filter."""
+    command = [shutil.which("bwrap") or "bwrap"]
+    if os.geteuid() == 0:
+        # root is not mapped to root of a namespace but given up, by _boot.py: see Place.uid
+        command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+        command += ["--unshare-cgroup-try", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        command += ["--unshare-all"]
+    command += ["--die-with-parent", "--new-session", "--clearenv"]
+    for name, value in ENVIRONMENT.items():
+        command += ["--setenv", name, value]
+    for path in place.parents:
+        command += ["--perms", "0755", "--dir", path]
+    for path in place.read_only:
+        command += ["--ro-bind", path, path]
+    for path, target in place.links:
+        command += ["--symlink", target, path]
+    for path in place.devices:
+        command += ["--dev-bind", path, path]
+    command += ["--perms", "1777", "--size", str(limits.file_mb << 20), "--tmpfs", FOLDER]
+    command += ["--remount-ro", "/", "--chdir", FOLDER]
+    if filter_fd is not None:
+        command += ["--seccomp", str(filter_fd)]
+    return [*command, *words]
+
+
+def filter_file(code: bytes | None) -> int | None:
+    """A descriptor from which the filter can be read."""
+    if code is None:
+        return None
+    with tempfile.TemporaryFile() as file:
+        file.write(code)
+        file.flush()
+        file.seek(0)
+        return os.dup(file.fileno())

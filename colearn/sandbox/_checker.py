@@ -1,0 +1,203 @@
+"""Inside a sandbox of its own: runs the tests, and asks the program's process for each call.
+
+Every `assert` is evaluated here, on plain values that were made here. The program's process has no
+memory, no file and no connection in common with this one but the channel over which it answers.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import select
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from _boot import boot  # type: ignore[import-not-found]
+from _plain import NotPlain, receive, send  # type: ignore[import-not-found]
+
+Report = Callable[[list[Any]], None]
+
+
+class Lost(BaseException):
+    """The program's process is gone, silent for too long, or talks nonsense."""
+
+
+class Program:
+    """The other end of the channel."""
+
+    def __init__(self, channel: int, seconds: float | None) -> None:
+        self.channel = channel
+        self.seconds = seconds
+        self.lost: str | None = None
+        self.raised: BaseException | None = None
+        """What a call raised last."""
+
+    def started(self) -> list[Any]:
+        """`["ready"]`, or `["failed", names of classes, message]`."""
+        said = self._receive(None)
+        if type(said) is list and said[:1] == ["ready"]:
+            return ["ready"]
+        if type(said) is list and len(said) == 3 and said[0] == "failed":
+            return ["failed", _names(said[1]), str(said[2])]
+        raise self._gone("crash")
+
+    def function(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            return self._call(name, list(arguments), keywords)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    def _call(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if self.lost is not None:
+            raise self._gone(self.lost)
+        try:
+            send(self.channel, [name, arguments, keywords])
+        except OSError:
+            raise self._gone("crash") from None
+        said = self._receive(self.seconds)
+        match said:
+            case ["returned", value, changed]:
+                _update([arguments, keywords], changed)
+                return value
+            case ["raised", names, text, changed]:
+                _update([arguments, keywords], changed)
+                self.raised = _exception(_names(names), str(text))
+                raise self.raised
+        raise self._gone("crash")
+
+    def _receive(self, seconds: float | None) -> Any:
+        if seconds is not None and not select.select([self.channel], [], [], seconds)[0]:
+            raise self._gone("timeout")
+        try:
+            return receive(self.channel)
+        except (EOFError, OSError):
+            raise self._gone("crash") from None
+        except NotPlain:
+            raise self._gone("output") from None
+
+    def _gone(self, kind: str) -> Lost:
+        self.lost = kind
+        return Lost(kind)
+
+
+def main() -> None:
+    channel = int(sys.argv[1])
+    boot(sys.argv[2:])
+    work = receive(0)
+    results = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+
+    def report(said: list[Any]) -> None:
+        send(results, said)
+
+    program = Program(channel, work["call_seconds"])
+    try:
+        started = program.started()
+    except Lost as lost:
+        report(["failed", "lost", str(lost)])
+        return
+    if started[0] == "failed":
+        report(["failed", _kind(started[1], loading=True), f"{started[1][0]}: {started[2]}"[:300]])
+        return
+    report(["ready"])
+    _run(work, program, report)
+    report(["end"])
+
+
+def _run(work: dict[str, Any], program: Program, report: Report) -> None:
+    space: dict[str, Any] = {"__name__": "tests"}
+    if work["prompt"]:
+        exec(compile(work["prompt"], "<prompt>", "exec", dont_inherit=True), space)
+    for name in work["functions"]:
+        space[name] = program.function(name)
+    for name in work["entry_names"]:
+        space[name] = program.function(work["entry_point"])
+    for number, statement in work["statements"]:
+        if number is not None and number < work["first"]:
+            continue
+        passed, kind, text = _statement(statement, space, program)
+        if number is not None:
+            report(["test", number, passed, kind, text[:300]])
+        elif kind == "lost":
+            report(["lost", text])
+        if program.lost is not None:
+            return
+
+
+def _statement(source: str, space: dict[str, Any], program: Program) -> tuple[bool, str, str]:
+    program.raised = None
+    try:
+        exec(compile(source, "<test>", "exec", dont_inherit=True), space)
+    except BaseException as error:  # noqa: BLE001 - a test fails by whatever it raises
+        if program.lost is not None:
+            return False, "lost", program.lost
+        names = [kind.__name__ for kind in type(error).__mro__]
+        if error is not program.raised and isinstance(error, AssertionError):
+            return False, "assertion", source
+        return False, _kind(names, loading=False), f"{names[0]}: {error}"
+    if program.lost is not None:  # also where the test caught what a lost call raised
+        return False, "lost", program.lost
+    return True, "", ""
+
+
+def _kind(names: list[str], *, loading: bool) -> str:
+    for name, kind in (("PermissionError", "forbidden"), ("MemoryError", "memory")):
+        if name in names:
+            return kind
+    if loading and "SyntaxError" in names:
+        return "syntax"
+    if loading and "ImportError" in names:
+        return "import"
+    return "exception"
+
+
+def _names(value: Any) -> list[str]:
+    names = [name for name in value if type(name) is str] if type(value) is list else []
+    return names or ["Exception"]
+
+
+def _exception(names: list[str], text: str) -> BaseException:
+    """Of the nearest class that is builtin; a class of the program's own does not cross."""
+    for name in names:
+        kind = vars(builtins).get(name)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            try:
+                return kind(text)
+            except TypeError:  # wants more than a text
+                continue
+    return Exception(text)
+
+
+def _update(ours: Any, theirs: Any) -> Any:
+    """Do to our containers what the program did to its copies; what stands there afterwards."""
+    if type(ours) is not type(theirs):
+        return theirs
+    if type(ours) is list:
+        kept = [_update(*pair) for pair in zip(ours, theirs, strict=False)]
+        ours[:] = kept + theirs[len(kept) :]
+    elif type(ours) is dict:
+        kept_items = {
+            key: _update(ours[key], value) if key in ours else value
+            for key, value in theirs.items()
+        }
+        ours.clear()
+        ours.update(kept_items)
+    elif type(ours) is set:
+        ours.clear()
+        ours.update(theirs)
+    elif type(ours) is bytearray:
+        ours[:] = theirs
+    elif type(ours) is tuple and len(ours) == len(theirs):
+        merged = tuple(_update(*pair) for pair in zip(ours, theirs, strict=True))
+        same = all(new is old for new, old in zip(merged, ours, strict=True))
+        return ours if same else merged
+    elif ours != theirs:
+        return theirs
+    return ours
+
+
+main()

@@ -1,0 +1,142 @@
+"""System calls that no program here needs, refused by the kernel: a seccomp filter, assembled.
+
+Refused are other processes' memory, new namespaces and mounts, sockets, the kernel's own objects
+that escape the memory limit (memfd, System V), and starting processes where only one is allowed.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+
+EPERM, ENOSYS = 1, 38
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16
+_CLONE_THREAD = 0x00010000
+_NEW_NAMESPACES = 0x7E020080
+_X32 = 0x40000000
+
+
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""The column below, and the audit number."""
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    # sockets: there is no network, and no name service to ask
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    # other processes
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
+    # namespaces and mounts
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    # memory that the limit does not count
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    # the kernel and its clock
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "syslog": (103, 116),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "reboot": (169, 142),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "settimeofday": (164, 170),
+    "adjtimex": (159, 171),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+    # keys, and files by handle
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "name_to_handle_at": (303, None),
+    "open_by_handle_at": (304, None),
+    "fanotify_init": (300, 262),
+    "lookup_dcookie": (212, 18),
+    # where memory lies
+    "mbind": (237, 235),
+    "set_mempolicy": (238, 237),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+}
+_STARTING: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
+_CLONE = (56, 220)
+_CLONE3 = 435
+
+
+def filter_program(processes: int) -> bytes | None:
+    """The filter as an array of `struct sock_filter`; None on a machine whose calls are not listed.
+
+    processes: how many the program may be; with 1 every new process is refused, threads are not.
+    """
+    if platform.machine() not in _MACHINES:
+        return None
+    column, arch = _MACHINES[platform.machine()]
+    calls = _REFUSED | (_STARTING if processes == 1 else {})
+    code = [
+        (_LOAD, 0, 0, _ARCH),
+        (_JUMP_EQUAL, 1, 0, arch),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER),
+        (_JUMP_AT_LEAST, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERRNO | EPERM),
+        # its flags lie in memory, where a filter cannot look; libc then falls back to clone
+        (_JUMP_EQUAL, 0, 1, _CLONE3),
+        (_RETURN, 0, 0, _ERRNO | ENOSYS),
+    ]
+    for numbers in calls.values():
+        number = numbers[column]
+        if number is not None:
+            code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | EPERM)]
+    code += [
+        (_JUMP_EQUAL, 1, 0, _CLONE[column]),
+        (_RETURN, 0, 0, _ALLOW),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_JUMP_SET, 0, 1, _NEW_NAMESPACES),
+        (_RETURN, 0, 0, _ERRNO | EPERM),
+    ]
+    if processes == 1:
+        code += [(_JUMP_SET, 1, 0, _CLONE_THREAD), (_RETURN, 0, 0, _ERRNO | EPERM)]
+    code.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

@@ -1,0 +1,162 @@
+"""A sandbox by the kernel's namespaces alone: runs as a process of its own, and starts another.
+
+    python _namespaces.py SETTINGS [descriptor ...] -- command ...
+
+Outside and trusted up to `execv`. As a user it makes a user namespace; root needs none and gives
+its rights up instead. What is mounted is what bubblewrap would mount.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import os
+import platform
+import signal
+import sys
+from typing import Any
+
+_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
+    0x00020000,
+    0x04000000,
+    0x08000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+_RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_DETACH = 2
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_OLD = "/.old"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+def main() -> None:
+    settings: dict[str, Any] = ast.literal_eval(sys.argv[1])
+    cut = sys.argv.index("--")
+    descriptors = [int(word) for word in sys.argv[2:cut]]
+    command = sys.argv[cut + 1 :]
+    parent = os.getppid()
+    _die_with_parent(parent)
+    root = os.geteuid() == 0
+    uid, gid = os.geteuid(), os.getegid()
+    kinds = _NEWNS | _NEWUTS | _NEWIPC | _NEWPID | _NEWNET | (0 if root else _NEWUSER)
+    _check(_libc.unshare(kinds), "unshare")
+    if not root:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+    first = os.fork()
+    if first:
+        _exit_like(first)
+    # process 1 of the namespace: when it ends, the kernel ends all others in it
+    _die_with_parent(None)
+    _mount(settings)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    program = os.fork()
+    if program:
+        os.close(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _exit_like(program)
+    os.setsid()
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    if settings["filter"] is not None:
+        _install_filter(settings["filter"])
+    # a user's rights in the namespace end here, since it is not its root; root's end in _boot.py
+    os.execve(command[0], command, settings["environment"])
+
+
+def _die_with_parent(parent: int | None) -> None:
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+
+
+def _exit_like(child: int) -> None:
+    """End when the child does; other orphans of the namespace are waited for on the way."""
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+def _mount(settings: dict[str, Any]) -> None:
+    _call_mount("none", "/", None, _REC | _PRIVATE, None)
+    # over /tmp only until the roots change places
+    _call_mount("root", "/tmp", "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
+    os.mkdir("/tmp" + _OLD)
+    pivot = _PIVOT_ROOT[platform.machine()]
+    _check(_libc.syscall(pivot, b"/tmp", ("/tmp" + _OLD).encode()), "pivot_root")
+    os.chdir("/")
+    for path in settings["read_only"]:
+        _bind(path, _RDONLY | _NOSUID | _NODEV)
+    for path in settings["devices"]:
+        _bind(path, None)
+    for path, target in settings["links"]:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(target, path)
+    folder = settings["folder"]
+    os.makedirs(folder)
+    options = f"size={settings['file_bytes']},nr_inodes=4096,mode=1777"
+    _call_mount("box", folder, "tmpfs", _NOSUID | _NODEV, options)
+    _check(_libc.umount2(_OLD.encode(), _DETACH), "umount")
+    os.rmdir(_OLD)
+    _call_mount("none", "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV, None)
+    os.chdir(folder)
+
+
+def _bind(path: str, flags: int | None) -> None:
+    """Show a path of the old root under its own name; what it has mounted comes along."""
+    source = _OLD + path
+    if os.path.isdir(source):
+        os.makedirs(path, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    _call_mount(source, path, None, _BIND | _REC, None)
+    if flags is not None:
+        kept = os.statvfs(path).f_flag & 0xF  # what the outer mount forbids must stay forbidden
+        _call_mount("none", path, None, _REMOUNT | _BIND | flags | kept, None)
+
+
+def _call_mount(source: str, target: str, kind: str | None, flags: int, data: str | None) -> None:
+    code = _libc.mount(
+        source.encode(),
+        target.encode(),
+        None if kind is None else kind.encode(),
+        ctypes.c_ulong(flags),
+        None if data is None else data.encode(),
+    )
+    _check(code, f"mount {target}")
+
+
+def _install_filter(code: bytes) -> None:
+    held = ctypes.create_string_buffer(code, len(code))
+    address = ctypes.cast(held, ctypes.c_void_p)
+    program = _FilterProgram(len(code) // 8, address)
+    _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _check(code: int, what: str) -> None:
+    if code < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    main()

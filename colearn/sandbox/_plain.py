@@ -1,0 +1,233 @@
+"""Plain values as bytes: all that crosses from one process of the sandbox to another.
+
+None, bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset and range
+arrive as they left. An instance of a subclass arrives as the plain value under it, an iterator as
+an iterator over the items it had, anything else as `Opaque`. Reading makes nothing but these, so
+no class, method or code of the writer gets across. Imports little: it starts with every program.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+DEEPEST = 150
+"""Containers within each other."""
+MOST_ITEMS = 1_000_000
+"""Taken from an iterator."""
+LARGEST = 16 * 1024 * 1024
+"""Bytes of one frame."""
+
+_LENGTH = struct.Struct(">I")
+_FLOAT = struct.Struct(">d")
+_SEQUENCES: dict[bytes, type] = {
+    b"l": list,
+    b"t": tuple,
+    b"e": set,
+    b"z": frozenset,
+}
+
+
+class NotPlain(ValueError):
+    """Bytes that are no plain value, or a value nested too deeply or too large to be sent."""
+
+
+class Opaque:
+    """Stands for an object that could not cross: unequal to all else, neither true nor false."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"an object of class {self.kind} is neither true nor false here")
+
+    def __repr__(self) -> str:
+        return f"<an object of class {self.kind}>"
+
+
+def dump(value: Any) -> bytes:
+    """The value as bytes.
+
+    Errors: NotPlain if it is nested too deeply (so are cycles) or too large.
+    """
+    parts: list[bytes] = []
+    _write(value, parts.append, 0)
+    data = b"".join(parts)
+    if len(data) > LARGEST:
+        raise NotPlain(f"a value of {len(data)} bytes; at most {LARGEST} can cross")
+    return data
+
+
+def load(data: bytes) -> Any:
+    """The value that `dump` wrote.
+
+    Errors: NotPlain for any other bytes.
+    """
+    value, end = _read(data, 0, 0)
+    if end != len(data):
+        raise NotPlain("bytes after the value")
+    return value
+
+
+def send(descriptor: int, value: Any) -> None:
+    """Write one frame: four bytes of length, then the value."""
+    data = dump(value)
+    rest = memoryview(_LENGTH.pack(len(data)) + data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def receive(descriptor: int) -> Any:
+    """Read one frame.
+
+    Errors: EOFError where the other side is gone, NotPlain if what came is no frame.
+    """
+    (length,) = _LENGTH.unpack(_exactly(descriptor, _LENGTH.size))
+    if length > LARGEST:
+        raise NotPlain(f"a frame of {length} bytes; at most {LARGEST} can cross")
+    return load(_exactly(descriptor, length))
+
+
+def frames(data: bytes) -> Iterator[Any]:
+    """The values of complete frames; a last frame cut short is passed over."""
+    at = 0
+    while at + _LENGTH.size <= len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size
+        if at + length > len(data):
+            return
+        yield load(data[at : at + length])
+        at += length
+
+
+def framed(value: Any) -> bytes:
+    data = dump(value)
+    return _LENGTH.pack(len(data)) + data
+
+
+def _exactly(descriptor: int, length: int) -> bytes:
+    parts = []
+    while length:
+        part = os.read(descriptor, min(length, 1 << 20))
+        if not part:
+            raise EOFError("the other side is gone")
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _write(value: Any, put: Callable[[bytes], None], depth: int) -> None:
+    if depth > DEEPEST:
+        raise NotPlain(f"a value nested more than {DEEPEST} deep")
+    if value is None:
+        put(b"N")
+    elif value is True or value is False:
+        put(b"T" if value else b"F")
+    elif isinstance(value, int):
+        length = (int.bit_length(value) + 8) // 8
+        _sized(b"i", int.to_bytes(value, length, "big", signed=True), put)
+    elif isinstance(value, float):
+        put(b"f" + _FLOAT.pack(value))
+    elif isinstance(value, complex):
+        put(b"c" + _FLOAT.pack(value.real) + _FLOAT.pack(value.imag))
+    elif isinstance(value, str):
+        _sized(b"s", str.encode(value, "utf-8", "surrogatepass"), put)
+    elif isinstance(value, bytes):
+        _sized(b"b", bytes(memoryview(value)), put)
+    elif isinstance(value, bytearray):
+        _sized(b"B", bytes(memoryview(value)), put)
+    elif isinstance(value, dict):
+        items = list(dict.items(value))
+        put(b"d" + _LENGTH.pack(len(items)))
+        for key, held in items:
+            _write(key, put, depth + 1)
+            _write(held, put, depth + 1)
+    elif isinstance(value, range):
+        put(b"r")
+        for bound in (value.start, value.stop, value.step):
+            _write(bound, put, depth + 1)
+    elif isinstance(value, Opaque):
+        _write_opaque(value.kind, put)
+    else:
+        _write_items(value, put, depth)
+
+
+def _write_items(value: Any, put: Callable[[bytes], None], depth: int) -> None:
+    for tag, kind in _SEQUENCES.items():
+        if isinstance(value, kind):
+            held = list(kind.__iter__(value))  # type: ignore[attr-defined]
+            break
+    else:
+        if not hasattr(type(value), "__next__"):
+            _write_opaque(type(value).__name__, put)
+            return
+        tag, held = b"I", list(islice(value, MOST_ITEMS + 1))
+        if len(held) > MOST_ITEMS:
+            raise NotPlain(f"an iterator of more than {MOST_ITEMS} items")
+    put(tag + _LENGTH.pack(len(held)))
+    for item in held:
+        _write(item, put, depth + 1)
+
+
+def _write_opaque(kind: str, put: Callable[[bytes], None]) -> None:
+    _sized(b"O", str(kind)[:100].encode("utf-8", "replace"), put)
+
+
+def _sized(tag: bytes, data: bytes, put: Callable[[bytes], None]) -> None:
+    if len(data) > LARGEST:
+        raise NotPlain(f"a value of {len(data)} bytes; at most {LARGEST} can cross")
+    put(tag + _LENGTH.pack(len(data)))
+    put(data)
+
+
+def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
+    if depth > DEEPEST:
+        raise NotPlain(f"a value nested more than {DEEPEST} deep")
+    tag = data[at : at + 1]
+    at += 1
+    if tag in _CONSTANTS:
+        return _CONSTANTS[tag], at
+    try:
+        if tag == b"f":
+            return _FLOAT.unpack_from(data, at)[0], at + 8
+        if tag == b"c":
+            return complex(*struct.unpack_from(">dd", data, at)), at + 16
+        if tag == b"r":
+            start, at = _read(data, at, depth + 1)
+            stop, at = _read(data, at, depth + 1)
+            step, at = _read(data, at, depth + 1)
+            return range(start, stop, step), at
+        (length,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size
+        if length > len(data) - at:
+            raise NotPlain("a value that ends too early")
+        if tag in _LEAVES:
+            return _LEAVES[tag](data[at : at + length]), at + length
+        if tag == b"d":
+            items, at = _read_items(data, at, 2 * length, depth)
+            return dict(zip(items[::2], items[1::2], strict=True)), at
+        items, at = _read_items(data, at, length, depth)
+        return (iter(items) if tag == b"I" else _SEQUENCES[tag](items)), at
+    except (KeyError, TypeError, ValueError, struct.error) as error:
+        raise NotPlain(str(error)[:200]) from None
+
+
+def _read_items(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
+    items = []
+    for _ in range(count):
+        item, at = _read(data, at, depth + 1)
+        items.append(item)
+    return items, at
+
+
+_CONSTANTS: dict[bytes, Any] = {b"N": None, b"T": True, b"F": False}
+_LEAVES: dict[bytes, Callable[[bytes], Any]] = {
+    b"i": lambda data: int.from_bytes(data, "big", signed=True),
+    b"s": lambda data: data.decode("utf-8", "surrogatepass"),
+    b"b": bytes,
+    b"B": bytearray,
+    b"O": lambda data: Opaque(data.decode("utf-8", "replace")),
+}

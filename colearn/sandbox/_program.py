@@ -1,0 +1,71 @@
+"""Inside the sandbox: loads the program and answers calls of its functions.
+
+Nothing here is trusted: the program may read and change all of it. What it can reach by that is the
+connection over which it answers, and there it can only say which plain values it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from _boot import boot  # type: ignore[import-not-found]
+from _plain import NotPlain, dump, load, receive, send  # type: ignore[import-not-found]
+
+
+def main() -> None:
+    channel = int(sys.argv[1])
+    boot(sys.argv[2:])
+    program = receive(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    try:
+        exec(compile(program, "<program>", "exec", dont_inherit=True), vars(module))
+    except BaseException as error:  # noqa: BLE001 - whatever a program raises is its answer
+        send(channel, ["failed", *_described(error)])
+        return
+    send(channel, ["ready"])
+    while True:
+        try:
+            name, arguments, keywords = receive(channel)
+        except EOFError:
+            os._exit(0)
+        send(channel, _answer(vars(module).get(name), name, arguments, keywords))
+
+
+def _answer(
+    function: Callable[..., Any] | None, name: str, arguments: list[Any], keywords: dict[str, Any]
+) -> list[Any]:
+    if function is None:
+        return ["raised", ["NameError"], f"name '{name}' is not defined", None]
+    before = dump([arguments, keywords])
+    try:
+        result = function(*arguments, **keywords)
+        answer = ["returned", load(dump(result))]
+    except BaseException as error:  # noqa: BLE001
+        answer = ["raised", *_described(error)]
+    try:
+        after = dump([arguments, keywords])
+    except NotPlain:
+        return [*answer, None]
+    # a test may look at what became of the lists that it passed
+    return [*answer, None if after == before else [arguments, keywords]]
+
+
+def _described(error: BaseException) -> tuple[list[str], str]:
+    """The names of its classes, its own first, and what it says."""
+    names = [kind.__name__ for kind in type(error).__mro__]
+    try:
+        text = str(error)[:300]
+    except BaseException:  # noqa: BLE001
+        text = ""
+    return names, text
+
+
+main()

@@ -1,0 +1,20 @@
+"""Inside the sandbox: runs a program as a plain script on the rest of the standard input."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from _boot import boot  # type: ignore[import-not-found]
+from _plain import receive  # type: ignore[import-not-found]
+
+
+def main() -> None:
+    boot(sys.argv[2:])
+    program = receive(0)
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    exec(compile(program, "<program>", "exec", dont_inherit=True), vars(module))
+
+
+main()

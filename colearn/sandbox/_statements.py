@@ -1,0 +1,84 @@
+"""Test code taken apart into statements, each of which may be one test."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colearn.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """What the checker runs, in order."""
+
+    sources: tuple[tuple[int | None, str], ...]
+    """The number of the test, or None for what only prepares."""
+    names: tuple[str, ...]
+    """By which the tests call the entry point."""
+
+    @property
+    def tests(self) -> int:
+        return sum(number is not None for number, _ in self.sources)
+
+
+def take_apart(tests: str | Sequence[str], entry_point: str) -> Statements:
+    """Each string of a sequence is one test; of one string each statement with an `assert` is one.
+
+    One string may define `check(candidate)`, as HumanEval's do: then the statements of its body
+    count. An assert on constants alone (`assert True`) is no test, since it cannot fail.
+
+    Errors: ConfigError if the code does not parse or holds no test.
+    """
+    if isinstance(tests, str):
+        pieces, parameter = _of_one_text(tests)
+    else:
+        for number, test in enumerate(tests):
+            _parsed(test, f"tests[{number}]")
+        pieces, parameter = [(True, test) for test in tests], "candidate"
+    sources: list[tuple[int | None, str]] = []
+    count = 0
+    for is_test, source in pieces:
+        sources.append((count if is_test else None, source))
+        count += is_test
+    if not count:
+        raise ConfigError("tests: no assert that the program could fail; give at least one")
+    return Statements(sources=tuple(sources), names=(entry_point, parameter))
+
+
+def _of_one_text(text: str) -> tuple[list[tuple[bool, str]], str]:
+    body: list[ast.stmt] = []
+    parameter = "candidate"
+    for statement in _parsed(text, "tests").body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "check":
+            if len(statement.args.args) != 1:
+                raise ConfigError("tests: check must take one argument, the candidate")
+            parameter = statement.args.args[0].arg
+            body += statement.body
+        elif not _calls_check(statement):
+            body.append(statement)
+    return [(_is_test(statement), ast.unparse(statement)) for statement in body], parameter
+
+
+def _parsed(text: str, field: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ConfigError(f"{field}: not Python ({error}); mend the test code") from None
+
+
+def _calls_check(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Name)
+        and statement.value.func.id == "check"
+    )
+
+
+def _is_test(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False  # a helper, whose asserts run where it is called
+    asserts = [node for node in ast.walk(statement) if isinstance(node, ast.Assert)]
+    return any(isinstance(node, ast.Name) for found in asserts for node in ast.walk(found.test))

@@ -1,0 +1,52 @@
+"""The ways to shut a program in, and which of them works here."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import warnings
+from typing import Literal, get_args
+
+from colearn.errors import ConfigError, nearest
+
+from .limits import Limits
+from .script import run_script
+from .start import Mechanism
+
+_SAFE: tuple[Mechanism, ...] = ("bwrap", "namespaces")
+
+REFUSAL = (
+    "sandbox: neither bubblewrap nor the kernel's namespaces work here; install bubblewrap "
+    "(apt-get install bubblewrap), allow user namespaces, or say mechanism='unsafe' to run "
+    "programs with limits only"
+)
+
+
+@functools.cache
+def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
+    """`auto`: bubblewrap where it works, else namespaces; each is tried once with a real program.
+
+    Errors: ConfigError if the one that is wanted does not work here; `unsafe` always does, warns,
+    and is never chosen by `auto`.
+    """
+    if wanted == "unsafe":
+        warnings.warn(
+            "sandbox: 'unsafe' limits time and memory only; the program sees your files and network",
+            stacklevel=2,
+        )
+        return wanted
+    if wanted not in ("auto", *_SAFE):
+        known = ("auto", *get_args(Mechanism))
+        raise ConfigError(f"mechanism: unknown '{wanted}'; {nearest(wanted, known)}")
+    for mechanism in _SAFE if wanted == "auto" else (wanted,):
+        if works(mechanism):
+            return mechanism
+    raise ConfigError(REFUSAL)
+
+
+def works(mechanism: Mechanism) -> bool:
+    """Whether a program runs in it, without network and with no rights."""
+    if mechanism == "bwrap" and shutil.which("bwrap") is None:
+        return False
+    probe = "import os\nprint(os.getuid() != 0, os.listdir('.'))"
+    return run_script(probe, "", Limits(seconds=10), mechanism).text == "True []\n"

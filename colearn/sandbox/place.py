@@ -1,0 +1,73 @@
+"""What there is to see inside a sandbox: this interpreter, its libraries, an empty folder."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = "/box"
+"""Where the program is, the only place where it can write."""
+ENVIRONMENT = {
+    "HOME": FOLDER,
+    "TMPDIR": FOLDER,
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/bin:/bin",
+    "PYTHONHASHSEED": "0",  # sets keep their order from run to run
+}
+_SYSTEM = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/etc/ld.so.cache")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    interpreter: str
+    """The file behind sys.executable."""
+    inside: str
+    """The folder with the modules that run inside, this package's own."""
+    read_only: tuple[str, ...]
+    """Paths seen under their own names; none lies in another."""
+    links: tuple[tuple[str, str], ...]
+    """Symbolic links among the system's paths, each with its target."""
+    devices: tuple[str, ...]
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The folders above all these, outer ones first."""
+        shown = (*self.read_only, *self.devices, *(path for path, _ in self.links))
+        above = {str(parent) for path in shown for parent in Path(path).parents}
+        return tuple(sorted(above - {"/"}))
+
+
+@functools.cache
+def find_place() -> Place:
+    """The interpreter that runs now, without its site-packages."""
+    interpreter = os.path.realpath(sys.executable)
+    inside = str(Path(__file__).parent)
+    wanted = [interpreter, inside, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    prefix = Path(sys.base_prefix)
+    wanted += [str(path) for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]
+    links = []
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            links.append((path, os.readlink(path)))
+        elif os.path.exists(path):
+            wanted.append(path)
+    return Place(
+        interpreter=interpreter,
+        inside=inside,
+        read_only=_outermost(wanted),
+        links=tuple(links),
+        devices=tuple(path for path in _DEVICES if os.path.exists(path)),
+    )
+
+
+def _outermost(paths: list[str]) -> tuple[str, ...]:
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if not any(path.startswith(outer + "/") for outer in kept):
+            kept.append(path)
+    return tuple(kept)

@@ -1,0 +1,71 @@
+"""Many runs at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from colearn.errors import ConfigError
+
+from .limits import Limits
+from .mechanism import choose_mechanism
+from .run import run_program, run_tests
+from .start import Mechanism
+from .verdict import Output, Verdict
+
+
+class SandboxPool:
+    """Runs programs side by side; each has processes of its own, so none outlives its run.
+
+    workers: runs at once; None: one for each processor.
+    limits: for every run.
+
+    Errors: ConfigError if workers is not positive or no sandbox works here.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        limits: Limits | None = None,
+        *,
+        mechanism: Mechanism | Literal["auto"] = "auto",
+    ) -> None:
+        workers = workers if workers is not None else len(os.sched_getaffinity(0))
+        if workers < 1:
+            raise ConfigError(f"workers: {workers} must be at least 1")
+        self.limits = limits or Limits()
+        self.mechanism = choose_mechanism(mechanism)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
+
+    def submit_tests(self, program: str, entry_point: str, tests: Any, **more: Any) -> Future[Verdict]:
+        """As `run_tests`, at once; the future's result is the verdict."""
+        settings = {"limits": self.limits, "mechanism": self.mechanism} | more
+        return self._threads.submit(run_tests, program, entry_point, tests, **settings)
+
+    def run_tests(self, jobs: Iterable[Mapping[str, Any]]) -> list[Verdict]:
+        """One verdict per job, in order; a job holds the arguments of `run_tests` by name."""
+        return [future.result() for future in [self.submit_tests(**job) for job in jobs]]
+
+    def run_programs(self, jobs: Iterable[tuple[str, str]]) -> list[Output]:
+        """One output per (program, stdin), in order."""
+        settings: dict[str, Any] = {"limits": self.limits, "mechanism": self.mechanism}
+        futures = [self._threads.submit(run_program, *job, **settings) for job in jobs]
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        """Wait for the runs that have begun, drop the others."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,182 @@
+"""Running a program against tests, or as a script."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from colearn.errors import ConfigError
+
+from ._plain import NotPlain, framed, frames
+from ._statements import Statements, take_apart
+from .limits import Limits
+from .mechanism import choose_mechanism
+from .script import run_script
+from .start import Mechanism, start
+from .supervise import Watched, lost_by, supervise
+from .verdict import KINDS, ErrorKind, Output, Verdict, one_line
+
+_MOST_LOSSES = 3
+"""Tests that may each cost the program its process before the others are given up."""
+_MOST_REPORTS = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is known of the tests so far."""
+
+    passed: list[bool]
+    errors: dict[int, tuple[ErrorKind, str]] = field(default_factory=dict)
+    """By test, of those that failed."""
+    over: bool = False
+    """Nothing more can be found."""
+    next: int = 0
+    """The test to go on with."""
+
+    def fail_rest(self, kind: ErrorKind, message: str) -> None:
+        self.over = True
+        if self.next < len(self.passed):
+            self.errors.setdefault(self.next, (kind, message))
+
+
+def run_tests(
+    program: str,
+    entry_point: str,
+    tests: str | Sequence[str],
+    *,
+    prompt: str = "",
+    functions: Sequence[str] = (),
+    limits: Limits | None = None,
+    mechanism: Mechanism | Literal["auto"] = "auto",
+) -> Verdict:
+    """Run trusted tests on a program that nobody trusts; each test counts on its own.
+
+    program: Python source; the tests call its function `entry_point`, in a process of its own.
+    tests: one text, in which each statement with an `assert` is a test (its asserts may be the body
+        of `check(candidate)`), or one text per test. They find the entry point under its own name
+        and as `candidate`.
+    prompt: trusted source that the tests may use, like HumanEval's prompts, which hold helpers.
+    functions: other functions of the program that the tests may call. Give no name that a test
+        relies on: the program decides what they return.
+
+    A test passes if it ran to its end and the program was alive then. After a test that cost the
+    program its process the next ones get a fresh one, at most three times.
+
+    Errors: ConfigError if the tests do not parse or are none, a name is no identifier, the prompt
+    does not parse, or no sandbox works here.
+    """
+    limits = limits or Limits()
+    chosen = choose_mechanism(mechanism)
+    for name in (entry_point, *functions):
+        if not name.isidentifier():
+            raise ConfigError(f"entry_point: {name!r} is no name of a function; give an identifier")
+    statements = take_apart(tests, entry_point)
+    began = time.monotonic()
+    work = {
+        "prompt": _checked_prompt(prompt),
+        "entry_point": entry_point,
+        "entry_names": list(statements.names),
+        "functions": list(functions),
+        "statements": [list(source) for source in statements.sources],
+        "call_seconds": limits.call_seconds,
+    }
+    found = _Findings([False] * statements.tests)
+    for _ in range(_MOST_LOSSES):
+        _run_once(program, work | {"first": found.next}, found, limits, chosen, began)
+        if found.over or found.next >= statements.tests:
+            break
+    else:
+        found.fail_rest("crash", f"not run: {_MOST_LOSSES} tests before it ended the process")
+    return _verdict(found, statements, time.monotonic() - began)
+
+
+def run_program(
+    program: str,
+    stdin: str = "",
+    *,
+    limits: Limits | None = None,
+    mechanism: Mechanism | Literal["auto"] = "auto",
+) -> Output:
+    """Run a program as a plain script, as `python program.py < stdin` would.
+
+    Errors: ConfigError if no sandbox works here.
+    """
+    return run_script(program, stdin, limits or Limits(), choose_mechanism(mechanism))
+
+
+def _run_once(
+    program: str,
+    work: dict[str, Any],
+    found: _Findings,
+    limits: Limits,
+    mechanism: Mechanism,
+    began: float,
+) -> None:
+    """One process for the program and one for the tests, until the end or the first loss."""
+    for_program, for_checker = socket.socketpair()
+    with for_program, for_checker:
+        ours = Watched(
+            start("checker", mechanism, limits, for_checker.fileno()), framed(work), _MOST_REPORTS
+        )
+        theirs = Watched(
+            start("program", mechanism, limits, for_program.fileno()),
+            framed(program),
+            limits.output_kb * 1024,
+        )
+    supervise([ours, theirs], ours, began + limits.seconds)
+    for report in _reports(ours):
+        match report:
+            case ["test", number, passed, kind, message]:
+                found.passed[number] = passed
+                found.next = number + 1
+                if not passed:
+                    told = (kind, message)
+                    found.errors[number] = _loss(message, theirs) if kind == "lost" else told
+            case ["failed", kind, message]:
+                found.fail_rest(*(_loss(message, theirs) if kind == "lost" else (kind, message)))
+            case ["lost", message]:
+                found.fail_rest(*_loss(message, theirs))
+            case ["end"]:
+                found.over = found.next >= len(found.passed) or not found.errors
+    if ours.ended == "timeout":
+        found.fail_rest("timeout", f"not finished within {limits.seconds:g} seconds")
+    elif ours.process.returncode != 0:
+        found.fail_rest(*lost_by(ours))
+
+
+def _reports(watched: Watched) -> list[Any]:
+    return list(frames(bytes(watched.output)))
+
+
+def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
+    """Why the program's process could not answer; `how` is what its tests saw of it."""
+    if program.ended == "output":
+        how = "output"
+    if how == "timeout":
+        return "timeout", "a call took longer than limits.call_seconds"
+    if how == "output" and program.ended is None:
+        return "output", "answered with what is no plain value, or too large"
+    kind, message = lost_by(program)
+    return next(known for known in KINDS if known == kind), message
+
+
+def _checked_prompt(prompt: str) -> str:
+    try:
+        compile(prompt, "<prompt>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"prompt: not Python ({error}); give what stands on its own") from None
+    return prompt
+
+
+def _verdict(found: _Findings, statements: Statements, seconds: float) -> Verdict:
+    error: ErrorKind | None = None
+    message = ""
+    if not all(found.passed):
+        first = found.passed.index(False)
+        kind, text = found.errors.get(first, ("crash", "not run"))
+        error, message = kind, one_line(f"test {first}: {text}")
+    return Verdict(passed=tuple(found.passed), error=error, message=message, seconds=seconds)

@@ -1,0 +1,52 @@
+"""One program as a plain script, in a sandbox that the caller has chosen."""
+
+from __future__ import annotations
+
+import time
+
+from ._plain import framed
+from .limits import Limits
+from .start import Mechanism, start
+from .supervise import Watched, lost_by, supervise
+from .verdict import ErrorKind, Output, one_line
+
+_KINDS: dict[str, ErrorKind] = {
+    "SyntaxError": "syntax",
+    "IndentationError": "syntax",
+    "TabError": "syntax",
+    "ImportError": "import",
+    "ModuleNotFoundError": "import",
+    "MemoryError": "memory",
+    "PermissionError": "forbidden",
+    "AssertionError": "assertion",
+}
+
+
+def run_script(program: str, stdin: str, limits: Limits, mechanism: Mechanism) -> Output:
+    """What it prints, and how it ends."""
+    began = time.monotonic()
+    watched = Watched(
+        start("script", mechanism, limits),
+        framed(program) + stdin.encode("utf-8", "surrogatepass"),
+        limits.output_kb * 1024,
+    )
+    supervise([watched], watched, began + limits.seconds)
+    error, message = _error(watched)
+    return Output(
+        text=watched.output.decode("utf-8", "replace"),
+        error=error,
+        message=one_line(message),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _error(watched: Watched) -> tuple[ErrorKind | None, str]:
+    code = watched.process.returncode
+    if watched.ended is None and code == 0:
+        return None, ""
+    if watched.ended is None and code == 1:
+        # Python's own way to end after an exception; its last line says which
+        last = watched.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        if last:
+            return _KINDS.get(last.partition(":")[0], "exception"), last
+    return lost_by(watched)

@@ -1,0 +1,129 @@
+"""Feeding, reading and ending the processes of a run, from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from .start import Started
+
+_GRACE = 5.0
+"""Seconds in which the kernel ends what was killed."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """One process and what has been read from it."""
+
+    started: Started
+    feed: bytes
+    """For its standard input, which is closed after it."""
+    most_output: int
+    """Bytes of its standard output and error together; beyond them it is killed."""
+    output: bytearray = field(default_factory=bytearray)
+    errors: bytearray = field(default_factory=bytearray)
+    ended: str | None = None
+    """Why it was killed: `output` or `timeout`."""
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        return self.started.process
+
+    def kill(self, why: str | None = None) -> None:
+        if self.ended is None and why is not None and self.process.poll() is None:
+            self.ended = why
+        with contextlib.suppress(ProcessLookupError):
+            if self.process.poll() is None or self.started.folder is not None:
+                # a session of its own: nothing else is in its group
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) -> None:
+    """Feed and read all until `main` has closed its output; then end all and wait for them.
+
+    deadline: of time.monotonic(); what still runs then is killed, with `ended` set to `timeout`.
+    """
+    with selectors.DefaultSelector() as selector:
+        for watched in all_watched:
+            for stream in _streams(watched):
+                os.set_blocking(stream.fileno(), False)
+            assert watched.process.stdin is not None
+            selector.register(watched.process.stdin, selectors.EVENT_WRITE, watched)
+            for readable in (watched.process.stdout, watched.process.stderr):
+                if readable is not None:
+                    selector.register(readable, selectors.EVENT_READ, watched)
+        _pump(selector, main.process.stdout, deadline)
+        late = time.monotonic() >= deadline
+        for watched in all_watched:
+            watched.kill("timeout" if late else None)
+        # a pipe ends when nobody inside holds it any more
+        _pump(selector, None, time.monotonic() + _GRACE)
+    for watched in all_watched:
+        watched.process.wait(_GRACE)
+        if watched.started.folder is not None:
+            watched.started.folder.cleanup()
+
+
+def _pump(selector: selectors.BaseSelector, until: IO[bytes] | None, deadline: float) -> None:
+    while selector.get_map() and (until is None or not until.closed):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        for key, _ in selector.select(left):
+            stream = key.fileobj
+            assert not isinstance(stream, int)
+            if key.events == selectors.EVENT_WRITE:
+                done = _write(key.data, stream.fileno())
+            else:
+                done = _read(key.data, stream.fileno(), stream is key.data.process.stderr)
+            if done:
+                selector.unregister(stream)
+                stream.close()  # type: ignore[attr-defined]
+
+
+def _write(watched: Watched, descriptor: int) -> bool:
+    try:
+        written = os.write(descriptor, watched.feed[: 1 << 16])
+    except BrokenPipeError:
+        return True
+    watched.feed = watched.feed[written:]
+    return not watched.feed
+
+
+def _read(watched: Watched, descriptor: int, is_error: bool) -> bool:
+    data = os.read(descriptor, 1 << 16)
+    kept = watched.errors if is_error else watched.output
+    room = watched.most_output - len(watched.output) - len(watched.errors)
+    kept += data[: max(room, 0)]
+    if len(data) > room:
+        watched.kill("output")
+    return not data
+
+
+def _streams(watched: Watched) -> Iterator[IO[bytes]]:
+    process = watched.process
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            yield stream
+
+
+def lost_by(watched: Watched) -> tuple[str, str]:
+    """The kind of error and a line for a process that ended before it should."""
+    code = watched.process.returncode
+    if watched.ended == "output":
+        return "output", f"wrote more than {watched.most_output // 1024} KB"
+    if watched.ended == "timeout":
+        return "timeout", "ran out of its wall-clock time"
+    number = code - 128 if code > 128 else -code
+    if number in (signal.SIGXCPU, signal.SIGKILL):
+        return "timeout", "ran out of its processor time"
+    if 0 < number < signal.NSIG:
+        return "crash", f"ended by signal {signal.Signals(number).name}"
+    return "crash", f"its process ended early, with exit status {code}"
