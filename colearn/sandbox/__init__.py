@@ -1,4 +1,4 @@
-"""Running programs that nobody has read: tests that they cannot fake, limits that they cannot pass."""
+"""Programs that nobody has read: run within limits, against tests that they cannot fake."""
 
 from .limits import Limits
 from .mechanism import choose_mechanism

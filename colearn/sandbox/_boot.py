@@ -7,7 +7,7 @@ import resource
 import sys
 
 THREADS = 32
-"""Beside the processes that a program may start."""
+"""Of a program that may be one process only; of others each thread counts as a process."""
 
 
 def boot(arguments: list[str]) -> None:
@@ -29,7 +29,9 @@ def boot(arguments: list[str]) -> None:
     _limit(resource.RLIMIT_NOFILE, 64)
     _limit(resource.RLIMIT_MSGQUEUE, 0)
     if given["count"] == "1":
-        _limit(resource.RLIMIT_NPROC, processes + THREADS)
+        # the first process of the namespace counts too, unless it is root
+        threads = THREADS if processes == 1 else 0
+        _limit(resource.RLIMIT_NPROC, processes + threads + (given["uid"] == "-"))
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     hard = cpu + 1 if most == resource.RLIM_INFINITY else min(cpu + 1, most)
     resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, hard), hard))

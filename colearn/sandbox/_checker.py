@@ -10,13 +10,16 @@ import builtins
 import os
 import select
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from _boot import boot  # type: ignore[import-not-found]
 from _plain import NotPlain, receive, send  # type: ignore[import-not-found]
 
-Report = Callable[[list[Any]], None]
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Report = Callable[[list[Any]], None]
 
 
 class Lost(BaseException):
@@ -105,7 +108,8 @@ def main() -> None:
         return
     report(["ready"])
     _run(work, program, report)
-    report(["end"])
+    if program.lost is None:
+        report(["end"])
 
 
 def _run(work: dict[str, Any], program: Program, report: Report) -> None:

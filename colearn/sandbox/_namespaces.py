@@ -8,13 +8,16 @@ its rights up instead. What is mounted is what bubblewrap would mount.
 
 from __future__ import annotations
 
-import ast
 import ctypes
+import marshal
 import os
 import platform
 import signal
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import Any
 
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
     0x00020000,
@@ -38,7 +41,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 def main() -> None:
-    settings: dict[str, Any] = ast.literal_eval(sys.argv[1])
+    settings: dict[str, Any] = marshal.loads(bytes.fromhex(sys.argv[1]))
     cut = sys.argv.index("--")
     descriptors = [int(word) for word in sys.argv[2:cut]]
     command = sys.argv[cut + 1 :]

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
 
 DEEPEST = 150
 """Containers within each other."""
@@ -81,14 +85,19 @@ def send(descriptor: int, value: Any) -> None:
 
 
 def receive(descriptor: int) -> Any:
+    """The value of one frame; errors as of `receive_bytes` and `load`."""
+    return load(receive_bytes(descriptor))
+
+
+def receive_bytes(descriptor: int) -> bytes:
     """Read one frame.
 
-    Errors: EOFError where the other side is gone, NotPlain if what came is no frame.
+    Errors: EOFError where the other side is gone, NotPlain if the frame is too large.
     """
     (length,) = _LENGTH.unpack(_exactly(descriptor, _LENGTH.size))
     if length > LARGEST:
         raise NotPlain(f"a frame of {length} bytes; at most {LARGEST} can cross")
-    return load(_exactly(descriptor, length))
+    return _exactly(descriptor, length)
 
 
 def frames(data: bytes) -> Iterator[Any]:
@@ -156,15 +165,14 @@ def _write(value: Any, put: Callable[[bytes], None], depth: int) -> None:
 
 
 def _write_items(value: Any, put: Callable[[bytes], None], depth: int) -> None:
-    for tag, kind in _SEQUENCES.items():
-        if isinstance(value, kind):
-            held = list(kind.__iter__(value))  # type: ignore[attr-defined]
-            break
+    tag = next((tag for tag, kind in _SEQUENCES.items() if isinstance(value, kind)), b"I")
+    if tag in _SEQUENCES:
+        held = list(_SEQUENCES[tag].__iter__(value))  # type: ignore[attr-defined]
+    elif not hasattr(type(value), "__next__"):
+        _write_opaque(type(value).__name__, put)
+        return
     else:
-        if not hasattr(type(value), "__next__"):
-            _write_opaque(type(value).__name__, put)
-            return
-        tag, held = b"I", list(islice(value, MOST_ITEMS + 1))
+        held = list(islice(value, MOST_ITEMS + 1))
         if len(held) > MOST_ITEMS:
             raise NotPlain(f"an iterator of more than {MOST_ITEMS} items")
     put(tag + _LENGTH.pack(len(held)))

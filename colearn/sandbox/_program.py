@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import types
-from collections.abc import Callable
-from typing import Any
 
 from _boot import boot  # type: ignore[import-not-found]
-from _plain import NotPlain, dump, load, receive, send  # type: ignore[import-not-found]
+from _plain import NotPlain, dump, load, receive, receive_bytes, send  # type: ignore[import-not-found]
+
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def main() -> None:
@@ -33,18 +35,18 @@ def main() -> None:
     send(channel, ["ready"])
     while True:
         try:
-            name, arguments, keywords = receive(channel)
+            call = receive_bytes(channel)
         except EOFError:
             os._exit(0)
-        send(channel, _answer(vars(module).get(name), name, arguments, keywords))
+        send(channel, _answer(vars(module), call))
 
 
-def _answer(
-    function: Callable[..., Any] | None, name: str, arguments: list[Any], keywords: dict[str, Any]
-) -> list[Any]:
-    if function is None:
+def _answer(names: dict[str, Any], call: bytes) -> list[Any]:
+    name, arguments, keywords = load(call)
+    if name not in names:
         return ["raised", ["NameError"], f"name '{name}' is not defined", None]
-    before = dump([arguments, keywords])
+    function = names[name]
+    before = dump(load(call)[1:])  # of a second copy: iterators are used up by it
     try:
         result = function(*arguments, **keywords)
         answer = ["returned", load(dump(result))]

@@ -25,7 +25,8 @@ class Limits:
     memory_mb: int = 512
     """Of address space, shared out equally among `processes`."""
     processes: int = 1
-    """With 1 the program can start no other; 32 threads are free beside them."""
+    """With 1 the program can start no other, and has up to 32 more threads; with more, processes
+    and threads together."""
     output_kb: int = 256
     """Of standard output and error together; a program that writes more is ended."""
     file_mb: int = 16

@@ -22,7 +22,6 @@ REFUSAL = (
 )
 
 
-@functools.cache
 def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
     """`auto`: bubblewrap where it works, else namespaces; each is tried once with a real program.
 
@@ -31,7 +30,7 @@ def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
     """
     if wanted == "unsafe":
         warnings.warn(
-            "sandbox: 'unsafe' limits time and memory only; the program sees your files and network",
+            "sandbox: 'unsafe' limits time and memory only; programs see your files and network",
             stacklevel=2,
         )
         return wanted
@@ -44,6 +43,7 @@ def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
     raise ConfigError(REFUSAL)
 
 
+@functools.cache
 def works(mechanism: Mechanism) -> bool:
     """Whether a program runs in it, without network and with no rights."""
     if mechanism == "bwrap" and shutil.which("bwrap") is None:

@@ -26,8 +26,6 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 class Place:
     interpreter: str
     """The file behind sys.executable."""
-    inside: str
-    """The folder with the modules that run inside, this package's own."""
     read_only: tuple[str, ...]
     """Paths seen under their own names; none lies in another."""
     links: tuple[tuple[str, str], ...]
@@ -46,8 +44,7 @@ class Place:
 def find_place() -> Place:
     """The interpreter that runs now, without its site-packages."""
     interpreter = os.path.realpath(sys.executable)
-    inside = str(Path(__file__).parent)
-    wanted = [interpreter, inside, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    wanted = [interpreter, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
     prefix = Path(sys.base_prefix)
     wanted += [str(path) for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]
     links = []
@@ -58,7 +55,6 @@ def find_place() -> Place:
             wanted.append(path)
     return Place(
         interpreter=interpreter,
-        inside=inside,
         read_only=_outermost(wanted),
         links=tuple(links),
         devices=tuple(path for path in _DEVICES if os.path.exists(path)),

@@ -40,7 +40,9 @@ class SandboxPool:
         self.mechanism = choose_mechanism(mechanism)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
 
-    def submit_tests(self, program: str, entry_point: str, tests: Any, **more: Any) -> Future[Verdict]:
+    def submit_tests(
+        self, program: str, entry_point: str, tests: Any, **more: Any
+    ) -> Future[Verdict]:
         """As `run_tests`, at once; the future's result is the verdict."""
         settings = {"limits": self.limits, "mechanism": self.mechanism} | more
         return self._threads.submit(run_tests, program, entry_point, tests, **settings)

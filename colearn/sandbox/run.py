@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Sequence
@@ -11,14 +10,15 @@ from typing import Any, Literal
 
 from colearn.errors import ConfigError
 
-from ._plain import NotPlain, framed, frames
+from ._bundle import bundle
+from ._plain import framed, frames
 from ._statements import Statements, take_apart
 from .limits import Limits
 from .mechanism import choose_mechanism
 from .script import run_script
 from .start import Mechanism, start
 from .supervise import Watched, lost_by, supervise
-from .verdict import KINDS, ErrorKind, Output, Verdict, one_line
+from .verdict import ErrorKind, Output, Verdict, one_line
 
 _MOST_LOSSES = 3
 """Tests that may each cost the program its process before the others are given up."""
@@ -120,13 +120,19 @@ def _run_once(
     for_program, for_checker = socket.socketpair()
     with for_program, for_checker:
         ours = Watched(
-            start("checker", mechanism, limits, for_checker.fileno()), framed(work), _MOST_REPORTS
+            start("checker", mechanism, limits, for_checker.fileno()),
+            bundle("checker") + framed(work),
+            _MOST_REPORTS,
         )
-        theirs = Watched(
-            start("program", mechanism, limits, for_program.fileno()),
-            framed(program),
-            limits.output_kb * 1024,
-        )
+        try:
+            theirs = Watched(
+                start("program", mechanism, limits, for_program.fileno()),
+                bundle("program") + framed(program),
+                limits.output_kb * 1024,
+            )
+        except OSError:
+            ours.kill()
+            raise
     supervise([ours, theirs], ours, began + limits.seconds)
     for report in _reports(ours):
         match report:
@@ -141,7 +147,7 @@ def _run_once(
             case ["lost", message]:
                 found.fail_rest(*_loss(message, theirs))
             case ["end"]:
-                found.over = found.next >= len(found.passed) or not found.errors
+                found.over = True
     if ours.ended == "timeout":
         found.fail_rest("timeout", f"not finished within {limits.seconds:g} seconds")
     elif ours.process.returncode != 0:
@@ -160,8 +166,7 @@ def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
         return "timeout", "a call took longer than limits.call_seconds"
     if how == "output" and program.ended is None:
         return "output", "answered with what is no plain value, or too large"
-    kind, message = lost_by(program)
-    return next(known for known in KINDS if known == kind), message
+    return lost_by(program)
 
 
 def _checked_prompt(prompt: str) -> str:

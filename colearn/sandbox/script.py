@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ._bundle import bundle
 from ._plain import framed
 from .limits import Limits
 from .start import Mechanism, start
@@ -27,7 +28,7 @@ def run_script(program: str, stdin: str, limits: Limits, mechanism: Mechanism) -
     began = time.monotonic()
     watched = Watched(
         start("script", mechanism, limits),
-        framed(program) + stdin.encode("utf-8", "surrogatepass"),
+        bundle("script") + framed(program) + stdin.encode("utf-8", "surrogatepass"),
         limits.output_kb * 1024,
     )
     supervise([watched], watched, began + limits.seconds)

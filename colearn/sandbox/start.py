@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import secrets
 import subprocess
@@ -9,14 +10,17 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from ._bundle import LOADER
 from ._bwrap import bwrap_command, filter_file
 from ._filter import filter_program
 from .limits import Limits
 from .place import ENVIRONMENT, FOLDER, find_place
 
 Mechanism = Literal["bwrap", "namespaces", "unsafe"]
+LAUNCHER = Path(__file__).with_name("_namespaces.py")
 Side = Literal["program", "checker", "script"]
 """Which of the modules that run inside: `_program`, `_checker`, `_script`."""
 
@@ -30,10 +34,12 @@ class Started:
 
 
 def start(side: Side, mechanism: Mechanism, limits: Limits, channel: int | None = None) -> Started:
-    """Start one side of a run; `channel` is a descriptor of this process that it inherits."""
+    """Start one side of a run, which reads its bundle first.
+
+    channel: a descriptor of this process that it inherits.
+    """
     place = find_place()
-    words = [place.interpreter, "-s", "-S", "-P", "-B", "-c"]
-    words += [f"import sys; sys.path.append({place.inside!r}); import _{side}"]
+    words = [place.interpreter, "-s", "-S", "-P", "-B", "-c", LOADER]
     words += ["-" if channel is None else str(channel), *_limit_words(limits, mechanism)]
     passed = [] if channel is None else [channel]
     code = None if mechanism == "unsafe" else filter_program(limits.processes)
@@ -51,8 +57,8 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: int | None 
             "filter": code,
             "environment": ENVIRONMENT,
         }
-        launcher = [sys.executable, "-s", "-S", "-P", "-B", f"{place.inside}/_namespaces.py"]
-        command = [*launcher, repr(settings), *map(str, passed), "--", *words]
+        launcher = [sys.executable, "-s", "-S", "-P", "-B", str(LAUNCHER)]
+        command = [*launcher, marshal.dumps(settings).hex(), *map(str, passed), "--", *words]
     else:
         folder = tempfile.TemporaryDirectory(prefix="colearn-sandbox-", ignore_cleanup_errors=True)
         command = words

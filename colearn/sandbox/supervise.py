@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from .start import Started
+from .verdict import ErrorKind
 
+_GOODBYE = 0.2
+"""Seconds for a process to end by itself, so that its exit status tells why."""
 _GRACE = 5.0
 """Seconds in which the kernel ends what was killed."""
 
@@ -30,19 +33,19 @@ class Watched:
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     ended: str | None = None
-    """Why it was killed: `output` or `timeout`."""
+    """Why it was killed: `output`, `timeout`, or `stopped`, after the run was over."""
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
         return self.started.process
 
-    def kill(self, why: str | None = None) -> None:
-        if self.ended is None and why is not None and self.process.poll() is None:
+    def kill(self, why: str = "stopped") -> None:
+        """End it and its group; it is not waited for, so its number stays its own."""
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        if self.ended is None and os.waitid(os.P_PID, self.process.pid, options) is None:
             self.ended = why
         with contextlib.suppress(ProcessLookupError):
-            if self.process.poll() is None or self.started.folder is not None:
-                # a session of its own: nothing else is in its group
-                os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) -> None:
@@ -59,16 +62,28 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
             for readable in (watched.process.stdout, watched.process.stderr):
                 if readable is not None:
                     selector.register(readable, selectors.EVENT_READ, watched)
-        _pump(selector, main.process.stdout, deadline)
-        late = time.monotonic() >= deadline
-        for watched in all_watched:
-            watched.kill("timeout" if late else None)
-        # a pipe ends when nobody inside holds it any more
-        _pump(selector, None, time.monotonic() + _GRACE)
-    for watched in all_watched:
-        watched.process.wait(_GRACE)
-        if watched.started.folder is not None:
-            watched.started.folder.cleanup()
+        try:
+            _pump(selector, main.process.stdout, deadline)
+            if time.monotonic() < deadline:
+                _pump(selector, None, time.monotonic() + _GOODBYE)
+        finally:
+            late = time.monotonic() >= deadline
+            for watched in all_watched:
+                watched.kill("timeout" if late else "stopped")
+            # a pipe ends when nobody inside holds it any more
+            _pump(selector, None, time.monotonic() + _GRACE)
+            for watched in all_watched:
+                _bury(watched)
+
+
+def _bury(watched: Watched) -> None:
+    for stream in _streams(watched):
+        stream.close()
+    code = watched.process.wait(_GRACE)
+    if watched.ended == "stopped" and code != -signal.SIGKILL:
+        watched.ended = None  # it was ending by itself
+    if watched.started.folder is not None:
+        watched.started.folder.cleanup()
 
 
 def _pump(selector: selectors.BaseSelector, until: IO[bytes] | None, deadline: float) -> None:
@@ -114,13 +129,15 @@ def _streams(watched: Watched) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def lost_by(watched: Watched) -> tuple[str, str]:
+def lost_by(watched: Watched) -> tuple[ErrorKind, str]:
     """The kind of error and a line for a process that ended before it should."""
     code = watched.process.returncode
     if watched.ended == "output":
         return "output", f"wrote more than {watched.most_output // 1024} KB"
     if watched.ended == "timeout":
         return "timeout", "ran out of its wall-clock time"
+    if watched.ended == "stopped":
+        return "crash", "broke off its connection"
     number = code - 128 if code > 128 else -code
     if number in (signal.SIGXCPU, signal.SIGKILL):
         return "timeout", "ran out of its processor time"

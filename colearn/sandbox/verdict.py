@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 ErrorKind = Literal[
     "syntax",
@@ -16,7 +16,6 @@ ErrorKind = Literal[
     "crash",
     "forbidden",
 ]
-KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
