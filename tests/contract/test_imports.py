@@ -19,7 +19,7 @@ FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
     ("errors", "types", "seeding"),
-    ("tabular",),
+    ("tabular", "sandbox"),
     ("contract",),
     ("config", "registry"),
     (
