@@ -43,9 +43,9 @@ def main() -> None:
 
 def _answer(names: dict[str, Any], call: bytes) -> list[Any]:
     name, arguments, keywords = load(call)
-    if name not in names:
-        return ["raised", ["NameError"], f"name '{name}' is not defined", None]
-    function = names[name]
+    function = names.get(name)
+    if not callable(function):
+        return ["raised", ["NameError"], f"the program defines no function '{name}'", None]
     before = dump(load(call)[1:])  # of a second copy: iterators are used up by it
     try:
         result = function(*arguments, **keywords)

@@ -80,5 +80,6 @@ def _calls_check(statement: ast.stmt) -> bool:
 def _is_test(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False  # a helper, whose asserts run where it is called
-    asserts = [node for node in ast.walk(statement) if isinstance(node, ast.Assert)]
-    return any(isinstance(node, ast.Name) for found in asserts for node in ast.walk(found.test))
+    nodes = list(ast.walk(statement.test if isinstance(statement, ast.Assert) else statement))
+    asserts = isinstance(statement, ast.Assert) or any(isinstance(n, ast.Assert) for n in nodes)
+    return asserts and any(isinstance(node, ast.Name) for node in nodes)
