@@ -53,7 +53,8 @@ class OptimizerSettings(_Settings):
 
 class ModelSettings(OptimizerSettings):
     path: str
-    """A folder, a hub name, or `embedded` for the small model made on this machine."""
+    """A folder, a hub name, or `embedded` (`-tiny`, `-large`) for the small model made on this machine;
+    `embedded:N` starts from other weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type. Trained weights and optimiser state are float32 whatever it is."""
     lora: LoRASettings | None = None
@@ -124,6 +125,8 @@ class EvaluationSettings(_Settings):
     repeats: int = Field(default=1, ge=1)
     split: str = "test"
     greedy: bool = False
+    exact: bool = False
+    """On a finite task (`dpomdp`): also the exact value of the joint policy, `exact_return`."""
     transcripts: int = Field(default=2, ge=0)
     """Episodes written out in full at each evaluation."""
 

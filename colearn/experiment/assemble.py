@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from colearn.config import (
@@ -29,6 +30,7 @@ from colearn.models.team import Team, TeamBuilder
 from colearn.rollout.collect import Player
 
 from .critics import CriticTrainer
+from .exact import ExactEvaluator, Reader
 from .update import Role, Updater
 
 
@@ -46,6 +48,8 @@ class Assembly:
     """Every trained network's, actors and critics, by a name that is also its checkpoint's."""
     updater: Updater
     networks: dict[str, Network]
+    exact: ExactEvaluator | None
+    """Where the config asks for exact evaluation."""
 
 
 def assemble(config: Config) -> Assembly:
@@ -100,7 +104,20 @@ def assemble(config: Config) -> Assembly:
         learners=learners,
         updater=updater,
         networks=networks,
+        exact=_exact(config, task, team, players) if config.evaluation.exact else None,
     )
+
+
+def _exact(
+    config: Config, task: DecPOMDP[Any, Any], team: Team, players: Mapping[str, Player]
+) -> ExactEvaluator:
+    readers = {
+        agent: Reader(
+            network=team.actors[settings.model], chat=players[agent].chat, settings=settings
+        )
+        for agent, settings in config.agents.items()
+    }
+    return ExactEvaluator(task, readers, token_budget=config.train.token_budget)
 
 
 def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
@@ -221,10 +238,15 @@ def _critic_trainer(
         return None
     assert config.critic is not None and config.critic.path is not None
     tokenizer = load_tokenizer(config.critic.path, field="critic.path")
+
+    @lru_cache(maxsize=4096)
+    def tokenize(text: str) -> tuple[int, ...]:
+        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
     return CriticTrainer(
         critic=parts.critic,
         learners={reader: learners[f"critic-{reader}"] for reader in team.critics},
-        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+        tokenize=tokenize,
         advantage=parts.advantage,
         settings=parts.value_loss or ValueLoss(),
         max_length=config.critic.max_length,

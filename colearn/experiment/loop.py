@@ -142,6 +142,8 @@ class Experiment:
             processes=self.processes,
             pool=pool,
         )
+        if self.parts.exact is not None:
+            found.metrics.update(self.parts.exact.metrics())
         self._line("evaluation", found.metrics, trackers)
         shown = found.trees[: self.config.evaluation.transcripts]
         self.record.episodes(

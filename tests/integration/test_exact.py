@@ -1,0 +1,135 @@
+"""The exact value of a team: its tables are what the agents do, its value what they earn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import Notes
+
+from colearn.config import load_config
+from colearn.errors import ConfigError
+from colearn.experiment.assemble import Assembly, assemble
+from colearn.experiment.exact import ExactEvaluator
+from colearn.experiment.loop import Experiment
+from colearn.rollout.chain import Chain
+from colearn.rollout.collect import collect
+
+EPISODES = 6000
+
+
+def settings() -> dict[str, Any]:
+    return {
+        "task": {
+            "name": "dpomdp",
+            "problem": "two_step",
+            "penalty": -10.0,
+            "opening": "start",
+            "turn": "{observation}",
+            "reward_scale": 0.5,
+        },
+        "models": {"*": {"path": "embedded-tiny:7", "learning_rate": 1e-2}},
+        "agents": {"*": {"sampling": {"max_tokens": 2, "temperature": 1.3}}},
+        "critic": {"path": "embedded-tiny:7", "learning_rate": 1e-2},
+        "train": {"environment_steps": 12, "episodes": 3},
+        "evaluation": {"exact": True, "every": 1, "transcripts": 0},
+        "run": {"device": "cpu"},
+    }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def team(_cache: Any) -> Assembly:
+    """Warm for a moment only: replies are rejected now and then, and hot sampling adds to it."""
+    return assemble(load_config(settings()))
+
+
+@pytest.fixture(scope="module")
+def episodes(team: Assembly) -> list[Any]:
+    items = list(team.task.items("test")) * EPISODES
+    return collect(team.task, items, team.players, Chain(), seed=3)[0]
+
+
+def usual(team, agent, action):
+    """Whether a reply is a legal word in its usual tokens, the end token included."""
+    if action.text not in team.task.action_words(agent):
+        return False
+    chat = team.players[agent].chat
+    return list(action.tokens) == [*chat.tokenizer(action.text)["input_ids"], chat.end_id]
+
+
+def strict_return(team, tree):
+    """What an episode earns where any other spelling of a legal word is rejected, too; and whether
+    that happened."""
+    total = 0.0
+    for turn, node in enumerate(tree.nodes[1:]):
+        if not all(usual(team, agent, action) for agent, action in node.actions.items()):
+            return total + team.task.rejection_reward(turn), True
+        total += node.reward
+    return total, False
+
+
+def test_the_exact_value_is_what_many_episodes_earn_on_average(team, episodes):
+    returns = np.array([strict_return(team, tree)[0] for tree in episodes])
+    error = returns.std() / EPISODES**0.5
+    assert abs(returns.mean() - team.exact.metrics()["exact_return"]) < 4 * error
+    assert error < 0.05, "or the comparison says nothing"
+
+
+def test_replies_are_rejected_as_often_as_the_tables_say(team, episodes):
+    rejected = np.mean([strict_return(team, tree)[1] for tree in episodes])
+    expected = team.exact.metrics()["exact_rejected"]
+    assert expected > 0.005, "or there is nothing to see"
+    assert abs(rejected - expected) < 4 * (expected / EPISODES) ** 0.5
+
+
+def test_a_table_holds_the_generators_own_probabilities(team, episodes):
+    policy, _ = team.exact.evaluate()
+    privates = {agent: team.exact.histories.private(agent) for agent in team.task.agents}
+    seen = 0
+    for tree in episodes[:200]:
+        if strict_return(team, tree)[1]:
+            continue
+        history: dict[str, tuple[int, ...]] = dict.fromkeys(tree.agents, ())
+        for turn, node in enumerate(tree.nodes[1:]):
+            for agent, action in node.actions.items():
+                number = team.task.action_words(agent).index(action.text)
+                place = privates[agent][turn].index(history[agent])
+                drawn = np.exp(sum(action.logprobs))
+                assert policy[agent][turn][place, number] == pytest.approx(drawn, abs=1e-5)
+                own = node.state.observations[tree.agents.index(agent)]
+                history[agent] = (*history[agent], number, own)
+                seen += 1
+    assert seen > 500
+
+
+def test_a_small_token_budget_changes_nothing(team):
+    small = team.exact.__class__(team.task, team.exact.readers, token_budget=12)
+    assert small.metrics() == pytest.approx(team.exact.metrics(), abs=1e-6)
+
+
+def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
+    result = Experiment(load_config(settings()), tmp_path / "run").run()
+    assert result["last"]["exact_return"] != result["first"]["exact_return"]
+    assert -20.0 <= result["last"]["exact_return"] <= 4.0
+    assert 0.0 <= result["last"]["exact_rejected"] <= 1.0
+
+
+def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(team):
+    with pytest.raises(ConfigError, match=r"^evaluation\.exact: needs a finite task [^\n]+$"):
+        ExactEvaluator(Notes(), team.exact.readers, token_budget=100)
+
+
+@pytest.mark.parametrize("cut", [{"top_p": 0.9}, {"top_k": 2}, {"stop": ["a"]}, {"temperature": 0}])
+def test_a_cut_distribution_cannot_be_evaluated_exactly(cut):
+    chosen = settings() | {"agents": {"*": {"sampling": {"max_tokens": 2, **cut}}}}
+    with pytest.raises(ConfigError, match=r"^evaluation\.exact: agents\.agent_1\.sampling [^\n]+$"):
+        assemble(load_config(chosen))
