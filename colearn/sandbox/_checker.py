@@ -35,6 +35,8 @@ class Program:
         self.lost: str | None = None
         self.raised: BaseException | None = None
         """What a call raised last."""
+        self.not_plain = False
+        """Whether a call of this test returned what cannot cross."""
 
     def started(self) -> list[Any]:
         """`["ready"]`, or `["failed", names of classes, message]`."""
@@ -66,6 +68,7 @@ class Program:
                 return value
             case ["raised", names, text, changed]:
                 _update([arguments, keywords], changed)
+                self.not_plain |= "NotPlain" in _names(names)
                 self.raised = _exception(_names(names), str(text))
                 raise self.raised
         raise self._gone("crash")
@@ -104,7 +107,13 @@ def main() -> None:
         report(["failed", "lost", str(lost)])
         return
     if started[0] == "failed":
-        report(["failed", _kind(started[1], loading=True), f"{started[1][0]}: {started[2]}"[:300]])
+        report(
+            [
+                "failed",
+                _kind(started[1], started[2], loading=True),
+                f"{started[1][0]}: {started[2]}"[:300],
+            ]
+        )
         return
     report(["ready"])
     _run(work, program, report)
@@ -133,25 +142,30 @@ def _run(work: dict[str, Any], program: Program, report: Report) -> None:
 
 
 def _statement(source: str, space: dict[str, Any], program: Program) -> tuple[bool, str, str]:
-    program.raised = None
+    program.raised, program.not_plain = None, False
     try:
         exec(compile(source, "<test>", "exec", dont_inherit=True), space)
     except BaseException as error:  # noqa: BLE001 - a test fails by whatever it raises
         if program.lost is not None:
             return False, "lost", program.lost
+        if program.not_plain:
+            return False, "output", str(error)
         names = [kind.__name__ for kind in type(error).__mro__]
         if error is not program.raised and isinstance(error, AssertionError):
             return False, "assertion", source
-        return False, _kind(names, loading=False), f"{names[0]}: {error}"
+        return False, _kind(names, str(error), loading=False), f"{names[0]}: {error}"
     if program.lost is not None:  # also where the test caught what a lost call raised
         return False, "lost", program.lost
+    if program.not_plain:
+        return False, "output", "returned what cannot cross, and the test caught that"
     return True, "", ""
 
 
-def _kind(names: list[str], *, loading: bool) -> str:
-    for name, kind in (("PermissionError", "forbidden"), ("MemoryError", "memory")):
-        if name in names:
-            return kind
+def _kind(names: list[str], text: str, *, loading: bool) -> str:
+    if "PermissionError" in names or text.startswith("[Errno 30]"):  # a read-only file system
+        return "forbidden"
+    if "MemoryError" in names:
+        return "memory"
     if loading and "SyntaxError" in names:
         return "syntax"
     if loading and "ImportError" in names:

@@ -35,7 +35,7 @@ _SEQUENCES: dict[bytes, type] = {
 }
 
 
-class NotPlain(ValueError):
+class NotPlain(Exception):
     """Bytes that are no plain value, or a value nested too deeply or too large to be sent."""
 
 

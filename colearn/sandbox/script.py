@@ -49,5 +49,8 @@ def _error(watched: Watched) -> tuple[ErrorKind | None, str]:
         # Python's own way to end after an exception; its last line says which
         last = watched.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         if last:
-            return _KINDS.get(last.partition(":")[0], "exception"), last
+            name, _, text = last.partition(": ")
+            if text.startswith("[Errno 30]"):  # a read-only file system
+                return "forbidden", last
+            return _KINDS.get(name, "exception"), last
     return lost_by(watched)
