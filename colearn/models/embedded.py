@@ -3,7 +3,8 @@
 It needs no network and no download. Its words are the task's own; it is warm-started by maximum
 likelihood on legal but uncoordinated actions, so that reinforcement learning starts from agents
 that speak the task's language and do not yet work together. Seeded and cached: the same task and
-settings give the same folder.
+settings give the same folder. `embedded:3` starts from
+other weights than `embedded`, and so on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -61,10 +62,13 @@ class Recipe:
     learning_rate: float = 5e-3
     spread: float = 0.1
     """Standard deviation of fresh weights: copying forms sooner than from transformers' 0.02."""
-    version: int = 1
+    draw: tuple[int, ...] = ()
+    """The N of `embedded:N`: other fresh weights and other batches of the warm start."""
+    version: int = 2
 
 
 RECIPES = {
+    "embedded-tiny": Recipe(width=32, layers=2, heads=2, episodes=256, steps=150),
     "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
     "embedded-large": Recipe(width=192, layers=4, heads=6, episodes=4096, steps=1500),
 }
@@ -76,20 +80,23 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     The cache is $COLEARN_CACHE, or colearn/ under the user's cache folder.
     Errors: ConfigError naming `field` for an unknown size or a task without `legal_action`.
     """
-    if name not in RECIPES:
-        raise ConfigError(f"{field}: no embedded model '{name}'; {nearest(name, RECIPES)}")
+    size, _, draw = name.partition(":")
+    if size not in RECIPES:
+        raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
+    if draw and not draw.isdecimal():
+        raise ConfigError(f"{field}: '{draw}' is no number; write {size}, {size}:1, {size}:2, ...")
     inner = getattr(task, "task", task)
     if not isinstance(inner, WarmStart):
         raise ConfigError(
             f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
             "on; add it to the task or give a model's folder or hub name"
         )
-    recipe = RECIPES[name]
+    recipe = replace(RECIPES[size], draw=(int(draw),) if draw else ())
     episodes = _play(task, inner, recipe)
     key = hashlib.blake2b(
         json.dumps([asdict(recipe), episodes]).encode(), digest_size=8
     ).hexdigest()
-    folder = cache_folder() / f"{name}-{key}"
+    folder = cache_folder() / f"{size}-{key}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
@@ -155,7 +162,7 @@ def _make(
         pad_token_id=tokenizer.pad_token_id,
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed("embedded", "weights"))
+        torch.manual_seed(derive_seed("embedded", "weights", *recipe.draw))
         model = LlamaForCausalLM(config)
     _warm_start(model, tokenizer, episodes, recipe)
     logging.disable_progress_bar()
@@ -169,7 +176,8 @@ def _tokenizer(task: DecPOMDP[Any, Any], episodes: Sequence[_Episode]) -> PreTra
     from transformers import PreTrainedTokenizerFast
 
     split = pre_tokenizers.Split(
-        Regex(r" ?[A-Za-z_/][A-Za-z0-9_/]*| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"), "isolated"
+        Regex(r" ?[A-Za-z_/][A-Za-z0-9_/]*(?:-[A-Za-z0-9_/]+)*| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"),
+        "isolated",
     )
     texts = {part for episode in episodes for turns in episode for turn in turns for part in turn}
     texts |= {f"[{role} {n}]\n" for role in (*task.agents, "all", "global") for n in range(10)}
@@ -220,7 +228,7 @@ def _warm_start(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, recipe.learning_rate, total_steps=recipe.steps
     )
-    rng = derive_rng("embedded", "batches")
+    rng = derive_rng("embedded", "batches", *recipe.draw)
     model.train()
     for _ in range(recipe.steps):
         chosen = [histories[n] for n in rng.integers(len(histories), size=recipe.batch)]

@@ -1,0 +1,73 @@
+"""The embedded model: made once for a task, each draw from weights of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+from tiny import Notes
+
+from colearn.errors import ConfigError
+from colearn.models import embedded
+from colearn.models.load import load_tokenizer
+from colearn.registry import task_class
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A warm start of two steps, in a cache of its own."""
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))
+    short = replace(embedded.RECIPES["embedded-tiny"], steps=2, episodes=8)
+    monkeypatch.setitem(embedded.RECIPES, "embedded-tiny", short)
+
+
+def game():
+    return task_class("dpomdp")(problem="dec_tiger", opening="start", turn="{observation}")
+
+
+def weights(path: Path):
+    return load_file(path / "model.safetensors")["model.layers.0.mlp.up_proj.weight"]
+
+
+def test_each_draw_has_weights_of_its_own_and_a_folder_that_is_kept():
+    paths = [
+        embedded.embedded_model(game(), f"embedded-tiny{draw}", "f") for draw in ("", ":1", ":2")
+    ]
+    assert len(set(paths)) == 3
+    first, second, third = (weights(path) for path in paths)
+    assert not first.equal(second) and not second.equal(third)
+    stamp = (paths[1] / "model.safetensors").stat().st_mtime_ns
+    assert embedded.embedded_model(game(), "embedded-tiny:1", "f") == paths[1]
+    assert (paths[1] / "model.safetensors").stat().st_mtime_ns == stamp
+
+
+def test_a_hyphenated_action_is_one_token_and_so_is_it_after_a_space():
+    path = embedded.embedded_model(game(), "embedded-tiny", "f")
+    tokenizer = load_tokenizer(str(path), field="f")
+    for text in ("open-left", " open-left", "hear-right", "listen"):
+        assert len(tokenizer(text)["input_ids"]) == 1
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("embedded-tinny", "models.a.path: no embedded model 'embedded-tinny'; did you mean"),
+        (
+            "embedded-tiny:x",
+            "models.a.path: 'x' is no number; write embedded-tiny, embedded-tiny:1",
+        ),
+        ("embedded-tiny:-1", "models.a.path: '-1' is no number; write embedded-tiny, "),
+    ],
+)
+def test_an_unknown_name_is_one_line_with_the_remedy(name, line):
+    with pytest.raises(ConfigError) as error:
+        embedded.embedded_model(game(), name, "models.a.path")
+    assert str(error.value).startswith(line) and "\n" not in str(error.value)
+
+
+def test_a_task_without_legal_actions_cannot_have_one():
+    with pytest.raises(ConfigError, match=r"^models\.a\.path: 'embedded' needs a task with legal_"):
+        embedded.embedded_model(Notes(), "embedded", "models.a.path")
