@@ -8,6 +8,7 @@ placeholders; every turn is then written by appending those pieces, and the old 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ class ChatFormat:
         **template_arguments: Any,
     ) -> None:
         self.tokenizer = tokenizer
+        self._ids = lru_cache(maxsize=4096)(self._tokenize)
         template = _template(tokenizer, chat)
         if template is None:
             start = tokenizer.bos_token or ""
@@ -64,6 +66,10 @@ class ChatFormat:
                 "agents.chat: the tokenizer has no end token and the template closes a turn "
                 "with none; set tokenizer.eos_token or give a .jinja template"
             )
+        self.end_id = (
+            between[0] if between and between[0] in self.end_ids else tokenizer.eos_token_id
+        )
+        """The end token that the template itself writes after an answer."""
         self._between_ids = between
         self._special = tuple(
             str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
@@ -95,7 +101,7 @@ class ChatFormat:
         spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return (*self._ids(before), *spelt["input_ids"], *self._ids(self._after))
 
-    def _ids(self, text: str) -> tuple[int, ...]:
+    def _tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()
 
 
