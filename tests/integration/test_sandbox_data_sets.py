@@ -116,7 +116,7 @@ def _table(item: dict[str, Any]) -> str:
     rows = []
     for node in ast.walk(ast.parse(item["test"])):
         match node:
-            case ast.Compare(left=ast.Call() as call, comparators=[value]):
+            case ast.Compare(left=ast.Call() as call, ops=[ast.Eq()], comparators=[value]):
                 pass
             case ast.BinOp(left=ast.Call() as call, op=ast.Sub(), right=value):
                 pass

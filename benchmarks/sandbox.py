@@ -1,0 +1,102 @@
+"""Program runs per second in the sandbox, against two bare starts of the interpreter.
+
+    python benchmarks/sandbox.py [--runs 200] [--workers 1,2,4]
+
+A run is one program with five tests: one process for the program and one for the tests, both fresh,
+both in a sandbox. The floor is what no such run can beat: two interpreters that start and end. Each
+round measures all of them in turn, so that a change of the machine's load meets all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from colearn.sandbox import Mechanism, SandboxPool
+from colearn.sandbox.mechanism import works
+from colearn.sandbox.place import find_place
+
+PROGRAM = """
+def aux(text):
+    return [word for word in text.split() if word.isalpha()]
+
+
+def longest(text):
+    return max(aux(text), key=len, default="")
+"""
+TESTS = """
+def check(candidate):
+    assert candidate("a bb ccc") == "ccc"
+    assert candidate("") == ""
+    assert candidate("1 22 a") == "a"
+    assert candidate("aa bb") == "aa"
+    assert candidate("x" * 100) == "x" * 100
+"""
+ROUNDS = 5
+
+
+def measure_sandbox(mechanism: Mechanism, workers: int, runs: int) -> float:
+    """Runs per second."""
+    job = {"program": PROGRAM, "entry_point": "longest", "tests": TESTS}
+    with SandboxPool(workers, mechanism=mechanism) as pool:
+        began = time.perf_counter()
+        verdicts = pool.run_tests([job] * runs)
+        seconds = time.perf_counter() - began
+    assert all(verdict.all_passed and len(verdict.passed) == 5 for verdict in verdicts)
+    return runs / seconds
+
+
+def measure_floor(workers: int, runs: int) -> float:
+    """Pairs of bare interpreters per second."""
+    command = [find_place().interpreter, "-s", "-S", "-P", "-B", "-c", ""]
+
+    def pair(_: int) -> None:
+        both = [subprocess.Popen(command, env={}) for _ in range(2)]
+        for process in both:
+            process.wait()
+
+    with ThreadPoolExecutor(workers) as threads:
+        began = time.perf_counter()
+        list(threads.map(pair, range(runs)))
+        return runs / (time.perf_counter() - began)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=200, help="per measurement")
+    parser.add_argument("--workers", default="1,2,4", help="numbers of runs at once")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")  # `unsafe` is measured on purpose
+    counts = [int(word) for word in arguments.workers.split(",")]
+    safe: tuple[Mechanism, ...] = ("bwrap", "namespaces")
+    measures: dict[str, Callable[[int, int], float]] = {"two bare interpreters": measure_floor}
+    for mechanism in (*(name for name in safe if works(name)), "unsafe"):
+        measures[mechanism] = lambda workers, runs, m=mechanism: measure_sandbox(m, workers, runs)
+    print(f"load before: {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors")
+    print("| mechanism | at once | runs/s, median (least - most) | share of floor |")
+    print("|---|---|---|---|")
+    runs = max(arguments.runs // ROUNDS, 1)
+    for workers in counts:
+        speeds: dict[str, list[float]] = {name: [] for name in measures}
+        for _ in range(ROUNDS):
+            for name, measure in measures.items():
+                speeds[name].append(measure(workers, runs))
+        floors = speeds["two bare interpreters"]
+        for name, found in speeds.items():
+            shares = [one / floor for one, floor in zip(found, floors, strict=True)]
+            spread = f"{statistics.median(found):.1f} ({min(found):.1f} - {max(found):.1f})"
+            share = statistics.median(shares)
+            print(f"| {name} | {workers} | {spread} | {share:.2f} |", flush=True)
+    print(f"load after: {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
