@@ -79,8 +79,8 @@ def _calls(found: Found) -> str:
 
 def _critics(found: Found) -> str:
     lines = [
-        "| problem | estimator | bias / g, exact | bias / g, measured | p (no bias) "
-        "| p (as computed) | joint actions for noise = g |",
+        "| problem | estimator | bias / g, exact | bias / g, measured | norm p (no bias) "
+        "| norm p (as computed) | joint actions for noise = g |",
         "|---" * 7 + "|",
     ]
     for part in found["critics"]:
@@ -89,7 +89,7 @@ def _critics(found: Found) -> str:
             lines.append(
                 f"| {part['problem']} H={part['horizon']} | {row['estimator']} "
                 f"| {row['bias_exact']:.3f} | {_of(row['bias']['relative'])} "
-                f"| {row['bias']['max_t_p']:.3f} | {'' if expected is None else f'{expected:.3f}'} "
+                f"| {row['bias']['norm_p']:.3f} | {'' if expected is None else f'{expected:.3f}'} "
                 f"| {_of(row['cost'])} |"
             )
     return "\n".join(lines)

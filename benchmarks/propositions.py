@@ -223,7 +223,7 @@ def critics(problem: str, horizon: int, share: float, seed: int) -> dict[str, An
                 "estimator": "MA-REINFORCE, K=1" if name == RETURN else name,
                 "bias_exact": float(np.sqrt((gap @ gap) / size)),
                 "bias": asdict(bias(parts["paper"], team.gradient, tested, seed)),
-                "expectation_p": bias(parts["paper"], target, tested, seed).max_t_p,
+                "expectation_p": bias(parts["paper"], target, tested, seed).norm_p,
                 "cost": interval(resampled(total_variance(parts["paper"]), seed) * horizon / size),
             }
         )
