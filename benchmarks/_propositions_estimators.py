@@ -172,7 +172,7 @@ def independent_deviations(
     if missing > MISSING:
         return np.zeros(0)
     terms = np.concatenate(found)
-    return np.random.default_rng(0).permutation(terms) * len(terms) / (1.0 - missing / 2)
+    return np.random.default_rng(0).permutation(terms) * len(terms) / (1.0 - missing / len(team.agents))
 
 
 def batches(
