@@ -172,7 +172,8 @@ def independent_deviations(
     if missing > MISSING:
         return np.zeros(0)
     terms = np.concatenate(found)
-    return np.random.default_rng(0).permutation(terms) * len(terms) / (1.0 - missing / len(team.agents))
+    terms *= len(terms) / (1.0 - missing / len(team.agents))
+    return np.random.default_rng(0).permutation(terms)
 
 
 def batches(
