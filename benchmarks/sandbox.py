@@ -3,8 +3,8 @@
     python benchmarks/sandbox.py [--runs 200] [--workers 1,2,4]
 
 A run is one program with five tests: one process for the program and one for the tests, both fresh,
-both in a sandbox. The floor is what no such run can beat: two interpreters that start and end. Each
-round measures all of them in turn, so that a change of the machine's load meets all alike.
+both in a sandbox. The yardstick is two bare interpreters that start and end. Each round measures
+all of them in turn, so that a change of the machine's load meets all alike.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measure_sandbox(mechanism: Mechanism, workers: int, runs: int) -> float:
     return runs / seconds
 
 
-def measure_floor(workers: int, runs: int) -> float:
+def measure_bare(workers: int, runs: int) -> float:
     """Pairs of bare interpreters per second."""
     command = [find_place().interpreter, "-s", "-S", "-P", "-B", "-c", ""]
 
@@ -76,11 +76,11 @@ def main() -> int:
     warnings.simplefilter("ignore")  # `unsafe` is measured on purpose
     counts = [int(word) for word in arguments.workers.split(",")]
     safe: tuple[Mechanism, ...] = ("bwrap", "namespaces")
-    measures: dict[str, Callable[[int, int], float]] = {"two bare interpreters": measure_floor}
+    measures: dict[str, Callable[[int, int], float]] = {"two bare interpreters": measure_bare}
     for mechanism in (*(name for name in safe if works(name)), "unsafe"):
         measures[mechanism] = lambda workers, runs, m=mechanism: measure_sandbox(m, workers, runs)
     print(f"load before: {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors")
-    print("| mechanism | at once | runs/s, median (least - most) | share of floor |")
+    print("| mechanism | at once | runs/s, median (least - most) | share of the first |")
     print("|---|---|---|---|")
     runs = max(arguments.runs // ROUNDS, 1)
     for workers in counts:
@@ -88,9 +88,9 @@ def main() -> int:
         for _ in range(ROUNDS):
             for name, measure in measures.items():
                 speeds[name].append(measure(workers, runs))
-        floors = speeds["two bare interpreters"]
+        firsts = speeds["two bare interpreters"]
         for name, found in speeds.items():
-            shares = [one / floor for one, floor in zip(found, floors, strict=True)]
+            shares = [one / first for one, first in zip(found, firsts, strict=True)]
             spread = f"{statistics.median(found):.1f} ({min(found):.1f} - {max(found):.1f})"
             share = statistics.median(shares)
             print(f"| {name} | {workers} | {spread} | {share:.2f} |", flush=True)

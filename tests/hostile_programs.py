@@ -78,6 +78,14 @@ HOSTILE: dict[str, str] = {
         os._exit(0)
     """),
     "closes every descriptor": "import os\nos.closerange(0, 64)\ndef add(a, b): return 5",
+    "closes every descriptor and goes on": _program("""
+        import os, signal
+        for number in range(1, 65):
+            try: signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError): pass
+        os.closerange(0, 64)
+        while True: pass
+    """),
     "says a huge frame follows": _program("""
         import os
         def add(a, b):
@@ -380,6 +388,7 @@ HOSTILE: dict[str, str] = {
     """),
     "source that is too deep": "add = " + "(" * 5_000 + ")" * 5_000,
     "source with a null byte": "def add(a, b): return a + b\n\0",
+    "source of twenty megabytes": "#" * 20_000_000,
     "source that is no Python": "def add(a, b) return a + b",
     "no function": "subtract = 1",
     "a function that is none": "add = 5",

@@ -13,13 +13,22 @@ from marshal import loads
 def read(left):
     data = b""
     while len(data) < left:
-        data += os.read(0, left - len(data))
+        part = os.read(0, left - len(data))
+        if not part:
+            os._exit(1)
+        data += part
     return data
+os.write(1, b".")
 for name, code in loads(read(int.from_bytes(read(4), "big"))):
     module = sys.modules[name] = type(sys)(name)
     exec(code, vars(module))
 """
-"""What the interpreter starts with; reading by hand leaves the rest of the input to others."""
+"""What the interpreter starts with; reading by hand leaves the rest of the input to others.
+
+It is fed only when it has said `.`: by then it is tied to the process that wants it, so it either
+dies with that or finds its input closed.
+"""
+GREETING = b"."
 
 
 @functools.cache

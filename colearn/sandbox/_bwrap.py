@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 
 from .limits import Limits
@@ -29,6 +28,8 @@ def bwrap_command(
         command += ["--perms", "0755", "--dir", path]
     for path in place.read_only:
         command += ["--ro-bind", path, path]
+    for path in place.hidden:
+        command += ["--perms", "0555", "--size", "4096", "--tmpfs", path, "--remount-ro", path]
     for path, target in place.links:
         command += ["--symlink", target, path]
     for path in place.devices:
@@ -44,8 +45,7 @@ def filter_file(code: bytes | None) -> int | None:
     """A descriptor from which the filter can be read."""
     if code is None:
         return None
-    with tempfile.TemporaryFile() as file:
-        file.write(code)
-        file.flush()
-        file.seek(0)
-        return os.dup(file.fileno())
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, code)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

@@ -29,7 +29,7 @@ _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
 )
 _RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _DETACH = 2
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _OLD = "/.old"
 
@@ -45,8 +45,7 @@ def main() -> None:
     cut = sys.argv.index("--")
     descriptors = [int(word) for word in sys.argv[2:cut]]
     command = sys.argv[cut + 1 :]
-    parent = os.getppid()
-    _die_with_parent(parent)
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     root = os.geteuid() == 0
     uid, gid = os.geteuid(), os.getegid()
     kinds = _NEWNS | _NEWUTS | _NEWIPC | _NEWPID | _NEWNET | (0 if root else _NEWUSER)
@@ -55,11 +54,13 @@ def main() -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
+    alive, held = os.pipe()
     first = os.fork()
     if first:
         _exit_like(first)
     # process 1 of the namespace: when it ends, the kernel ends all others in it
-    _die_with_parent(None)
+    os.close(held)
+    _die_with_parent(alive)
     _mount(settings)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     program = os.fork()
@@ -78,9 +79,15 @@ def main() -> None:
     os.execve(command[0], command, settings["environment"])
 
 
-def _die_with_parent(parent: int | None) -> None:
+def _die_with_parent(alive: int) -> None:
+    """alive: a pipe that the parent holds open, in case that it ended before this call."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-    if parent is not None and os.getppid() != parent:
+    os.set_blocking(alive, False)
+    try:
+        os.read(alive, 1)
+    except BlockingIOError:
+        os.close(alive)
+    else:
         os._exit(1)
 
 
@@ -103,6 +110,8 @@ def _mount(settings: dict[str, Any]) -> None:
     os.chdir("/")
     for path in settings["read_only"]:
         _bind(path, _RDONLY | _NOSUID | _NODEV)
+    for path in settings["hidden"]:
+        _call_mount("none", path, "tmpfs", _RDONLY | _NOSUID | _NODEV, "size=4k,mode=0555")
     for path in settings["devices"]:
         _bind(path, None)
     for path, target in settings["links"]:

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,8 @@ class Place:
     """The file behind sys.executable."""
     read_only: tuple[str, ...]
     """Paths seen under their own names; none lies in another."""
+    hidden: tuple[str, ...]
+    """Folders in them that are seen empty: installed packages."""
     links: tuple[tuple[str, str], ...]
     """Symbolic links among the system's paths, each with its target."""
     devices: tuple[str, ...]
@@ -53,17 +56,30 @@ def find_place() -> Place:
             links.append((path, os.readlink(path)))
         elif os.path.exists(path):
             wanted.append(path)
+    shown = _outermost(wanted)
     return Place(
         interpreter=interpreter,
-        read_only=_outermost(wanted),
+        read_only=shown,
+        hidden=tuple(path for path in _packages() if _within(path, shown)),
         links=tuple(links),
         devices=tuple(path for path in _DEVICES if os.path.exists(path)),
     )
 
 
+def _packages() -> tuple[str, ...]:
+    base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
+    found = {sysconfig.get_path(kind, "posix_prefix", base) for kind in ("purelib", "platlib")}
+    found |= {"/usr/lib/python3/dist-packages"}  # Debian's
+    return tuple(sorted(path for path in found if os.path.isdir(path)))
+
+
 def _outermost(paths: list[str]) -> tuple[str, ...]:
     kept: list[str] = []
     for path in sorted(set(paths)):
-        if not any(path.startswith(outer + "/") for outer in kept):
+        if not _within(path, kept):
             kept.append(path)
     return tuple(kept)
+
+
+def _within(path: str, folders: Iterable[str]) -> bool:
+    return any(path.startswith(folder + "/") for folder in folders)

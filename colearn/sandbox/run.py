@@ -11,7 +11,7 @@ from typing import Any, Literal
 from colearn.errors import ConfigError
 
 from ._bundle import bundle
-from ._plain import framed, frames
+from ._plain import LONGEST_PROGRAM, framed, frames
 from ._statements import Statements, take_apart
 from .limits import Limits
 from .mechanism import choose_mechanism
@@ -85,7 +85,9 @@ def run_tests(
         "call_seconds": limits.call_seconds,
     }
     found = _Findings([False] * statements.tests)
-    for _ in range(_MOST_LOSSES):
+    if len(program) > LONGEST_PROGRAM:
+        found.fail_rest("syntax", f"source of more than {LONGEST_PROGRAM} characters")
+    for _ in range(0 if found.over else _MOST_LOSSES):
         _run_once(program, work | {"first": found.next}, found, limits, chosen, began)
         if found.over or found.next >= statements.tests:
             break

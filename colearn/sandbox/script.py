@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ._bundle import bundle
-from ._plain import framed
+from ._plain import LONGEST_PROGRAM, framed
 from .limits import Limits
 from .start import Mechanism, start
 from .supervise import Watched, lost_by, supervise
@@ -26,6 +26,9 @@ _KINDS: dict[str, ErrorKind] = {
 def run_script(program: str, stdin: str, limits: Limits, mechanism: Mechanism) -> Output:
     """What it prints, and how it ends."""
     began = time.monotonic()
+    if len(program) > LONGEST_PROGRAM:
+        message = f"source of more than {LONGEST_PROGRAM} characters"
+        return Output(text="", error="syntax", message=message, seconds=0.0)
     watched = Watched(
         start("script", mechanism, limits),
         bundle("script") + framed(program) + stdin.encode("utf-8", "surrogatepass"),

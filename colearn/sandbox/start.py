@@ -50,6 +50,7 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: int | None 
     elif mechanism == "namespaces":
         settings = {
             "read_only": place.read_only,
+            "hidden": place.hidden,
             "links": place.links,
             "devices": place.devices,
             "folder": FOLDER,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from ._bundle import GREETING
 from .start import Started
 from .verdict import ErrorKind
 
@@ -19,6 +20,8 @@ _GOODBYE = 0.2
 """Seconds for a process to end by itself, so that its exit status tells why."""
 _GRACE = 5.0
 """Seconds in which the kernel ends what was killed."""
+_BURIAL = 60.0
+"""Seconds after which a killed process that still is there is an error."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,8 @@ class Watched:
     """For its standard input, which is closed after it."""
     most_output: int
     """Bytes of its standard output and error together; beyond them it is killed."""
+    greeted: bool = False
+    """Whether it has said that it can be fed."""
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     ended: str | None = None
@@ -57,8 +62,6 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
         for watched in all_watched:
             for stream in _streams(watched):
                 os.set_blocking(stream.fileno(), False)
-            assert watched.process.stdin is not None
-            selector.register(watched.process.stdin, selectors.EVENT_WRITE, watched)
             for readable in (watched.process.stdout, watched.process.stderr):
                 if readable is not None:
                     selector.register(readable, selectors.EVENT_READ, watched)
@@ -79,7 +82,7 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
 def _bury(watched: Watched) -> None:
     for stream in _streams(watched):
         stream.close()
-    code = watched.process.wait(_GRACE)
+    code = watched.process.wait(_BURIAL)
     if watched.ended == "stopped" and code != -signal.SIGKILL:
         watched.ended = None  # it was ending by itself
     if watched.started.folder is not None:
@@ -98,6 +101,10 @@ def _pump(selector: selectors.BaseSelector, until: IO[bytes] | None, deadline: f
                 done = _write(key.data, stream.fileno())
             else:
                 done = _read(key.data, stream.fileno(), stream is key.data.process.stderr)
+                if not key.data.greeted and key.data.output:
+                    key.data.greeted = True
+                    key.data.output = key.data.output.removeprefix(GREETING)
+                    selector.register(key.data.process.stdin, selectors.EVENT_WRITE, key.data)
             if done:
                 selector.unregister(stream)
                 stream.close()  # type: ignore[attr-defined]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +26,7 @@ TESTS = (
 )
 MEMORY = 256 + os.getpid() % 256
 """Megabytes; it stands in each process's command line, by which this test knows its own."""
-LIMITS = Limits(seconds=2.0, memory_mb=MEMORY, output_kb=64, file_mb=8)
+LIMITS = Limits(seconds=1.0, memory_mb=MEMORY, output_kb=64, file_mb=8)
 SLACK = 3.0
 """Seconds, for a busy machine to start and end processes."""
 
@@ -67,6 +71,23 @@ def test_it_earns_nothing_and_leaves_nothing(
         listener.accept()
 
 
+def test_a_run_ends_with_the_process_that_wanted_it(mechanism: Mechanism) -> None:
+    program = f"""
+from colearn.sandbox import Limits, run_tests
+limits = Limits(seconds=60, memory_mb={MEMORY})
+program = "while True: pass"
+run_tests(program, "f", "assert f()", limits=limits, mechanism="{mechanism}")
+"""
+    process = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 20
+    while not _running() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _running()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert _left_over() == []
+
+
 def test_there_are_forty_kinds() -> None:
     assert len(HOSTILE) >= 40
 
@@ -88,24 +109,30 @@ def test_honest_and_hostile_side_by_side_keep_their_own_verdicts(outside: Path) 
             program = f"def add(a, b): return a + b + {number}"
         tests = (f"assert add(1, 2) == {3 + number}", f"assert add(1, 2) == {4 + number}")
         jobs.append({"program": program, "entry_point": "add", "tests": tests})
-    with SandboxPool(4, LIMITS) as pool:
+    with SandboxPool(4, dataclasses.replace(LIMITS, seconds=4.0)) as pool:
         verdicts = pool.run_tests(jobs)
     assert [v.passed for v in verdicts] == [(True, False), (False, False)] * 12
     assert _left_over() == []
 
 
 def _left_over() -> list[str]:
-    """Command lines of processes of this test's sandboxes; the kernel gets a second to end them."""
+    """What still runs of this test's sandboxes; the kernel gets a second to end it."""
     for _ in range(20):
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes().split(b"\0")
-            except OSError:
-                continue  # it ended meanwhile
-            if f"--memory={MEMORY << 20}".encode() in words:
-                found.append(b" ".join(words).decode(errors="replace"))
+        found = _running()
         if not found:
             break
         time.sleep(0.05)
+    return found
+
+
+def _running() -> list[str]:
+    """Command lines of processes of this test's sandboxes."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended meanwhile
+        if f"--memory={MEMORY << 20}".encode() in words:
+            found.append(b" ".join(words).decode(errors="replace"))
     return found
