@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 Cell = tuple[int, int]
@@ -50,6 +50,15 @@ def target_cells(rows: Sequence[str]) -> tuple[Cell, ...]:
     )
 
 
+def command_lines(text: str) -> Iterator[str]:
+    """The lines that may be commands: without list bullets, code fences and empty lines."""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line and not line.startswith("```"):
+            bullet = _BULLET.match(line)
+            yield line[bullet.end() :] if bullet else line
+
+
 def parse(
     text: str, *, size: tuple[int, int], allowed: Sequence[str], limit: int, short: bool
 ) -> tuple[list[tuple[Cell, str]], int]:
@@ -63,11 +72,8 @@ def parse(
     """
     commands: list[tuple[Cell, str]] = []
     rejected = 0
-    for raw in text.splitlines():
-        line = raw.strip()
-        if not line or line.startswith("```"):
-            continue
-        command = _command(_BULLET.sub("", line, count=1) if _BULLET.match(line) else line, short)
+    for line in command_lines(text):
+        command = _command(line, short)
         if (
             command is None
             or not (0 <= command[0][0] < size[0] and 0 <= command[0][1] < size[1])
