@@ -148,10 +148,12 @@ class Team:
         for turn in range(self.horizon - 1):
             drawn = shape.samples(turn, self.agents)
             histories.append(histories[-1] * len(shape.joint_actions(drawn)))
+        # The root is tested however few the trees are.
+        fewest = min(FEWEST_VISITS, trees // 2)
         parts = []
         for agent in self.agents:
             visits = trees * self.reached[agent] * np.array(histories)[self.turn_of[agent]]
-            kept = np.repeat(visits[:, None] >= FEWEST_VISITS, len(self.words[agent]), axis=1)
+            kept = np.repeat(visits[:, None] >= fewest, len(self.words[agent]), axis=1)
             kept[:, -1] = False
             parts.append(kept.ravel())
         return np.concatenate(parts)
