@@ -55,6 +55,8 @@ def bias(estimates: Array, truth: Array, tested: NDArray[np.bool_], seed: int) -
     tested = tested & (error > ROUNDING * error.max())
     error = error[tested]
     t = np.abs(gap[tested] / error)
+    # 0 where a short run leaves no coordinate to test: p is 1 then.
+    largest = float(t.max(initial=0.0))
     groups = grouped(centred)
     weights = np.random.default_rng(seed).normal(size=(DRAWS, len(groups))) / len(groups)
     reference = weights @ groups
@@ -66,8 +68,8 @@ def bias(estimates: Array, truth: Array, tested: NDArray[np.bool_], seed: int) -
         replicates=count,
         coordinates=len(t),
         outside=int((t > 1.96).sum()),
-        max_t=float(t.max()),
-        max_t_p=_p(np.abs(reference[:, tested] / error).max(axis=1), float(t.max())),
+        max_t=largest,
+        max_t_p=_p(np.abs(reference[:, tested] / error).max(axis=1, initial=0.0), largest),
         norm_p=_p((reference**2).sum(axis=1), float(gap @ gap)),
         relative=_relative(gap, centred, size),
         along=(place, place - spread, place + spread),
