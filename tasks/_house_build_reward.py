@@ -1,0 +1,72 @@
+"""What a house is worth: counts against the blueprint, and the two variants of the reward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ._house_build_houses import House
+from ._house_build_world import Block
+
+HIGHEST = {"paper": 2.0, "comlrl": 1.0}
+SOLVED = {"paper": 1.9, "comlrl": 0.9}
+"""By variant: the highest raw reward, and the one above which an episode is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The counts that rewards and metrics are made of."""
+
+    total: int
+    """Cells of the house."""
+    background: int
+    """Cells of its box that are air in the blueprint."""
+    exact: int
+    """Cells of the house that hold their own block."""
+    occupied: int
+    """Cells of the house that hold any block."""
+    extra: int
+    """Blocks outside the house."""
+
+    @property
+    def iou(self) -> float:
+        """Intersection over union of blocks and house, kinds ignored, in [0, 1]."""
+        return self.occupied / (self.total + self.extra)
+
+    @property
+    def match(self) -> float:
+        """The share of all cells, air included, that are as in the blueprint, in [0, 1]."""
+        right = self.exact + self.background - self.extra
+        return right / (self.total + self.background)
+
+
+def survey(blocks: Sequence[Block], house: House) -> Survey:
+    """Count the blocks against the blueprint."""
+    wanted = dict(house.blocks)
+    occupied = sum(block.cell in wanted for block in blocks)
+    return Survey(
+        total=len(wanted),
+        background=math.prod(house.size) - len(wanted),
+        exact=sum(wanted.get(block.cell) == block.name for block in blocks),
+        occupied=occupied,
+        extra=len(blocks) - occupied,
+    )
+
+
+def raw_reward(found: Survey, harm: float, *, variant: str, coverage: str, agents: int) -> float:
+    """The reward before the shift, at most `HIGHEST`: F.3 of the paper, or the peer's formula.
+
+    `harm` is the share of the players' health points that the spiders took, in [0, 1].
+    """
+    if variant == "comlrl":
+        return found.match - (0.1 * harm if agents > 1 else 0.0)
+    covered = found.exact if coverage == "exact" else found.occupied
+    return 2.0 * covered / found.total - 1.5 * found.extra / found.total - 0.2 * harm
+
+
+def lowest_reward(found: Survey, variant: str) -> float:
+    """A bound below the raw reward of any build against the same blueprint."""
+    if variant == "comlrl":
+        return -0.1
+    return -1.5 * found.background / found.total - 0.2

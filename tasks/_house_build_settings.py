@@ -1,0 +1,116 @@
+"""The settings of HouseBuild, checked: one line that names the setting and the remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from colearn.errors import ConfigError, nearest
+
+from ._house_build_file import read_houses
+from ._house_build_houses import FAMILIES, House, house_count, make_house
+
+CHOICES = {
+    "variant": ("paper", "comlrl"),
+    "size": tuple(FAMILIES),
+    "feedback": ("position", "perfect", "score"),
+    "coverage": ("exact", "occupied"),
+    "prompt": ("full", "compact"),
+}
+HOUSES, TRAIN_HOUSES = 10, 8
+
+
+def check_choices(choices: Mapping[str, str | None]) -> None:
+    """Raise ConfigError for a word that is none of the known ones; None stands for a default."""
+    for field, value in choices.items():
+        if value is not None and value not in CHOICES[field]:
+            hint = nearest(str(value), CHOICES[field])
+            raise ConfigError(f"task.{field}: unknown value {value!r}; {hint}")
+    if choices["variant"] == "comlrl" and choices["coverage"] is not None:
+        raise ConfigError(
+            "task.coverage: comlrl counts exact blocks over all cells; leave it out or set variant "
+            "to paper"
+        )
+
+
+def check_numbers(
+    *,
+    horizon: int,
+    agents: int,
+    max_commands: int | None,
+    spiders: int,
+    spider_attack: Sequence[int],
+    spider_hp: int,
+    player_hp: int,
+    player_attack: int,
+    reward_shift: float | None,
+) -> None:
+    """Raise ConfigError at the first number that cannot be played."""
+    _whole("horizon", horizon, 1)
+    _whole("agents", agents, 1)
+    _whole("spiders", spiders, 0)
+    _whole("spider_hp", spider_hp, 1)
+    _whole("player_hp", player_hp, 1)
+    _whole("player_attack", player_attack, 1)
+    pair = isinstance(spider_attack, Sequence) and len(spider_attack) == 2
+    if not pair or isinstance(spider_attack, str):
+        raise ConfigError(
+            f"task.spider_attack: must be the lowest and the highest, got {spider_attack!r}; "
+            "the default is [1, 3]"
+        )
+    for value in spider_attack:
+        _whole("spider_attack", value, 0)
+    if spider_attack[0] > spider_attack[1]:
+        raise ConfigError(f"task.spider_attack: {list(spider_attack)} is empty; swap the two")
+    if max_commands is not None:
+        _whole("max_commands", max_commands, 1)
+        if max_commands < agents:
+            raise ConfigError(
+                f"task.max_commands: {max_commands} leaves no command for some of {agents} agents; "
+                f"set it to {agents} or more"
+            )
+    number = isinstance(reward_shift, (int, float)) and not isinstance(reward_shift, bool)
+    if reward_shift is not None and not (number and math.isfinite(reward_shift)):
+        raise ConfigError(
+            f"task.reward_shift: must be a finite number, got {reward_shift!r}; leave it out for "
+            "minus the highest reward"
+        )
+
+
+def choose_houses(
+    *, size: str | None, houses: int | None, train_houses: int, houses_file: str | None
+) -> dict[str, tuple[House, ...]]:
+    """The houses of each split: the first `train_houses` are trained on, the others are tested."""
+    if houses_file is None:
+        size = "large" if size is None else size
+        count = HOUSES if houses is None else houses
+        _whole("houses", count, 2)
+        if count > house_count(size):
+            raise ConfigError(
+                f"task.houses: there are {house_count(size)} {size} houses, not {count}; "
+                "set it lower"
+            )
+        found = tuple(make_house(size, number) for number in range(count))
+    else:
+        for field, value in (("size", size), ("houses", houses)):
+            if value is not None:
+                raise ConfigError(
+                    f"task.{field}: the houses are those of houses_file; leave it out"
+                )
+        found = read_houses(houses_file)
+        if len(found) < 2:
+            raise ConfigError("task.houses_file: holds one house; add another for the test split")
+    _whole("train_houses", train_houses, 1)
+    if train_houses >= len(found):
+        raise ConfigError(
+            f"task.train_houses: {train_houses} leaves none of {len(found)} houses for the test; "
+            f"set it lower than {len(found)}"
+        )
+    return {"train": found[:train_houses], "test": found[train_houses:]}
+
+
+def _whole(field: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(
+            f"task.{field}: must be a whole number, got {value!r}; set it to {least} or more"
+        )

@@ -1,0 +1,70 @@
+"""Cutting houses into rectangles, and into a share for each agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from ._house_build_houses import House
+from ._house_build_world import Box, Cell, upward
+
+
+def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
+    """Disjoint boxes of one layer each that hold exactly `blocks`, layer by layer.
+
+    Greedy: from the first cell left, as far along x and then along z as the block is the same.
+    """
+    left = dict(blocks)
+    found = []
+    for start in sorted(blocks, key=upward):
+        if start not in left:
+            continue
+        block = left[start]
+        x, y, z = start
+        while left.get((x + 1, y, z)) == block:
+            x += 1
+        while all(left.get((each, y, z + 1)) == block for each in range(start[0], x + 1)):
+            z += 1
+        box = Box(start, (x, y, z), block)
+        for cell in box.cells():
+            del left[cell]
+        found.append(box)
+    return tuple(found)
+
+
+def resource_limit(count: int, agents: int) -> int:
+    """How many cells of a block one agent may fill, of `count` in the house: about 1.5 shares."""
+    return -(-count // agents) + count // (2 * agents)
+
+
+def block_counts(house: House) -> dict[str, int]:
+    """Cells by block, in the order in which the blocks appear."""
+    counts: dict[str, int] = {}
+    for _, block in house.blocks:
+        counts[block] = counts.get(block, 0) + 1
+    return counts
+
+
+@lru_cache(maxsize=256)
+def shares(house: House, agents: int) -> tuple[tuple[Box, ...], ...]:
+    """By agent, what it builds of the house where all do the same share of each block.
+
+    The cells of a block, layer by layer, are cut into runs of ceil(count / agents) or fewer, which
+    is within `resource_limit`; each agent's run is then cut into rectangles.
+    """
+    own: list[dict[Cell, str]] = [{} for _ in range(agents)]
+    for block, count in block_counts(house).items():
+        cells = [cell for cell, name in house.blocks if name == block]
+        for number, cell in enumerate(cells):
+            own[number * agents // count][cell] = block
+    return tuple(rectangles(cells) for cells in own)
+
+
+def pieces(house: House, agents: int) -> tuple[Box, ...]:
+    """The rectangles of all shares, layer by layer: together exactly the house."""
+    return in_order(box for own in shares(house, agents) for box in own)
+
+
+def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
+    """Layer by layer, row by row."""
+    return tuple(sorted(boxes, key=lambda box: upward(box.low)))

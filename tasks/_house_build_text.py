@@ -1,0 +1,252 @@
+"""What HouseBuild says: prompts and feedback, in full and in few tokens, and a picture to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ._blocks import AIR
+from ._house_build_houses import House
+from ._house_build_shapes import in_order, pieces, rectangles, shares
+from ._house_build_world import Block, Box, Cell, cell_word
+
+COMPACT_STEP = 0.25
+COMPACT_BOUND = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """What one agent is told about itself."""
+
+    number: int
+    """From 0."""
+    name: str
+    agents: int
+    limit: int
+    """The most commands of one turn."""
+    resources: Mapping[str, int]
+    """Cells of each block that it may fill in one turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threat:
+    """What the players are told about the spiders."""
+
+    attacks: tuple[int, ...]
+    player_hp: int
+    command: str
+    """How they are told to attack."""
+
+
+Hint = tuple[str, tuple[Box, ...]]
+"""A heading of the feedback and the boxes under it."""
+
+
+def full_prompt(
+    house: House, seat: Seat, threat: Threat, *, resource_section: bool, show_limit: bool
+) -> str:
+    """The paper's first prompt (E.3); the resources stand behind each block or in a section."""
+    width, height, depth = house.size
+    lines = [
+        f"You are Player {seat.number + 1} in a {seat.agents}-person Minecraft building team. "
+        "You will place SOME of the blocks for the final build. Output must be Minecraft commands "
+        "only (no markdown, no code fences, no extra text).",
+        "",
+        "Task: Build the 3D structure from the provided y-axis slices.",
+        "",
+        "Available blocks (use ONLY these):",
+    ]
+    if resource_section:
+        lines += [f"- {name}" for name in (*seat.resources, AIR)]
+        lines += ["", "Resource limits per agent:"]
+        lines += [f"- {name}: {count}" for name, count in seat.resources.items()]
+    else:
+        lines += [f"- {name} (at most {count})" for name, count in seat.resources.items()]
+        lines.append(f"- {AIR}")
+    lines += [
+        "",
+        "Layers (ascending WORLD y). Each layer is a set of rectangles in WORLD (x, z) coords:",
+        "- Format: {(x1, y1, z1, x2, y2, z2 block_id), (x1, y1, z1, x2, y2, z2 block_id)}",
+    ]
+    boxes = rectangles(dict(house.blocks))
+    for y in range(height):
+        layer = ", ".join(_corners(box, box.block) for box in boxes if box.low[1] == y)
+        lines.append(f"- y={y}: {{{layer}}}")
+    lines += [
+        "",
+        "WORLD bbox (inclusive):",
+        "- from: [0, 0, 0]",
+        f"- to: [{width - 1}, {height - 1}, {depth - 1}]",
+    ]
+    if threat.attacks:
+        lines += ["", _threat_check(threat)]
+    lines += [
+        "",
+        "Constraints:",
+        "- Output ONLY Minecraft commands, one per line.",
+        "- Allowed commands: /fill and /kill",
+        "- Fill format: /fill x1 y1 z1 x2 y2 z2 block",
+        "- Use absolute integer coordinates only (no ~).",
+        "- Use ONLY blocks from the legend.",
+        "- Every coordinate must be within the bbox.",
+    ]
+    if show_limit:
+        lines.append(f"- At most {seat.limit} commands.")
+    return "\n".join(lines)
+
+
+def _threat_check(threat: Threat) -> str:
+    return (
+        f"Threat check: There are {len(threat.attacks)} spiders nearby; you have "
+        f"{threat.player_hp} HP. Spider attack list: {list(threat.attacks)}, total damage "
+        f"dmg={sum(threat.attacks)}. If you want to kill them, output the attack command: "
+        f"{threat.command}. All other commands should be normal building commands."
+    )
+
+
+def _corners(box: Box, block: str) -> str:
+    numbers = ", ".join(map(str, (*box.low, *box.high)))
+    return f"({numbers} {block})" if block else f"({numbers})"
+
+
+def compact_prompt(house: House, seat: Seat, threat: Threat) -> str:
+    """The first prompt as words between single spaces: the size, the house in pieces that agents
+    can take whole without exceeding their resources, what the agent may do, and the spiders."""
+    lines = ["house " + " ".join(map(str, house.size))]
+    lines += [short_command(box) for box in pieces(house, seat.agents)]
+    resources = " ".join(f"{name} {count}" for name, count in seat.resources.items())
+    lines.append(f"you {seat.name} max {seat.limit} {resources}")
+    if threat.attacks:
+        attacks = " ".join(map(str, threat.attacks))
+        lines.append(f"spiders {attacks} damage {sum(threat.attacks)} hp {threat.player_hp}")
+    return "\n".join(lines)
+
+
+def short_command(box: Box) -> str:
+    """A box as in the compact prompt: one cell or two corners, and the block."""
+    corners = (box.low,) if box.low == box.high else (box.low, box.high)
+    return " ".join((*map(cell_word, corners), box.block))
+
+
+def long_command(box: Box) -> str:
+    """A box as `/fill`."""
+    return " ".join(("/fill", *map(str, (*box.low, *box.high)), box.block))
+
+
+def position_hints(blocks: Sequence[Block], house: House, *, exact: bool) -> tuple[Hint, ...]:
+    """What the house lacks and what stands outside of it, for all agents alike."""
+    return (
+        ("missing", rectangles(_lacking(blocks, dict(house.blocks), exact=exact))),
+        ("extra", _outside(blocks, house)),
+    )
+
+
+def owner_hints(
+    blocks: Sequence[Block], house: House, seat: Seat, *, exact: bool
+) -> tuple[Hint, ...]:
+    """What the agent's own share lacks; the last agent is to leave out the extras."""
+    own = {
+        cell: box.block for box in shares(house, seat.agents)[seat.number] for cell in box.cells()
+    }
+    last = seat.number == seat.agents - 1
+    return (
+        ("place", rectangles(_lacking(blocks, own, exact=exact))),
+        ("remove", _outside(blocks, house) if last else ()),
+    )
+
+
+def _lacking(
+    blocks: Sequence[Block], wanted: Mapping[Cell, str], *, exact: bool
+) -> dict[Cell, str]:
+    held = {block.cell: block.name for block in blocks}
+    return {
+        cell: name
+        for cell, name in wanted.items()
+        if (held.get(cell) != name if exact else cell not in held)
+    }
+
+
+def _outside(blocks: Sequence[Block], house: House) -> tuple[Box, ...]:
+    wanted = dict(house.blocks)
+    return in_order(rectangles({b.cell: AIR for b in blocks if b.cell not in wanted}))
+
+
+_HEADINGS = {
+    "missing": "Still missing",
+    "extra": "Blocks outside the house",
+    "place": "Your part that is missing",
+    "remove": "Blocks to leave out",
+}
+
+
+def full_feedback(
+    hints: Sequence[Hint],
+    *,
+    turn: int,
+    horizon: int,
+    reward: float,
+    highest: float,
+    alive: int,
+    threat: Threat,
+    damage: int,
+) -> str:
+    """The simulated player's words before a later turn; `turn` counts from 1."""
+    lines = [f"Turn {turn} of {horizon}. Reward of the last build: {reward:.2f} / {highest:.2f}."]
+    for name, boxes in hints:
+        outside = name in ("extra", "remove")
+        found = ", ".join(_corners(box, "" if outside else box.block) for box in boxes)
+        lines.append(f"{_HEADINGS[name]}: {found or 'none'}.")
+    if hints and threat.attacks:
+        left = max(0, threat.player_hp - damage)
+        lines.append(
+            f"{alive} of {len(threat.attacks)} spiders attacked: {left} of {threat.player_hp} HP "
+            "were left. They come back each turn."
+        )
+    lines.append(
+        "Every turn starts from an empty world: output all your commands again, one per line."
+    )
+    return "\n".join(lines)
+
+
+def compact_feedback(hints: Sequence[Hint], *, reward: float, alive: int) -> str:
+    """The reward in quarters within [-2, 2], then each heading with its boxes, in one line."""
+    bounded = min(max(reward, -COMPACT_BOUND), COMPACT_BOUND)
+    quarters = round(bounded / COMPACT_STEP) * COMPACT_STEP
+    words = [f"reward {quarters:g}"]
+    words += [" ".join((name, *map(short_command, boxes))) for name, boxes in hints if boxes]
+    if hints and alive:
+        words.append(f"spiders {alive}")
+    return " ".join(words)
+
+
+def picture(house: House, blocks: Sequence[Block]) -> list[str]:
+    """Layer by layer from the ground, rows from the front: the house, the build and the owners
+    from 1, side by side; then which letter is which block."""
+    wanted = dict(house.blocks)
+    built = {block.cell: block.name for block in blocks}
+    letter = _letters([*wanted.values(), *built.values()])
+    owner = {block.cell: str((block.owner + 1) % 10) for block in blocks}
+    marks = (
+        {cell: letter[name] for cell, name in wanted.items()},
+        {cell: letter[name] for cell, name in built.items()},
+        owner,
+    )
+    width, height, depth = house.size
+    lines = []
+    for y in range(height):
+        lines.append(f"y={y}")
+        for z in range(depth):
+            cells = [(x, y, z) for x in range(width)]
+            drawn = ("".join(mark.get(cell, ".") for cell in cells) for mark in marks)
+            lines.append("   ".join(drawn))
+    return [*lines, ", ".join(f"{mark} {name}" for name, mark in letter.items())]
+
+
+def _letters(names: Sequence[str]) -> dict[str, str]:
+    """A letter for each block: the first of its name that is free, else a free one."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        spare = (*name, *"abcdefghijklmnopqrstuvwxyz0123456789")
+        free = (mark for mark in spare if mark.isalnum() and mark not in found.values())
+        found[name] = next(free, "?")
+    return found

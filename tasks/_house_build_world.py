@@ -1,0 +1,228 @@
+"""The world of HouseBuild in three dimensions: commands, what they build, and the spiders.
+
+The rules are Minecraft's where the paper names a command, and the block map is plain Python.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ._blocks import AIR, cell_name, command_lines
+
+Cell = tuple[int, int, int]
+"""(x, y, z) from 0: x to the right, y up, z to the back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """All cells between two corners, both included, of one block."""
+
+    low: Cell
+    high: Cell
+    block: str
+
+    @property
+    def volume(self) -> int:
+        """The number of cells."""
+        return math.prod(high - low + 1 for low, high in zip(self.low, self.high, strict=True))
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, x slowest."""
+        for x in range(self.low[0], self.high[0] + 1):
+            for y in range(self.low[1], self.high[1] + 1):
+                for z in range(self.low[2], self.high[2] + 1):
+                    yield x, y, z
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """Damage to the first living spiders."""
+
+    damage: float
+    """Health points that each of them loses."""
+    targets: int | None
+    """How many are hit; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One cell of the world that is not air."""
+
+    cell: Cell
+    name: str
+    owner: int
+    """Number of the agent that placed it last, from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What one agent may do in one turn."""
+
+    size: Cell
+    """The numbers of cells along x, y and z."""
+    resources: Mapping[str, int]
+    """Cells of each solid block that it may fill; air is free."""
+    commands: int
+    """The most commands that count."""
+    player_attack: int
+    """The most damage of one `/damage`."""
+    setblock: bool
+    damage: bool
+    any_kill: bool
+    """Whether `/kill` kills all spiders whatever stands behind it."""
+    short: bool
+    """Whether `a1-1 block`, `a1-1 b1-1 block` and `kill` are commands too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The commands of one agent, in order, and the number of rejected lines."""
+
+    boxes: tuple[Box, ...]
+    attacks: tuple[Attack, ...]
+    rejected: int
+
+
+_NUMBER = r"\s+(-?[0-9]{1,6})"
+_BLOCK = r"\s+(?:minecraft:)?([a-z0-9_]+)(?:\s+(.*))?$"
+_SETBLOCK = re.compile(f"/setblock{_NUMBER * 3}{_BLOCK}")
+_FILL = re.compile(f"/fill{_NUMBER * 6}{_BLOCK}")
+_NAME = r"([a-z]{1,2}[0-9]{1,3})-([0-9]{1,3})"
+_SHORT = re.compile(rf"{_NAME}(?:\s+{_NAME})?{_BLOCK}")
+_SELECTOR = r"@e\[([^\]]*)\]"
+_DAMAGE = re.compile(rf"/damage\s+{_SELECTOR}\s+([0-9]{{1,6}}(?:\.[0-9]{{1,6}})?)(?:\s|$)")
+_KILL = re.compile(rf"/kill(?:\s+{_SELECTOR}(?:\s.*)?)?$")
+_OTHER_MODE = re.compile(r"(?:keep|hollow|outline)\b|replace\s+\S")
+"""Modes of Minecraft that build something else than the plain command does."""
+
+
+def parse(text: str, rules: Rules) -> Said:
+    """The commands of one agent.
+
+    One command per line; `Rules` says which. Bullets, code fences, empty lines, a `minecraft:`
+    prefix and words behind the block or the selector are tolerated. Every other line is rejected
+    and changes nothing: prose, unknown commands and blocks, relative or fractional coordinates,
+    corners outside the box, the modes keep, hollow, outline and a filtered replace, selectors that
+    do not select spiders, `/damage` on more than one spider or above the player's attack, a fill
+    that takes more of a block than is left, and all commands beyond the limit.
+    """
+    left = dict(rules.resources)
+    boxes: list[Box] = []
+    attacks: list[Attack] = []
+    rejected = 0
+    for line in command_lines(text):
+        command = _command(line, rules) if len(boxes) + len(attacks) < rules.commands else None
+        if isinstance(command, Attack):
+            attacks.append(command)
+        elif command is None or command.volume > left.get(command.block, math.inf):
+            rejected += 1
+        else:
+            boxes.append(command)
+            if command.block != AIR:
+                left[command.block] -= command.volume
+    return Said(tuple(boxes), tuple(attacks), rejected)
+
+
+def _command(line: str, rules: Rules) -> Box | Attack | None:
+    if line.startswith(("/kill", "/damage", "kill")):
+        return _attack(line, rules)
+    corners = _corners(line, rules)
+    if corners is None:
+        return None
+    first, second, block, rest = corners
+    known = block == AIR or block in rules.resources
+    low = (min(first[0], second[0]), min(first[1], second[1]), min(first[2], second[2]))
+    high = (max(first[0], second[0]), max(first[1], second[1]), max(first[2], second[2]))
+    inside = min(low) >= 0 and all(far < n for far, n in zip(high, rules.size, strict=True))
+    return Box(low, high, block) if known and inside and not _OTHER_MODE.match(rest) else None
+
+
+def _corners(line: str, rules: Rules) -> tuple[Cell, Cell, str, str] | None:
+    found = _FILL.match(line)
+    if found is not None:
+        x1, y1, z1, x2, y2, z2 = (int(word) for word in found.groups()[:6])
+        return (x1, y1, z1), (x2, y2, z2), found[7], found[8] or ""
+    found = _SETBLOCK.match(line) if rules.setblock else None
+    if found is not None:
+        cell = (int(found[1]), int(found[2]), int(found[3]))
+        return cell, cell, found[4], found[5] or ""
+    found = _SHORT.match(line) if rules.short else None
+    if found is None:
+        return None
+    first = _named(found[1], found[2])
+    second = first if found[3] is None else _named(found[3], found[4])
+    return first, second, found[5], found[6] or ""
+
+
+def _attack(line: str, rules: Rules) -> Attack | None:
+    if rules.short and line.split()[0] == "kill":
+        return Attack(math.inf, None)
+    if rules.any_kill:
+        return Attack(math.inf, None) if line.split()[0] == "/kill" else None
+    found = _DAMAGE.match(line) if rules.damage else None
+    if found is not None:
+        amount = float(found[2])
+        fits = _spiders(found[1]) == (True, 1) and amount <= rules.player_attack
+        return Attack(amount, 1) if fits else None
+    found = _KILL.match(line)
+    if found is None:
+        return None
+    selects, limit = (True, None) if found[1] is None else _spiders(found[1])
+    return Attack(math.inf, limit) if selects else None
+
+
+def _spiders(selector: str) -> tuple[bool, int | None]:
+    """Whether `type=spider,limit=1,...` selects spiders, and how many at most."""
+    pairs = [part.partition("=") for part in selector.split(",")]
+    given = {key.strip(): value.strip() for key, _, value in pairs}
+    limit = given.get("limit")
+    if limit is not None and (not re.fullmatch("[0-9]{1,6}", limit) or int(limit) == 0):
+        return False, None
+    spiders = given.get("type", "").removeprefix("minecraft:") == "spider"
+    return spiders, None if limit is None else int(limit)
+
+
+def cell_word(cell: Cell) -> str:
+    """A cell in one word: column and row from above as on a chess board, then the layer from 1."""
+    x, y, z = cell
+    return f"{cell_name((x, z))}-{y + 1}"
+
+
+def _named(square: str, layer: str) -> Cell:
+    letters = square.rstrip("0123456789")
+    column = 0
+    for letter in letters:
+        column = 26 * column + ord(letter) - ord("a") + 1
+    return column - 1, int(layer) - 1, int(square[len(letters) :]) - 1
+
+
+def build(said: Sequence[Said]) -> tuple[Block, ...]:
+    """An empty world after each agent's commands in turn; whoever comes later overwrites."""
+    world: dict[Cell, Block] = {}
+    for owner, own in enumerate(said):
+        for box in own.boxes:
+            for cell in box.cells():
+                if box.block == AIR:
+                    world.pop(cell, None)
+                else:
+                    world[cell] = Block(cell, box.block, owner)
+    return tuple(world[cell] for cell in sorted(world, key=upward))
+
+
+def upward(cell: Cell) -> Cell:
+    """The order of layers, rows and columns: what `sorted` needs as its key."""
+    x, y, z = cell
+    return y, z, x
+
+
+def living(attacks: Iterable[Attack], spiders: Sequence[int], health: int) -> tuple[int, ...]:
+    """The attack values of the spiders that survive a turn, each with `health` at its start."""
+    left = [float(health) for _ in spiders]
+    for attack in attacks:
+        alive = [number for number, points in enumerate(left) if points > 0]
+        for number in alive[: attack.targets]:
+            left[number] -= attack.damage
+    return tuple(value for value, points in zip(spiders, left, strict=True) if points > 0)

@@ -1,0 +1,373 @@
+"""HouseBuild: agents build a house in Minecraft from its blueprint while spiders attack.
+
+No game server is involved: a turn is a set of `/fill` and attack commands on a block map, scored by
+counting (CoLLM, sections 6.1, E.3 and F.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.types import Outcome
+
+from . import _house_build_text as text
+from ._house_build_houses import House
+from ._house_build_reward import HIGHEST, SOLVED, lowest_reward, raw_reward, survey
+from ._house_build_settings import TRAIN_HOUSES, check_choices, check_numbers, choose_houses
+from ._house_build_shapes import block_counts, pieces, resource_limit, shares
+from ._house_build_world import Block, Box, Rules, build, living, parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HouseBuildState:
+    """What stood at the end of the last turn; before the first turn, the empty world."""
+
+    item: House
+    spiders: tuple[int, ...]
+    """The attack value of each spider of the episode."""
+    turn: int
+    """Turns played so far."""
+    blocks: tuple[Block, ...]
+    alive: int
+    """Spiders that survived the last turn."""
+    damage: int
+    """Health points that those took from the players in the last turn."""
+    reward: float
+    """The raw reward of the last turn, before the shift."""
+    rejected: int
+    """Lines of the last turn that were no valid command, over all agents."""
+
+
+class HouseBuild(DecPOMDP[House, HouseBuildState]):
+    """Build a house of several blocks together, and keep the spiders off.
+
+    Every turn starts from an empty world, with all spiders alive and all players in full health,
+    and only that turn's commands count. They run agent by agent, and a later agent overwrites an
+    earlier one; then the living spiders attack. Every agent sees the same blueprint and may place
+    the same blocks. Of a block that the house has c times, each of N agents may fill
+    ceil(c/N) + floor(c/2N) cells in a turn; filling a cell twice is charged twice, a command that
+    exceeds the rest is rejected whole, and air is free.
+
+    Commands, in the paper variant:
+
+        /fill x1 y1 z1 x2 y2 z2 block       corners in any order, both included
+        /setblock x y z block
+        /damage @e[type=spider,limit=1] n   n health points off the first living spider, n at most
+                                            `player_attack`
+        /kill                               all spiders; also with a selector of spiders, whose
+                                            limit=k then kills the first k living ones
+
+    and in comlrl `/fill` and `/kill` alone, where a `/kill` with anything behind it kills all
+    spiders. `_house_build_world.parse` says which lines are rejected.
+
+    The raw reward of a turn, shared by all (F.3), at most 2 in paper and 1 in comlrl:
+
+        paper   2 covered/total - 1.5 extra/total - 0.2 min(1, damage/player_hp)
+        comlrl  match                             - 0.1 min(1, damage/player_hp)
+
+    `total` counts the house's cells, `covered` those that hold their own block, `extra` the blocks
+    outside the house, `match` is the share of all cells of the box, air included, that are as in
+    the blueprint, and `damage` is the sum of the attack values of the living spiders. In comlrl an
+    agent that plays alone loses nothing to spiders. The task adds `reward_shift`, by default minus
+    the maximum: rewards are then never positive, so that finishing early is never worse than
+    playing on. An episode is `done` when the raw reward exceeds 1.9 (paper) or 0.9 (comlrl).
+
+    The variants differ further in
+
+    - the prompt: resources stand behind each block in paper, in a section of their own in comlrl;
+      its threat line names `/damage` in paper, `/kill` in comlrl;
+    - the feedback, unless it is set: 'position' in paper, 'score' in comlrl.
+
+    'position' lists what the house lacks, the blocks outside of it and the spiders' damage;
+    'perfect' gives each agent what its share (that of `reference_actions`) lacks, and the last
+    agent the blocks to leave out; 'score' gives turn and reward only. The peer has three further
+    kinds, repeats the first prompt and the agent's own answer at each turn (here both are in the
+    agent's history), and draws its spiders once per run; here they are drawn per episode.
+
+    Where the paper is silent: the houses (it names a data set; the default ones are made here,
+    after figure 3b); whether a cell with a wrong block is covered (no, neither covered nor extra;
+    `coverage='occupied'` counts it as covered, as StrBuild does); all numbers of spiders and health
+    (the peer's: 3 spiders that take 1 to 3 each from 5 HP; attack 6 as in figure 3b); a spider's
+    health (`spider_hp` 6, so that one hit kills one; Minecraft's own is 16); resources and the
+    command limit (the peer's); whether turns add up (no); the words of the feedback; the shift,
+    the threshold for stopping, and m_t, as in StrBuild. Its threat line names `/damage` and its
+    list of commands only `/fill` and `/kill`: all are accepted. Spiders have no position, since
+    nothing in the paper depends on it.
+
+    `prompt='compact'` is for small word-level models: one word for a cell (column and row from
+    above as on a chess board, then the layer from 1), the house as pieces that the agents can take
+    whole, words between single spaces, rewards in quarters within [-2, 2]. Agents may then also
+    answer `a1-1 block`, `a1-1 c1-1 block` (two corners) and `kill`:
+
+        house 3 3 3                                            (cells along x, y and z)
+        a1-1 obsidian
+        ...
+        a1-2 c2-2 stone
+        you builder_1 max 8 obsidian 3 oak_planks 1 white_concrete 3 stone 9
+        spiders 1 3 1 damage 5 hp 5
+        reward 0.75 missing c1-1 obsidian extra b2-1 air spiders 2          (the next turn)
+
+    Settings: `size` ('large' or 'small'), `houses` (how many, 10) and `train_houses` (how many of
+    them are trained on, from the front, 8; the others are tested, as in the paper) choose the
+    houses, or `houses_file` names a JSON file (`_house_build_file.read_houses`). `max_commands` is
+    the limit per turn over all agents, split evenly, 600 by default. `spiders`, `spider_attack`
+    (lowest and highest, drawn uniformly), `spider_hp`, `player_hp` and `player_attack` set the
+    threat.
+
+    Errors: ConfigError from the constructor, one line that names the setting.
+    """
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["paper", "comlrl"] = "paper",
+        horizon: int = 4,
+        agents: int = 2,
+        size: Literal["large", "small"] | None = None,
+        houses: int | None = None,
+        train_houses: int = TRAIN_HOUSES,
+        houses_file: str | None = None,
+        feedback: Literal["position", "perfect", "score"] | None = None,
+        coverage: Literal["exact", "occupied"] | None = None,
+        max_commands: int | None = None,
+        spiders: int = 3,
+        spider_attack: Sequence[int] = (1, 3),
+        spider_hp: int = 6,
+        player_hp: int = 5,
+        player_attack: int = 6,
+        reward_shift: float | None = None,
+        prompt: Literal["full", "compact"] = "full",
+    ) -> None:
+        check_choices(
+            {
+                "variant": variant,
+                "size": size,
+                "feedback": feedback,
+                "coverage": coverage,
+                "prompt": prompt,
+            }
+        )
+        check_numbers(
+            horizon=horizon,
+            agents=agents,
+            max_commands=max_commands,
+            spiders=spiders,
+            spider_attack=spider_attack,
+            spider_hp=spider_hp,
+            player_hp=player_hp,
+            player_attack=player_attack,
+            reward_shift=reward_shift,
+        )
+        self._items = choose_houses(
+            size=size, houses=houses, train_houses=train_houses, houses_file=houses_file
+        )
+        self.variant, self.prompt = variant, prompt
+        self.horizon = horizon
+        self.agents = tuple(f"builder_{number + 1}" for number in range(agents))
+        usual = "position" if variant == "paper" else "score"
+        self.feedback = usual if feedback is None else feedback
+        self.coverage = "exact" if coverage is None else coverage
+        self.max_commands = max_commands
+        self.limit = (600 if max_commands is None else max_commands) // agents
+        self.spiders, self.spider_hp = spiders, spider_hp
+        self.spider_attack = (spider_attack[0], spider_attack[1])
+        self.player_hp, self.player_attack = player_hp, player_attack
+        self.highest = HIGHEST[variant]
+        self.reward_shift = -self.highest if reward_shift is None else float(reward_shift)
+        lowest = min(
+            lowest_reward(survey((), item), variant)
+            for items in self._items.values()
+            for item in items
+        )
+        self.reward_range = (lowest + self.reward_shift, self.highest + self.reward_shift)
+
+    def items(self, split: str) -> Sequence[House]:
+        """The houses of 'train' or 'test'."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        return self._items[split]
+
+    def reset(self, item: House, rng: np.random.Generator) -> HouseBuildState:
+        """An empty world and the episode's spiders, which are all that is random."""
+        low, high = self.spider_attack
+        return HouseBuildState(
+            item=item,
+            spiders=tuple(int(value) for value in rng.integers(low, high + 1, size=self.spiders)),
+            turn=0,
+            blocks=(),
+            alive=self.spiders,
+            damage=0,
+            reward=0.0,
+            rejected=0,
+        )
+
+    def observe(self, state: HouseBuildState, agent: str) -> str:
+        """The first prompt, then the feedback on the last turn; every agent acts every turn."""
+        seat, threat = self._seat(state.item, agent), self._threat(state)
+        if state.turn == 0:
+            if self.prompt == "compact":
+                return text.compact_prompt(state.item, seat, threat)
+            return text.full_prompt(
+                state.item,
+                seat,
+                threat,
+                resource_section=self.variant == "comlrl",
+                show_limit=self.max_commands is not None,
+            )
+        hints = self._hints(state, seat)
+        if self.prompt == "compact":
+            return text.compact_feedback(hints, reward=state.reward, alive=state.alive)
+        return text.full_feedback(
+            hints,
+            turn=state.turn + 1,
+            horizon=self.horizon,
+            reward=state.reward,
+            highest=self.highest,
+            alive=state.alive,
+            threat=threat,
+            damage=state.damage,
+        )
+
+    def step(
+        self, state: HouseBuildState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[HouseBuildState]:
+        """Build this turn's world from nothing, let the spiders attack, and score; nothing is
+        random."""
+        rules = self._rules(state.item)
+        said = [parse(actions[agent], rules) for agent in self.agents]
+        blocks = build(said)
+        attacks = [attack for own in said for attack in own.attacks]
+        alive = living(attacks, state.spiders, self.spider_hp)
+        reward = raw_reward(
+            survey(blocks, state.item),
+            min(1.0, sum(alive) / self.player_hp),
+            variant=self.variant,
+            coverage=self.coverage,
+            agents=len(self.agents),
+        )
+        after = HouseBuildState(
+            item=state.item,
+            spiders=state.spiders,
+            turn=state.turn + 1,
+            blocks=blocks,
+            alive=len(alive),
+            damage=sum(alive),
+            reward=reward,
+            rejected=sum(own.rejected for own in said),
+        )
+        return Outcome(
+            state=after, reward=reward + self.reward_shift, done=reward > SOLVED[self.variant]
+        )
+
+    def metrics(self, state: HouseBuildState) -> Mapping[str, float]:
+        """Of the last turn: `score`, the raw reward; `iou`, kinds ignored; `health`, the share of
+        health points left (HP in the paper's table 1); `coverage`, the share of the house's cells
+        with their own block; `match`, that of all cells, air included; `extra`, blocks outside the
+        house; `rejected`, lines."""
+        found = survey(state.blocks, state.item)
+        return {
+            "score": state.reward,
+            "iou": found.iou,
+            "health": max(0.0, 1.0 - state.damage / self.player_hp),
+            "coverage": found.exact / found.total,
+            "match": found.match,
+            "extra": float(found.extra),
+            "rejected": float(state.rejected),
+        }
+
+    def global_info(self, state: HouseBuildState) -> str:
+        """m_t in the paper's words (E.3)."""
+        return (
+            f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
+            f"{self.horizon}-turn episode.\n"
+            f"Your last-turn reward is {state.reward:.2f} / {self.highest:.2f}."
+        )
+
+    def command(self, box: Box) -> str:
+        """One command in the form that the prompt asks for."""
+        return text.short_command(box) if self.prompt == "compact" else text.long_command(box)
+
+    def reference_actions(self, state: HouseBuildState) -> dict[str, str]:
+        """The same share of each block for every agent, and a kill from the first: the highest
+        reward, where the limit allows each agent's share."""
+        lines = [
+            [self.command(box) for box in own]
+            for own in shares(state.item, agents=len(self.agents))
+        ]
+        if state.spiders:
+            lines[0].insert(0, self._kill())
+        return {agent: "\n".join(own) for agent, own in zip(self.agents, lines, strict=True)}
+
+    def legal_action(self, state: HouseBuildState, agent: str, rng: np.random.Generator) -> str:
+        """Legal but uncoordinated, what the embedded model starts from: a kill half of the time,
+        and a random number of the house's pieces, in random order, within the resources."""
+        parts = pieces(state.item, len(self.agents))
+        lines = [self._kill()] if state.spiders and rng.random() < 0.5 else []
+        count = int(rng.integers(1, min(self.limit, len(parts)) + 1))
+        left = dict(self._rules(state.item).resources)
+        for number in rng.permutation(len(parts)):
+            box = parts[number]
+            if len(lines) < count and box.volume <= left[box.block]:
+                left[box.block] -= box.volume
+                lines.append(self.command(box))
+        return "\n".join(lines)
+
+    def render(self, state: HouseBuildState) -> str:
+        """By layer the house, the build and who placed each block (1, 2, ...), side by side; then
+        the blocks' letters, the spiders and the players' health."""
+        left = max(0, self.player_hp - state.damage)
+        return "\n".join(
+            [
+                *text.picture(state.item, state.blocks),
+                f"spiders {state.alive} of {self.spiders}, health {left} of {self.player_hp}",
+            ]
+        )
+
+    def _kill(self) -> str:
+        return "kill" if self.prompt == "compact" else "/kill @e[type=spider]"
+
+    def _rules(self, item: House) -> Rules:
+        agents, paper = len(self.agents), self.variant == "paper"
+        return Rules(
+            size=item.size,
+            resources={
+                block: resource_limit(count, agents) for block, count in block_counts(item).items()
+            },
+            commands=self.limit,
+            player_attack=self.player_attack,
+            setblock=paper,
+            damage=paper,
+            any_kill=not paper,
+            short=self.prompt == "compact",
+        )
+
+    def _seat(self, item: House, agent: str) -> text.Seat:
+        return text.Seat(
+            number=self.agents.index(agent),
+            name=agent,
+            agents=len(self.agents),
+            limit=self.limit,
+            resources=self._rules(item).resources,
+        )
+
+    def _threat(self, state: HouseBuildState) -> text.Threat:
+        hit = f"/damage @e[type=spider,limit=1] {self.player_attack} minecraft:player_attack"
+        return text.Threat(
+            attacks=state.spiders,
+            player_hp=self.player_hp,
+            command=hit if self.variant == "paper" else "/kill @e[type=spider]",
+        )
+
+    def _hints(self, state: HouseBuildState, seat: text.Seat) -> tuple[text.Hint, ...]:
+        if self.feedback == "score":
+            return ()
+        exact = self.coverage == "exact"
+        if self.feedback == "perfect":
+            return text.owner_hints(state.blocks, state.item, seat, exact=exact)
+        return text.position_hints(state.blocks, state.item, exact=exact)
