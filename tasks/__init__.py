@@ -2,5 +2,6 @@
 
 NAMES = {
     "dpomdp": "dpomdp:TextDecPOMDP",
+    "house_build": "house_build:HouseBuild",
     "str_build": "str_build:StrBuild",
 }
