@@ -21,6 +21,9 @@ class GroupAlgorithm(PolicySettings, Algorithm):
     """K."""
     shape: Literal["tree", "cross", "parallel"] = "tree"
     """Branch at every turn with aligned actions, with all pairings, or at the first turn only."""
+    equal_turns: bool = False
+    """Weigh every turn of a tree alike: the expected update is then the gradient of the return. As
+    in the paper, every joint action weighs alike, so late turns, of which a tree has most, lead."""
 
     @abstractmethod
     def baseline(self) -> Advantage:

@@ -33,12 +33,18 @@ class MAGRPO(GroupAlgorithm):
     def baseline(self) -> Advantage:
         if self.expectile == MEAN:
             return GroupMean(
-                discount=self.discount, clip=self.advantage_clip, normalize_std=self.normalize_std
+                discount=self.discount,
+                clip=self.advantage_clip,
+                equal_turns=self.equal_turns,
+                normalize_std=self.normalize_std,
             )
         if self.normalize_std:
             raise ConfigError(
                 "algorithm.normalize_std: has no meaning with an expectile; set one of the two"
             )
         return GroupExpectile(
-            discount=self.discount, clip=self.advantage_clip, level=self.expectile
+            discount=self.discount,
+            clip=self.advantage_clip,
+            equal_turns=self.equal_turns,
+            level=self.expectile,
         )

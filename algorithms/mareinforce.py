@@ -17,4 +17,6 @@ class MAREINFORCE(GroupAlgorithm):
     """
 
     def baseline(self) -> RawReturn:
-        return RawReturn(discount=self.discount, clip=self.advantage_clip)
+        return RawReturn(
+            discount=self.discount, clip=self.advantage_clip, equal_turns=self.equal_turns
+        )

@@ -18,4 +18,6 @@ class MAReMax(GroupAlgorithm):
     """
 
     def baseline(self) -> GroupMax:
-        return GroupMax(discount=self.discount, clip=self.advantage_clip)
+        return GroupMax(
+            discount=self.discount, clip=self.advantage_clip, equal_turns=self.equal_turns
+        )

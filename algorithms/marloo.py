@@ -18,4 +18,6 @@ class MARLOO(GroupAlgorithm):
     """
 
     def baseline(self) -> LeaveOneOut:
-        return LeaveOneOut(discount=self.discount, clip=self.advantage_clip)
+        return LeaveOneOut(
+            discount=self.discount, clip=self.advantage_clip, equal_turns=self.equal_turns
+        )

@@ -12,6 +12,7 @@ from colearn.types import Tree
 
 from .finish import check, clipped
 from .recursion import children
+from .turns import equal_turns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class GroupBaseline(Advantage):
     """gamma."""
     clip: float | None = None
     """Keep each advantage within [-clip, clip]."""
+    equal_turns: bool = False
+    """Weigh every turn of a tree alike instead of every joint action (`turns.path_weights`)."""
 
     minimum_group = 2
 
@@ -45,7 +48,8 @@ class GroupBaseline(Advantage):
     def __call__(
         self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        return clipped([self._advantages(tree) for tree in trees], self.clip)
+        found = clipped([self._advantages(tree) for tree in trees], self.clip)
+        return equal_turns(trees, found) if self.equal_turns else found
 
     def _advantages(self, tree: Tree[Any]) -> NodeAdvantages:
         returns = tree.returns(self.discount)

@@ -10,6 +10,7 @@ from colearn.contract import Advantage, AgentValues, NodeAdvantages
 from colearn.types import Tree
 
 from .finish import check, clipped
+from .turns import equal_turns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,8 @@ class RawReturn(Advantage):
 
     discount: float = 1.0
     clip: float | None = None
+    equal_turns: bool = False
+    """Weigh every turn of a tree alike instead of every joint action (`turns.path_weights`)."""
 
     def __post_init__(self) -> None:
         check(self.discount, self.clip)
@@ -29,7 +32,8 @@ class RawReturn(Advantage):
     def __call__(
         self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        return clipped([self._advantages(tree) for tree in trees], self.clip)
+        found = clipped([self._advantages(tree) for tree in trees], self.clip)
+        return equal_turns(trees, found) if self.equal_turns else found
 
     def _advantages(self, tree: Tree[Any]) -> NodeAdvantages:
         returns = tree.returns(self.discount)

@@ -13,6 +13,7 @@ from colearn.advantage.n_step import NStep
 from colearn.advantage.q_value import QValue
 from colearn.advantage.raw_return import RawReturn
 from colearn.advantage.td_error import TDError
+from colearn.advantage.turns import path_weights
 from colearn.errors import ConfigError
 from colearn.rollout.parallel import Parallel
 
@@ -288,6 +289,29 @@ def test_a_group_is_the_siblings_of_one_history_not_of_one_turn():
     assert of(advantages) == [-0.5, 0.5, -2.0, 2.0, -2.0, 2.0]
     alone = GroupMean(discount=0.5)([FORK, ROW])
     assert alone[0] == advantages, "other episodes do not enter"
+
+
+def test_turns_weigh_alike_by_the_probability_of_the_path():
+    # paths 1/2 1/2 1/4 1/4 1/4 1/4, mean 1/3: the sum over a turn is 3 at both turns
+    assert path_weights(FORK) == pytest.approx([0.0, 1.5, 1.5, 0.75, 0.75, 0.75, 0.75])
+    plain, even = GroupMean()([FORK])[0], GroupMean(equal_turns=True)([FORK])[0]
+    weights = path_weights(FORK)[1:]
+    assert of(even) == pytest.approx([w * a for w, a in zip(weights, of(plain), strict=True)])
+
+
+def test_a_branch_that_ended_early_leaves_its_share_of_the_later_turn_empty():
+    # the second action of the root ends: its sibling's two children are 1/4 each, not 1/2
+    assert path_weights(tree([(0, 1.0), (0, 2.0), (1, 3.0), (1, 4.0)])) == pytest.approx(
+        [0.0, 4 / 3, 4 / 3, 2 / 3, 2 / 3]
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [chain([1.0, 5.0]), tree([(0, 1.0), (0, 3.0), (1, 4.0), (2, 0.0)])]
+)
+def test_without_later_branches_equal_turns_change_nothing(shape):
+    for part in (RawReturn, GroupMean):
+        assert part(equal_turns=True)([shape]) == part()([shape])
 
 
 CHAINS = tree([(0, 1.0), (0, 3.0), (1, 4.0), (2, 0.0)])
