@@ -78,6 +78,7 @@ METHODS = {
     "collm_dc": Method("collm_dc", {}),
     "collm_cc gae": Method("collm_cc", {"bootstrap": "gae"}),
     "magrpo": Method("magrpo", {}, group=True),
+    "magrpo equal turns": Method("magrpo", {"equal_turns": True}, group=True),
     "magrpo chains": Method("magrpo", {"shape": "parallel", "samples": 8}, group=True),
     "marloo": Method("marloo", {}, group=True),
     "maremax": Method("maremax", {}, group=True),
@@ -87,9 +88,11 @@ METHODS = {
 }
 """`grpo` and `ac` are missing: they train a team of one, and no problem here is one agent's."""
 
+ONE_TURN = {"magrpo equal turns", "magrpo chains", "collm_cc gae"}
+"""At one turn the same as magrpo or collm_cc."""
 LEFT_OUT = {
-    "climbing": {"magrpo chains", "collm_cc gae"},  # at one turn the same as magrpo, collm_cc
-    "penalty": {"magrpo chains", "collm_cc gae"},
+    "climbing": ONE_TURN,
+    "penalty": ONE_TURN,
     "lock": {"collm_cc expectile", "magrpo expectile"},  # for time
     "vault": METHODS.keys() - {"collm_cc", "collm_dc", "magrpo chains"},
 }

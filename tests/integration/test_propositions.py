@@ -134,6 +134,13 @@ def test_both_weights_are_the_same_up_to_the_horizon_in_a_chain():
     assert distance(2.0 * library, paper) < EXACT
 
 
+def test_with_equal_turns_the_librarys_update_is_the_papers_estimator_up_to_the_horizon():
+    team = Team("two_step", 2)
+    paper = estimates_of(team, KaryTree(3), 5, RawReturn(), per_turn_of(2))
+    library = estimates_of(team, KaryTree(3), 5, RawReturn(equal_turns=True), per_sample)
+    assert distance(2.0 * library, paper) < EXACT
+
+
 def test_generator_calls_are_those_of_proposition_4_3():
     rows = calls()
     assert {row["shape"] for row in rows} == {"KaryTree", "Parallel", "Chain", "Cross"}
