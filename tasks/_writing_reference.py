@@ -1,0 +1,58 @@
+"""Pairs of answers that earn the most: a key to the reward, not good prose."""
+
+from __future__ import annotations
+
+from itertools import cycle, islice
+
+from ._writing_reward import Rules
+from ._writing_text import characters, words_of
+from ._writing_words import CONNECTORS, FILLERS, STOP_WORDS
+
+
+def expanding_pair(rules: Rules, text: str) -> tuple[str, str]:
+    """A text, and one of twice its length and vocabulary with every kind of transition.
+
+    It earns the most where `words` allows 48 words and four times the fewest.
+    """
+    least, most = rules.words
+    own = _content(text)
+    size = max(least, min(12, most // 4))
+    pool = own[: min(size, 12)]
+    first = " ".join(islice(cycle(pool), size))
+    second = [*CONNECTORS, *pool, own[len(pool)]]
+    return first, _extended(second, pool, 2.0 * characters(first))
+
+
+def matching_pair(rules: Rules, text: str) -> tuple[str, str]:
+    """Two texts of the same words, every kind of transition among them, the second longer.
+
+    It earns the most where `words` allows 26 words and twice the fewest.
+    """
+    least, most = rules.words
+    size = max(least, min(24, most // 2))
+    pool = [*CONNECTORS, *_content(text)[: min(max(size - len(CONNECTORS), 1), 24)]]
+    first = " ".join(islice(cycle(pool), size))
+    target = (rules.length.full_from + rules.length.full_to) / 2
+    return first, _extended([], pool, target * characters(first))
+
+
+def _extended(words: list[str], pool: list[str], length: float) -> str:
+    """`words`, then those of the pool again and again, to the given number of characters."""
+    words = list(words)
+    size = sum(len(word) + 1 for word in words) - 1
+    for word in cycle(pool):
+        if size >= length:
+            return " ".join(words)
+        words.append(word)
+        size += len(word) + 1
+    raise AssertionError("a pool is never empty")
+
+
+def _content(text: str) -> list[str]:
+    """The text's different content words of five to twelve letters, in order, then fillers."""
+    own = (
+        word
+        for word in words_of(text)
+        if word.isalpha() and 5 <= len(word) <= 12 and word not in STOP_WORDS
+    )
+    return [word for word in dict.fromkeys((*own, *FILLERS)) if word not in CONNECTORS]

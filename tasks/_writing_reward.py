@@ -1,0 +1,119 @@
+"""What a pair of texts is worth: five parts, of which the first three are also gates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass
+
+from ._writing_text import (
+    characters,
+    content_words,
+    transition_kinds,
+    transition_kinds_within,
+    words_of,
+)
+
+BOUNDS, LENGTH, DIVERSITY, STYLE, COHERENCE = 0.5, 1.0, 0.5, 0.6, 0.4
+"""The most that each part earns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A ratio's tolerated range [low, high] around the range [full_from, full_to] of full marks."""
+
+    low: float
+    full_from: float
+    full_to: float = math.inf
+    high: float = math.inf
+
+    def share(self, ratio: float) -> float | None:
+        """The share of the marks in [0, 1], linear at the flanks; None outside."""
+        if not self.low <= ratio <= self.high:
+            return None
+        if ratio < self.full_from:
+            return (ratio - self.low) / (self.full_from - self.low)
+        if ratio > self.full_to:
+            return (self.high - ratio) / (self.high - self.full_to)
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How one variant of one task scores."""
+
+    words: tuple[int, int]
+    """The fewest and the most words of each text, by white space."""
+    length: Band
+    """For characters of the second text over those of the first."""
+    diversity: Band
+    """For different words of the second text over those of the first."""
+    similarity: float
+    """The Jaccard similarity of content words that earns full marks."""
+    logarithm: float | None
+    """w of min(w ln(kinds + 1), 1); None for the peer's formula and its ways of counting."""
+    second_only: bool = False
+    """Whether transitions count in the second text only."""
+
+    @property
+    def peer(self) -> bool:
+        """Whether the peer's ways of counting apply."""
+        return self.logarithm is None
+
+    @property
+    def highest(self) -> float:
+        """The most that a pair of texts can earn."""
+        return BOUNDS + LENGTH + DIVERSITY + STYLE + COHERENCE * self.coherence(12)
+
+    def coherence(self, kinds: int) -> float:
+        """The share of the marks in [0, 1] for so many kinds of transitions, 0 to 12."""
+        if self.logarithm is not None:
+            return min(self.logarithm * math.log(kinds + 1), 1.0)
+        return min(0.4 + 0.05 * (kinds - 1), 1.0) if kinds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What each part earned; they add up to the reward."""
+
+    bounds: float = 0.0
+    length: float = 0.0
+    diversity: float = 0.0
+    style: float = 0.0
+    coherence: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The reward."""
+        return math.fsum(astuple(self))
+
+
+def score(rules: Rules, first: str, second: str) -> Parts:
+    """Score two texts; the first gate that fails ends the count, what was earned stays."""
+    least, most = rules.words
+    if not all(least <= len(text.split()) <= most for text in (first, second)):
+        return Parts()
+    sizes = [len(text) if rules.peer else characters(text) for text in (first, second)]
+    length = rules.length.share(sizes[1] / sizes[0])
+    if length is None:
+        return Parts(BOUNDS)
+    words = words_of(first), words_of(second)
+    content = content_words(words[0]), content_words(words[1])
+    counted = (frozenset(words[0]), frozenset(words[1])) if rules.peer else content
+    if not counted[0]:
+        return Parts(BOUNDS, LENGTH * length)
+    diversity = rules.diversity.share(len(counted[1]) / len(counted[0]))
+    if diversity is None:
+        return Parts(BOUNDS, LENGTH * length)
+    union = content[0] | content[1]
+    similarity = len(content[0] & content[1]) / len(union) if union else 0.0
+    if rules.peer:
+        kinds = transition_kinds_within(second if rules.second_only else first + second)
+    else:
+        kinds = transition_kinds(words[0]) | transition_kinds(words[1])
+    return Parts(
+        BOUNDS,
+        LENGTH * length,
+        DIVERSITY * diversity,
+        STYLE * min(similarity / rules.similarity, 1.0),
+        COHERENCE * rules.coherence(len(kinds)),
+    )

@@ -1,0 +1,127 @@
+"""What the writing tasks share: one text, two agents, one turn, a reward made by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.types import Outcome
+
+from ._writing_data import Source, load_texts
+from ._writing_reward import Parts, Rules, score
+from ._writing_settings import check_settings
+from ._writing_text import compact
+from ._writing_words import CONNECTORS
+
+CONNECTED = 0.1
+"""How often a word of `legal_action` is a connector."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritingItem:
+    """The text that both agents are given."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WritingState:
+    """The text, and after the one turn what the answers earned."""
+
+    item: WritingItem
+    parts: Parts | None = None
+
+
+class WritingTask(DecPOMDP[WritingItem, WritingState]):
+    """Two agents write about one text at the same time; `agents[0]` writes the first answer.
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
+    `data: hub` needs the extra `tasks`.
+    """
+
+    agents: tuple[str, str]
+    horizon = 1
+    source: ClassVar[Source]
+    variants: ClassVar[Mapping[str, Rules]]
+    prompts: ClassVar[Mapping[str, Mapping[str, str]]]
+    """By variant and agent, with {text} for the text."""
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["paper", "comlrl"] = "paper",
+        data: str = "packaged",
+        field: str | None = None,
+        words: Sequence[int] | None = None,
+        prompt: Literal["full", "compact"] = "full",
+    ) -> None:
+        choices = {"variant": variant, "prompt": prompt}
+        check_settings(choices=choices, data=data, field=field, words=words)
+        self.variant, self.prompt = variant, prompt
+        self.rules = self.variants[variant]
+        if words is not None:
+            self.rules = replace(self.rules, words=(words[0], words[1]))
+        self.reward_range = (0.0, self.rules.highest)
+        self._items = {
+            split: tuple(WritingItem(text) for text in texts)
+            for split, texts in load_texts(self.source, data, field).items()
+        }
+
+    def items(self, split: str) -> Sequence[WritingItem]:
+        """The texts of 'train' or 'test'."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        return self._items[split]
+
+    def reset(self, item: WritingItem, rng: np.random.Generator) -> WritingState:
+        """Nothing written yet; nothing is random."""
+        return WritingState(item)
+
+    def observe(self, state: WritingState, agent: str) -> str:
+        """The text and what the agent is to write; both agents act."""
+        if self.prompt == "compact":
+            return f"{agent} {compact(state.item.text)}"
+        before, after = self.prompts[self.variant][agent].split("{text}")
+        return before + state.item.text + after
+
+    def step(
+        self, state: WritingState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[WritingState]:
+        """Score the two answers; the episode is over."""
+        parts = score(self.rules, *(actions[agent] for agent in self.agents))
+        return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
+
+    def metrics(self, state: WritingState) -> Mapping[str, float]:
+        """`score`, the reward over the most that can be earned, in [0, 1] (Table 1 in percent);
+        `bounds`, `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
+        parts = Parts() if state.parts is None else state.parts
+        return {"score": parts.total / self.rules.highest, **asdict(parts)}
+
+    def global_info(self, state: WritingState) -> str:
+        """m_t in the paper's words (E.3): the same for all texts, as there is one turn."""
+        reward = 0.0 if state.parts is None else state.parts.total
+        return (
+            "You are at turn = 1 over a 1-turn episode.\n"
+            f"Your last-turn reward is {reward:.2f} / {self.rules.highest:.2f}."
+        )
+
+    def legal_action(self, state: WritingState, agent: str, rng: np.random.Generator) -> str:
+        """Uncoordinated: a stretch of the text's own words, of random length within the bounds and
+        from a random start (from the front again after the end), one in ten a connector."""
+        text = state.item.text
+        words = (compact(text) if self.prompt == "compact" else text).split()
+        least, most = self.rules.words
+        count = int(rng.integers(least, min(most, max(2 * least, len(words))) + 1))
+        start = int(rng.integers(len(words)))
+        stretch = [words[(start + offset) % len(words)] for offset in range(count)]
+        connected = rng.random(count) < CONNECTED
+        chosen = rng.integers(len(CONNECTORS), size=count)
+        return " ".join(
+            CONNECTORS[chosen[place]] if connected[place] else word
+            for place, word in enumerate(stretch)
+        )

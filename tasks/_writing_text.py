@@ -1,0 +1,61 @@
+"""What is counted in an answer: words, characters and kinds of transitions, in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ._writing_words import STOP_WORDS, TRANSITIONS
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(text: str) -> list[str]:
+    """The lower-case words: runs of letters, digits and underscores."""
+    return _WORD.findall(text.lower())
+
+
+def content_words(words: Sequence[str]) -> frozenset[str]:
+    """The different words that are no stop words."""
+    return frozenset(words) - STOP_WORDS
+
+
+def characters(text: str) -> int:
+    """The length with each run of white space as one character, none at the ends."""
+    return len(" ".join(text.split()))
+
+
+def transition_kinds(words: Sequence[str]) -> frozenset[str]:
+    """The kinds of transition of which some entry stands in the text as whole words."""
+    return frozenset(
+        kind
+        for position, word in enumerate(words)
+        for entry, kind in _ENTRIES.get(word, ())
+        if tuple(words[position : position + len(entry)]) == entry
+    )
+
+
+def transition_kinds_within(text: str) -> frozenset[str]:
+    """The kinds of which some entry occurs in the text at all, inside longer words too."""
+    text = text.lower()
+    return frozenset(
+        kind for kind, entries in TRANSITIONS.items() if any(entry in text for entry in entries)
+    )
+
+
+def compact(text: str) -> str:
+    """The lower-case words between single spaces; a text without any keeps its own signs."""
+    return " ".join(words_of(text) or text.split())
+
+
+def _entries() -> dict[str, tuple[tuple[tuple[str, ...], str], ...]]:
+    found: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {}
+    for kind, entries in TRANSITIONS.items():
+        for entry in entries:
+            words = tuple(words_of(entry))
+            found[words[0]] = (*found.get(words[0], ()), (words, kind))
+    return found
+
+
+_ENTRIES = _entries()
+"""By first word: the entries as words, with their kinds."""

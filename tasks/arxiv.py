@@ -1,0 +1,105 @@
+"""arXiv: two agents expand an abstract to an introduction (CoLLM, sections 6.1, E.1, F.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ._writing_data import Source
+from ._writing_grammar import ABSTRACT
+from ._writing_reference import matching_pair
+from ._writing_reward import Band, Rules
+from ._writing_task import WritingState, WritingTask
+
+_PROMPT = """\
+Based on the following scientific abstract, expand the content for the introduction section.
+
+Abstract: {text}
+
+Instructions:
+- There is another agent that will provide the OTHER
+- You just need to focus on the OWN
+- Avoid repeating AVOID content"""
+
+_BACKGROUND = (
+    _PROMPT.replace("OTHER", "method and implications")
+    .replace("OWN", "background and motivation")
+    .replace("AVOID", "methodology and implications")
+)
+_METHOD = (
+    _PROMPT.replace("OTHER", "background and motivation")
+    .replace("OWN", "method and implications")
+    .replace("AVOID", "background and motivation")
+)
+_PROMPTS = {"background": _BACKGROUND, "method": _METHOD}
+
+
+class ArXiv(WritingTask):
+    """`background` writes the background and motivation of a paper's introduction, `method` its
+    method and implications, from the abstract and unseen by each other; scored in one turn.
+
+    The reward, at most 3.0 (paper) or 2.98 (comlrl), adds up five parts. The first three are also
+    gates: outside its range a part earns nothing and the count ends; what was earned stays.
+
+        bounds     0.5  both texts have 128 to 256 words
+        length     1    characters of the second over the first
+                        paper   full in 1.0-1.3, linear down to 0 at 0.8 and at 1.5
+                        comlrl  full in 1.3-1.6, linear down to 0 at 0.8 and at 2.0
+        diversity  0.5  different words of the second over the first: full in 0.7-1.3, linear down
+                        to 0 at 0.5 and at 1.7
+        style      0.6  Jaccard similarity of the content words, full from 0.23, linear below
+        coherence  0.4  k of 12 kinds of transitions occur in the two texts (`_writing_words`)
+
+    The variants differ further in
+
+    - coherence: min(0.4 ln(k + 1), 1) in paper, 0.4 + 0.05 (k - 1) in comlrl for k > 0;
+    - matching: whole words in paper; in comlrl substrings of the two texts put together with
+      nothing between them, so that "as" counts in "last";
+    - diversity: without stop words in paper, all words in comlrl;
+    - length: a run of white space is one character in paper, none at the ends; as is in comlrl.
+
+    Where the paper is silent: the weights of its "weighted sum", the bounds and what a failed gate
+    leaves (taken from its code); whether diversity leaves out stop words here as in TLDR (it
+    does); the word lists (this project's own); the base of the logarithm (natural: only so can 12
+    kinds reach 1); the scale of Table 1's score (here reward over highest reward); where the
+    abstracts lie (its code's `OpenMLRL/arXiv_abstract`). With 256 new tokens, 128 words leave each
+    agent little room.
+
+    `data`: 'packaged', 32 + 8 invented abstracts of about 75 words; 'generated', 256 + 64 of about
+    35 words from a vocabulary of some 150, for small models; 'hub', the paper's slices [0:1000]
+    and [1000:1100] of `OpenMLRL/arXiv_abstract`, column `abstract` (extra `tasks`); or the path
+    of a .jsonl file, of which the last tenth is the test split. `field` names another column.
+    `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
+    small word-level models: the agent's name, then the text's lower-case words between single
+    spaces.
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
+    `data: hub` needs the extra `tasks`.
+    """
+
+    agents = ("background", "method")
+    source = Source(
+        file="arxiv.json", sentences=ABSTRACT, hub="OpenMLRL/arXiv_abstract", field="abstract"
+    )
+    variants: ClassVar[Mapping[str, Rules]] = {
+        "paper": Rules(
+            words=(128, 256),
+            length=Band(0.8, 1.0, 1.3, 1.5),
+            diversity=Band(0.5, 0.7, 1.3, 1.7),
+            similarity=0.23,
+            logarithm=0.4,
+        ),
+        "comlrl": Rules(
+            words=(128, 256),
+            length=Band(0.8, 1.3, 1.6, 2.0),
+            diversity=Band(0.5, 0.7, 1.3, 1.7),
+            similarity=0.23,
+            logarithm=None,
+        ),
+    }
+    prompts: ClassVar[Mapping[str, Mapping[str, str]]] = {"paper": _PROMPTS, "comlrl": _PROMPTS}
+
+    def reference_actions(self, state: WritingState) -> dict[str, str]:
+        """A constructed pair that earns the most, where `words` allows 26 words and twice the
+        fewest: word by word, not as prose."""
+        return dict(zip(self.agents, matching_pair(self.rules, state.item.text), strict=True))

@@ -1,0 +1,101 @@
+"""TLDR: two agents summarise one post, in brief and in detail (CoLLM, sections 6.1, E.1, F.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ._writing_data import Source
+from ._writing_grammar import POST
+from ._writing_reference import expanding_pair
+from ._writing_reward import Band, Rules
+from ._writing_task import WritingState, WritingTask
+
+_SUMMARY = """\
+Create a concise summary response to this post.
+
+Query: {text}
+
+Instructions: Provide a brief and focused summary in a few sentences"""
+
+_ELABORATION = """\
+Create a detailed summary response to this post.
+
+Query: {text}
+
+Instructions: You should use transition words to improve flow"""
+
+
+class TLDR(WritingTask):
+    """`summary` writes a concise summary of a post, `elaboration` a detailed one, unseen by each
+    other; the pair of texts is scored in one turn.
+
+    The reward, at most 3.0 (paper) or 2.98 (comlrl), adds up five parts. The first three are also
+    gates: outside its range a part earns nothing and the count ends; what was earned stays.
+
+        bounds     0.5  both texts have 8 to 256 words
+        length     1    characters of the second over the first: full in 1.6-3.2, linear down to 0
+                        at 1.1 and at 5.0
+        diversity  0.5  different words of the second over the first: full from 2.0, linear down
+                        to 0 at 1.3
+        style      0.6  Jaccard similarity of the content words, full from 0.03, linear below
+        coherence  0.4  k of 12 kinds of transitions occur (`_writing_words`)
+
+    The variants differ in
+
+    - coherence: min(0.6 ln(k + 1), 1) in paper, 0.4 + 0.05 (k - 1) in comlrl for k > 0;
+    - where: both texts in paper, the second only in comlrl;
+    - matching: whole words in paper; in comlrl substrings, so that "as" counts in "last";
+    - diversity: without stop words in paper, all words in comlrl;
+    - length: a run of white space is one character in paper, none at the ends; as is in comlrl;
+    - the prompt: comlrl also asks for facts, and for different words in the second text.
+
+    Where the paper is silent: the weights of its "weighted sum", the bounds and what a failed gate
+    leaves (taken from its code); the word lists (this project's own); the base of the logarithm
+    (natural: only so can 12 kinds reach 1 in `arxiv`); the scale of Table 1's score (here reward
+    over highest reward); whether a long text is cut (it is not). The peer's file of settings
+    takes its test texts from another split; here both variants use the paper's slices.
+
+    `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
+    about 35 words from a vocabulary of some 150, for small models; 'hub', the paper's slices
+    [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path of a
+    .jsonl file, of which the last tenth is the test split. `field` names another column.
+    `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
+    small word-level models: the agent's name, then the text's lower-case words between single
+    spaces.
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where
+    `data: hub` needs the extra `tasks`.
+    """
+
+    agents = ("summary", "elaboration")
+    source = Source(file="tldr.json", sentences=POST, hub="trl-lib/tldr", field="prompt")
+    variants: ClassVar[Mapping[str, Rules]] = {
+        "paper": Rules(
+            words=(8, 256),
+            length=Band(1.1, 1.6, 3.2, 5.0),
+            diversity=Band(1.3, 2.0),
+            similarity=0.03,
+            logarithm=0.6,
+        ),
+        "comlrl": Rules(
+            words=(8, 256),
+            length=Band(1.1, 1.6, 3.2, 5.0),
+            diversity=Band(1.3, 2.0),
+            similarity=0.03,
+            logarithm=None,
+            second_only=True,
+        ),
+    }
+    prompts: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "paper": {"summary": _SUMMARY, "elaboration": _ELABORATION},
+        "comlrl": {
+            "summary": f"{_SUMMARY}. Stay with the facts",
+            "elaboration": f"{_ELABORATION}, and more varied words than a short summary has",
+        },
+    }
+
+    def reference_actions(self, state: WritingState) -> dict[str, str]:
+        """A constructed pair that earns the most, where `words` allows 48 words and four times the
+        fewest: word by word, not as prose."""
+        return dict(zip(self.agents, expanding_pair(self.rules, state.item.text), strict=True))
