@@ -49,8 +49,14 @@ class Watched:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         if self.ended is None and os.waitid(os.P_PID, self.process.pid, options) is None:
             self.ended = why
+        # from the inside out, so that the outermost still waits for the one below it: where this
+        # is a container's first process nobody else would
+        children = [] if self.started.folder is not None else _children(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+            if not children:
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) -> None:
@@ -82,8 +88,12 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
 def _bury(watched: Watched) -> None:
     for stream in _streams(watched):
         stream.close()
-    code = watched.process.wait(_BURIAL)
-    if watched.ended == "stopped" and code != -signal.SIGKILL:
+    try:
+        code = watched.process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        watched.process.kill()
+        code = watched.process.wait(_BURIAL)
+    if watched.ended == "stopped" and code not in (-signal.SIGKILL, 128 + signal.SIGKILL):
         watched.ended = None  # it was ending by itself
     if watched.started.folder is not None:
         watched.started.folder.cleanup()
@@ -127,6 +137,14 @@ def _read(watched: Watched, descriptor: int, is_error: bool) -> bool:
     if len(data) > room:
         watched.kill("output")
     return not data
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):  # it ended, or the kernel keeps no such list
+        return []
 
 
 def _streams(watched: Watched) -> Iterator[IO[bytes]]:
