@@ -212,6 +212,8 @@ def play(runs: Sequence[Run], workers: int, log: Path | None = None) -> list[dic
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         futures = [pool.submit(train, run) for run in order]
         for future in as_completed(futures):
+            if future.exception() is not None:
+                pool.shutdown(cancel_futures=True)
             result = future.result()
             results.append(result)
             if log is not None:
