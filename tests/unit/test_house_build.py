@@ -93,6 +93,13 @@ REWARDS = {
     ),
     # of 3 covered cells 2 are cleared
     "the later agent clears": (BACK, KILL + "/fill 0 0 1 1 0 1 air", 2 / 8, 5 / 12),
+    # of the 3 blocks outside none is left
+    "the later agent clears outside": (
+        f"/fill 0 1 0 2 1 0 {C}",
+        KILL + "/fill 0 1 0 2 1 0 air",
+        0,
+        4 / 12,
+    ),
     # 6 cells of concrete where 4 are allowed: rejected whole
     "more than the resources": (f"/fill 0 0 0 2 0 1 {C}", KILL, 0, 4 / 12),
     # 3 and then 2 of 4: the second is rejected whole, although 1 was left
