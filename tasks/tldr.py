@@ -57,7 +57,7 @@ class TLDR(WritingTask):
     takes its test texts from another split; here both variants use the paper's slices.
 
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
-    about 35 words from a vocabulary of some 150, for small models; 'hub', the paper's slices
+    about 40 words from a vocabulary of some hundred, for small models; 'hub', the paper's slices
     [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path of a
     .jsonl file, of which the last tenth is the test split. `field` names another column.
     `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
