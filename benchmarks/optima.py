@@ -1,6 +1,6 @@
 """How much of the known optimum each algorithm reaches, exactly, on six small problems.
 
-    python benchmarks/optima.py --quick           # 3 seeds, shorter runs: under ten minutes
+    python benchmarks/optima.py --quick           # 3 seeds, half the steps: under ten minutes
     python benchmarks/optima.py --tune            # chooses the learning rates, writes tuning.json
     python benchmarks/optima.py                   # 10 seeds: the recorded table and figure
 
@@ -38,8 +38,9 @@ class Problem:
     name: str
     horizon: int
     steps: int
-    """Joint actions of a run; `--quick` and `--tune` take `quick`."""
-    quick: int
+    """Joint actions of a run; `--quick` takes half of them."""
+    tuning: int
+    """Joint actions of a run of `--tune`."""
     actions: int
     """Joint actions per update, about."""
     samples: int
@@ -244,7 +245,7 @@ def pairs(methods: Sequence[str], problems: Sequence[str]) -> list[tuple[str, st
 def tune(chosen: Sequence[tuple[str, str]], workers: int) -> None:
     """Write tuning.json: the learning rate with the better mean final value, for each pair."""
     runs = [
-        Run(method, problem, seed, PROBLEMS[problem].quick, rate)
+        Run(method, problem, seed, PROBLEMS[problem].tuning, rate)
         for method, problem in chosen
         for seed in TUNING_SEEDS
         for rate in GRID
@@ -265,7 +266,7 @@ def tune(chosen: Sequence[tuple[str, str]], workers: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="3 seeds, shorter runs")
+    parser.add_argument("--quick", action="store_true", help="3 seeds, half the steps")
     parser.add_argument("--tune", action="store_true", help="choose the learning rates anew")
     parser.add_argument("--seeds", type=int, help="seeds per pair (10; 3 with --quick)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
@@ -287,7 +288,7 @@ def main() -> None:
             method,
             problem,
             seed,
-            PROBLEMS[problem].quick if options.quick else PROBLEMS[problem].steps,
+            PROBLEMS[problem].steps // (2 if options.quick else 1),
             rates[method][problem]["learning_rate"],
         )
         for seed in range(options.seeds or (3 if options.quick else 10))
