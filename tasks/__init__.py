@@ -1,9 +1,9 @@
 """The shipped tasks, by name. Changing a task's rewards or prompts is a new name or variant."""
 
 NAMES = {
-    "arxiv": "arxiv:ArXiv",
+    "arxiv": "writing.arxiv:ArXiv",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
     "str_build": "str_build:StrBuild",
-    "tldr": "tldr:TLDR",
+    "tldr": "writing.tldr:TLDR",
 }

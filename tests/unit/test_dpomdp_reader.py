@@ -9,7 +9,7 @@ from dpomdp_files import RELAY, SMALL
 from colearn.errors import ConfigError
 from colearn.tabular.reader import parse_dpomdp, read_dpomdp
 
-PROBLEMS = Path(colearn.tasks.__file__).parent / "problems"
+PROBLEMS = Path(colearn.tasks.__file__).parent / "dpomdp" / "problems"
 THEIRS = Path(__file__).parents[3] / "shared" / "data" / "dpomdp" / "dectiger.dpomdp"
 
 

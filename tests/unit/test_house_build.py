@@ -4,16 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from colearn.tasks._house_build_houses import House, house_count, make_house
-from colearn.tasks._house_build_shapes import (
+from colearn.tasks.house_build import HouseBuild
+from colearn.tasks.house_build.houses import House, house_count, make_house
+from colearn.tasks.house_build.shapes import (
     block_counts,
     pieces,
     rectangles,
     resource_limit,
     shares,
 )
-from colearn.tasks._house_build_world import Box, cell_word
-from colearn.tasks.house_build import HouseBuild
+from colearn.tasks.house_build.world import Box, cell_word
 
 from colearn.errors import ConfigError
 from colearn.testing import check_task

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from colearn.tasks._blocks import cell_name, parse
+from colearn.tasks.blocks import cell_name, parse
 from colearn.tasks.str_build import StrBuild, StringItem
 
 from colearn.errors import ConfigError

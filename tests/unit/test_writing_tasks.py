@@ -7,17 +7,17 @@ import types
 
 import numpy as np
 import pytest
-from colearn.tasks._writing_reward import score
-from colearn.tasks._writing_text import (
+from colearn.tasks.writing.arxiv import ArXiv
+from colearn.tasks.writing.reward import score
+from colearn.tasks.writing.text import (
     characters,
     compact,
     transition_kinds,
     transition_kinds_within,
     words_of,
 )
-from colearn.tasks._writing_words import CONNECTORS, FILLERS, STOP_WORDS, TRANSITIONS
-from colearn.tasks.arxiv import ArXiv
-from colearn.tasks.tldr import TLDR
+from colearn.tasks.writing.tldr import TLDR
+from colearn.tasks.writing.words import CONNECTORS, FILLERS, STOP_WORDS, TRANSITIONS
 
 from colearn.errors import ConfigError, MissingExtra
 from colearn.testing import check_task

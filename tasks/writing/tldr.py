@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ._writing_data import Source
-from ._writing_grammar import POST
-from ._writing_reference import expanding_pair
-from ._writing_reward import Band, Rules
-from ._writing_task import WritingState, WritingTask
+from .data import Source
+from .grammar import POST
+from .reference import expanding_pair
+from .reward import Band, Rules
+from .task import WritingState, WritingTask
 
 _SUMMARY = """\
 Create a concise summary response to this post.
@@ -39,7 +39,7 @@ class TLDR(WritingTask):
         diversity  0.5  different words of the second over the first: full from 2.0, linear down
                         to 0 at 1.3
         style      0.6  Jaccard similarity of the content words, full from 0.03, linear below
-        coherence  0.4  k of 12 kinds of transitions occur (`_writing_words`)
+        coherence  0.4  k of 12 kinds of transitions occur (`words`)
 
     The variants differ in
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ._house_build_world import Cell, upward
+from .world import Cell, upward
 
 WALL, PILLAR, DOOR, ROOF = "white_concrete", "obsidian", "oak_planks", "stone"
 ROOFS = ("ridge_x", "ridge_z", "hip", "flat")

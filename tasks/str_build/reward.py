@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ._blocks import TEXTURES, Block, palette, target_cells
+from ..blocks import TEXTURES, Block, palette, target_cells
 
 HIGHEST = 2.0
 

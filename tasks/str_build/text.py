@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ._blocks import AIR, TEXTURES, Block, Cell, cell_name, palette
+from ..blocks import AIR, TEXTURES, Block, Cell, cell_name, palette
 
 COMPACT_STEP = 0.25
 COMPACT_BOUND = 2.0

@@ -13,8 +13,8 @@ from colearn.errors import ConfigError, nearest
 from colearn.tabular.reader import read_dpomdp
 from colearn.types import Outcome
 
-from ._dpomdp_settings import check_numbers, choose_horizon, choose_problem
-from ._dpomdp_text import (
+from .settings import check_numbers, choose_horizon, choose_problem
+from .text import (
     OPENING,
     OPENING_FIELDS,
     TURN,

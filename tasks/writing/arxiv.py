@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ._writing_data import Source
-from ._writing_grammar import ABSTRACT
-from ._writing_reference import matching_pair
-from ._writing_reward import Band, Rules
-from ._writing_task import WritingState, WritingTask
+from .data import Source
+from .grammar import ABSTRACT
+from .reference import matching_pair
+from .reward import Band, Rules
+from .task import WritingState, WritingTask
 
 _PROMPT = """\
 Based on the following scientific abstract, expand the content for the introduction section.
@@ -48,7 +48,7 @@ class ArXiv(WritingTask):
         diversity  0.5  different words of the second over the first: full in 0.7-1.3, linear down
                         to 0 at 0.5 and at 1.7
         style      0.6  Jaccard similarity of the content words, full from 0.23, linear below
-        coherence  0.4  k of 12 kinds of transitions occur in the two texts (`_writing_words`)
+        coherence  0.4  k of 12 kinds of transitions occur in the two texts (`words`)
 
     The variants differ further in
 

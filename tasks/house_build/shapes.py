@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from ._house_build_houses import House
-from ._house_build_world import Box, Cell, upward
+from .houses import House
+from .world import Box, Cell, upward
 
 
 def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:

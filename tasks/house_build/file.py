@@ -10,9 +10,9 @@ from typing import Any
 
 from colearn.errors import ConfigError, nearest
 
-from ._blocks import AIR
-from ._house_build_houses import House
-from ._house_build_world import Cell, upward
+from ..blocks import AIR
+from .houses import House
+from .world import Cell, upward
 
 _KEYS = ("task_id", "inventory", "target_spec", "count", "bbox", "variant")
 _SPEC_KEYS = ("type", "size", "layers")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ._blocks import AIR
-from ._house_build_houses import House
-from ._house_build_shapes import in_order, pieces, rectangles, shares
-from ._house_build_world import Block, Box, Cell, cell_word
+from ..blocks import AIR
+from .houses import House
+from .shapes import in_order, pieces, rectangles, shares
+from .world import Block, Box, Cell, cell_word
 
 COMPACT_STEP = 0.25
 COMPACT_BOUND = 2.0

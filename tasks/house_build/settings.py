@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from colearn.errors import ConfigError, nearest
 
-from ._house_build_file import read_houses
-from ._house_build_houses import FAMILIES, House, house_count, make_house
+from .file import read_houses
+from .houses import FAMILIES, House, house_count, make_house
 
 CHOICES = {
     "variant": ("paper", "comlrl"),

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ._house_build_houses import House
-from ._house_build_world import Block
+from .houses import House
+from .world import Block
 
 HIGHEST = {"paper": 2.0, "comlrl": 1.0}
 SOLVED = {"paper": 1.9, "comlrl": 0.9}

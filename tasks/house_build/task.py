@@ -16,12 +16,12 @@ from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
-from . import _house_build_text as text
-from ._house_build_houses import House
-from ._house_build_reward import HIGHEST, SOLVED, lowest_reward, raw_reward, survey
-from ._house_build_settings import TRAIN_HOUSES, check_choices, check_numbers, choose_houses
-from ._house_build_shapes import block_counts, pieces, resource_limit, shares
-from ._house_build_world import Block, Box, Rules, build, living, parse
+from . import text
+from .houses import House
+from .reward import HIGHEST, SOLVED, lowest_reward, raw_reward, survey
+from .settings import TRAIN_HOUSES, check_choices, check_numbers, choose_houses
+from .shapes import block_counts, pieces, resource_limit, shares
+from .world import Block, Box, Rules, build, living, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
                                             limit=k then kills the first k living ones
 
     and in comlrl `/fill` and `/kill` alone, where a `/kill` with anything behind it kills all
-    spiders. `_house_build_world.parse` says which lines are rejected.
+    spiders. `world.parse` says which lines are rejected.
 
     The raw reward of a turn, shared by all (F.3), at most 2 in paper and 1 in comlrl:
 
@@ -115,7 +115,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
     Settings: `size` ('large' or 'small'), `houses` (how many, 10) and `train_houses` (how many of
     them are trained on, from the front, 8; the others are tested, as in the paper) choose the
-    houses, or `houses_file` names a JSON file (`_house_build_file.read_houses`). `max_commands` is
+    houses, or `houses_file` names a JSON file (`file.read_houses`). `max_commands` is
     the limit per turn over all agents, split evenly, 600 by default. `spiders`, `spider_attack`
     (lowest and highest, drawn uniformly), `spider_hp`, `player_hp` and `player_attack` set the
     threat.

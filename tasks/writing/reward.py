@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import astuple, dataclass
 
-from ._writing_text import (
+from .text import (
     characters,
     content_words,
     transition_kinds,

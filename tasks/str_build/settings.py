@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from colearn.errors import ConfigError, nearest
 
-from ._font import unknown_characters
+from .font import unknown_characters
 
 CHOICES = {
     "variant": ("paper", "comlrl"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ._writing_words import STOP_WORDS, TRANSITIONS
+from .words import STOP_WORDS, TRANSITIONS
 
 _WORD = re.compile(r"\w+")
 

@@ -12,11 +12,11 @@ from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
-from ._writing_data import Source, load_texts
-from ._writing_reward import Parts, Rules, score
-from ._writing_settings import check_settings
-from ._writing_text import compact
-from ._writing_words import CONNECTORS
+from .data import Source, load_texts
+from .reward import Parts, Rules, score
+from .settings import check_settings
+from .text import compact
+from .words import CONNECTORS
 
 CONNECTED = 0.1
 """How often a word of `legal_action` is a connector."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ._blocks import AIR, cell_name, command_lines
+from ..blocks import AIR, cell_name, command_lines
 
 Cell = tuple[int, int, int]
 """(x, y, z) from 0: x to the right, y up, z to the back."""

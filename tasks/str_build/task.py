@@ -16,8 +16,7 @@ from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
-from . import _str_build_text as text
-from ._blocks import (
+from ..blocks import (
     AIR,
     Block,
     Cell,
@@ -28,9 +27,10 @@ from ._blocks import (
     parse,
     target_cells,
 )
-from ._font import SPACING, draw
-from ._str_build_reward import HIGHEST, lowest_reward, raw_reward, survey
-from ._str_build_settings import check_settings
+from . import text
+from .font import SPACING, draw
+from .reward import HIGHEST, lowest_reward, raw_reward, survey
+from .settings import check_settings
 
 TRAIN_STRINGS = ("I", "C", "M", "L", "MC", "CM", "LI", "LLM")
 TEST_STRINGS = ("ICML", "CLIM")
@@ -64,7 +64,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
     Every turn starts from an empty world and only that turn's commands count; they run agent by
     agent, and a later agent overwrites an earlier one. The palettes are oak_planks and stone for
     the first agent, white_concrete and obsidian for the second; further agents cycle; everyone
-    may place air. `_blocks.parse` says which lines count as commands.
+    may place air. `blocks.parse` says which lines count as commands.
 
     The raw reward of a turn, at most 2, shared by all (F.3):
 

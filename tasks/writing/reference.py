@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import cycle, islice
 
-from ._writing_reward import Rules
-from ._writing_text import characters, words_of
-from ._writing_words import CONNECTORS, FILLERS, STOP_WORDS
+from .reward import Rules
+from .text import characters, words_of
+from .words import CONNECTORS, FILLERS, STOP_WORDS
 
 
 def expanding_pair(rules: Rules, text: str) -> tuple[str, str]:

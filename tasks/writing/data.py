@@ -12,7 +12,7 @@ from typing import Any
 
 from colearn.errors import ConfigError, MissingExtra
 
-from ._writing_grammar import Sentences, generate
+from .grammar import Sentences, generate
 
 TRAIN, TEST = 1000, 100
 """The paper's slices, [0:1000] and [1000:1100] (C.1)."""

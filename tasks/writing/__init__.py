@@ -1,0 +1,1 @@
+"""The writing tasks: `tldr` and `arxiv`."""
