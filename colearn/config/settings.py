@@ -53,8 +53,8 @@ class OptimizerSettings(_Settings):
 
 class ModelSettings(OptimizerSettings):
     path: str
-    """A folder, a hub name, or `embedded` (`-tiny`, `-large`) for the small model made on this machine;
-    `embedded:N` starts from other weights."""
+    """A folder, a hub name, or `embedded` (`-tiny`, `-large`) for the small model made on this
+    machine; `embedded:N` starts from other weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type. Trained weights and optimiser state are float32 whatever it is."""
     lora: LoRASettings | None = None
