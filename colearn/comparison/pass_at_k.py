@@ -1,0 +1,36 @@
+"""pass@k: the chance that at least one of k programs for a problem passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from colearn.errors import ConfigError
+
+
+def pass_at_k(samples: int, passed: int, k: int) -> float:
+    """The unbiased estimate 1 - C(n-c, k) / C(n, k) from n samples of which c passed (Chen et al.,
+    2021), as a product of k ratios or fewer, so that no binomial overflows.
+
+    Errors: ConfigError unless 0 <= passed <= samples and 1 <= k <= samples.
+    """
+    if not 0 <= passed <= samples:
+        raise ConfigError(f"passed: {passed} must lie between 0 and samples ({samples})")
+    if not 1 <= k <= samples:
+        raise ConfigError(
+            f"k: {k} must lie between 1 and samples ({samples}); draw more samples or lower k"
+        )
+    few, many = sorted((passed, k))
+    # C(n-c, k) / C(n, k) is symmetric in c and k, so the shorter of the two products serves.
+    return 1.0 - math.prod((samples - many - i) / (samples - i) for i in range(few))
+
+
+def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:
+    """The mean over problems, each given as (samples, passed).
+
+    Errors: ConfigError as in `pass_at_k`, or if there are no problems.
+    """
+    values = [pass_at_k(samples, passed, k) for samples, passed in counts]
+    if not values:
+        raise ConfigError("counts: is empty; give (samples, passed) of at least one problem")
+    return math.fsum(values) / len(values)
