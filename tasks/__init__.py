@@ -2,6 +2,7 @@
 
 NAMES = {
     "arxiv": "writing.arxiv:ArXiv",
+    "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
     "str_build": "str_build:StrBuild",

@@ -1,0 +1,149 @@
+"""Where the problems come from: packaged, a file in the format of CoopHumanEval, or the hub."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from colearn.errors import ConfigError, MissingExtra
+from colearn.sandbox._statements import take_apart
+
+from .parse import AUX, surroundings
+
+HUB = "OpenMLRL/CoopHumanEval"
+TEST_SHARE = 5
+"""The last fifth is tested: of the 82 items [66:82], as in the paper (C.1)."""
+
+_PACKAGED = Path(__file__).with_name("problems.jsonl")
+_COLUMNS = ("prompt", "entry_point", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    name: str
+    prompt: str
+    """The signature of the main function with a docstring, and what stands around it."""
+    entry_point: str
+    """The main function's name."""
+    params: str
+    """Its parameters as they are written."""
+    summary: str
+    """Its docstring up to the first example, on one line."""
+    preamble: str
+    """The prompt's imports and helpers, which the joint program begins with."""
+    tests: str
+    """Python text; each statement with an `assert` is a test."""
+    asserts: tuple[str, ...]
+    """The tests one by one, for the feedback."""
+    reference: tuple[str, str] | None
+    """Auxiliary and main function of a solution, where the data has one."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def load_problems(data: str) -> dict[str, tuple[Problem, ...]]:
+    """The problems by split, in a fixed order.
+
+    Errors: ConfigError for data that cannot be read or a row that is no problem; MissingExtra
+    where 'hub' needs `datasets`.
+    """
+    if data == "hub":
+        rows: Sequence[Any] = _hub_rows()
+    else:
+        rows = _file_rows(_PACKAGED if data == "packaged" else Path(data).expanduser())
+    if len(rows) < 2:
+        raise ConfigError(f"task.data: {data} has {len(rows)} problem(s); add some, 2 at least")
+    problems = tuple(_problem(row, f"row {k} of {data}") for k, row in enumerate(rows, start=1))
+    held_out = max(len(problems) // TEST_SHARE, 1)
+    return {"train": problems[:-held_out], "test": problems[-held_out:]}
+
+
+def _problem(row: Any, where: str) -> Problem:
+    texts = {}
+    for key in _COLUMNS:
+        value = row.get(key) if isinstance(row, Mapping) else None
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(f"task.data: {where} has no text '{key}'; mend it")
+        texts[key] = value
+    name, entry_point = str(row.get("task_id", where)), texts["entry_point"]
+    try:
+        function, preamble = surroundings(texts["prompt"], entry_point)
+    except SyntaxError as error:
+        raise ConfigError(
+            f"task.data: the prompt of {name} is not Python ({error}); give signature and docstring"
+        ) from None
+    if function is None or entry_point == AUX:
+        raise ConfigError(
+            f"task.data: the prompt of {name} does not define '{entry_point}' beside aux; "
+            "mend prompt or entry_point"
+        )
+    try:
+        statements = take_apart(texts["test"], entry_point)
+    except ConfigError as error:
+        raise ConfigError(f"task.data: {name}: {error}") from None
+    reference = (row.get("aux"), row.get("main"))
+    known = all(isinstance(part, str) and part.strip() for part in reference)
+    return Problem(
+        name=name,
+        prompt=texts["prompt"],
+        entry_point=entry_point,
+        params=ast.unparse(function.args),
+        summary=" ".join((ast.get_docstring(function) or "").partition(">>>")[0].split()),
+        preamble=preamble,
+        tests=texts["test"],
+        asserts=tuple(source for number, source in statements.sources if number is not None),
+        reference=(str(reference[0]), str(reference[1])) if known else None,
+    )
+
+
+def _hub_rows() -> list[Any]:
+    """All rows, in the order of the splits that the data set has."""
+    try:
+        datasets = import_module("datasets")
+    except ModuleNotFoundError as error:
+        if error.name != "datasets":
+            raise
+        raise MissingExtra("datasets", "tasks") from None
+    try:
+        splits = datasets.load_dataset(HUB)
+        return [row for split in sorted(splits, reverse=True) for row in splits[split]]
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise ConfigError(
+            f"task.data: cannot read '{HUB}' from the hub; check the network, or give the path "
+            f"of a .jsonl file ({reason})"
+        ) from None
+
+
+def _file_rows(path: Path) -> list[Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"task.data: cannot read {path} ({' '.join(str(error).split())}); give packaged, "
+            "hub or the path of a .jsonl file"
+        ) from None
+    if path.suffix == ".json":
+        try:
+            rows = json.loads(text)
+        except ValueError:
+            raise ConfigError(f"task.data: {path} is no JSON; write a list of objects") from None
+        if not isinstance(rows, list):
+            raise ConfigError(f"task.data: {path} holds no list; write a list of objects")
+        return rows
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                raise ConfigError(
+                    f"task.data: line {number} of {path} is no JSON; write one object per line"
+                ) from None
+    return rows

@@ -1,0 +1,212 @@
+"""What of an answer is code: fences and prose left out, found with `ast`, nothing executed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+AUX = "aux"
+LONGEST = 10_000
+"""Characters of an answer; more count as a syntax error."""
+_MOST_ATTEMPTS = 200
+"""At parsing the parts of one answer, so that text made to be slow is not."""
+
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.M | re.S)
+_DEF = re.compile(r"(?:async[ \t]+)?def\b")
+_OPENS = re.compile(r"(?:(?:async[ \t]+)?def|class|from|import)\b|@|[^\W\d]\w*[ \t]*(?::[^\n=]*)?=")
+_KEPT = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    code: str
+    """What enters the joint program."""
+    function: ast.FunctionDef | None
+    """The function that was asked for, where it parses."""
+    defined: bool
+    """It is a function of that name with a return statement, whether it parses or not."""
+    error: str
+    """The first syntax error, counted from the definition that holds it; '' for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    lines: tuple[str, ...]
+    tree: ast.Module | None
+    error: str
+
+
+def read_answer(
+    text: str, name: str, *, reserved: frozenset[str] = frozenset(), alone: bool = False
+) -> Answer:
+    """Find the code in an answer that should define the function `name`.
+
+    Fenced blocks count where there are any, the whole text elsewhere. Imports, definitions and
+    assignments at the left margin stay, other statements and prose go; so does what binds a
+    name in `reserved`, which is another agent's. alone: keep nothing but the function.
+    """
+    if len(text) > LONGEST:
+        defined = _says(text, name)
+        error = f"more than {LONGEST} characters"
+        return Answer(code="", function=None, defined=defined, error=error)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    fenced = _FENCED.findall(text)
+    lines = textwrap.dedent("\n".join(fenced) if fenced else text).split("\n")
+    function, code, broken = None, [], []
+    for piece in _pieces(lines):
+        if piece.tree is None:
+            broken.append(piece)
+            continue
+        for statement in _kept(piece.tree, reserved):
+            wanted = isinstance(statement, ast.FunctionDef) and statement.name == name
+            if wanted:
+                assert isinstance(statement, ast.FunctionDef)
+                function = statement
+            if wanted or not alone:
+                first, last = _extent(statement)
+                code.append("\n".join(piece.lines[first - 1 : last]))
+    if alone:
+        broken = [piece for piece in broken if _says("\n".join(piece.lines), name)]
+        code = code[-1:]
+    defined = function is not None and _returns(function)
+    return Answer(
+        code="\n\n".join(code),
+        function=function,
+        defined=defined or any(_says("\n".join(piece.lines), name) for piece in broken),
+        error=broken[0].error if broken else "",
+    )
+
+
+def parse_quietly(source: str) -> ast.Module:
+    """`ast.parse` without warnings and with SyntaxError as its only error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise SyntaxError(str(error) or "too deeply nested") from None
+
+
+def surroundings(prompt: str, entry_point: str) -> tuple[ast.FunctionDef | None, str]:
+    """The entry point of a problem's prompt, and the prompt's other statements: imports and
+    helpers. Errors: SyntaxError."""
+    function, others = None, []
+    lines = prompt.split("\n")
+    for statement in parse_quietly(prompt).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == entry_point:
+            function = statement
+        else:
+            first, last = _extent(statement)
+            others.append("\n".join(lines[first - 1 : last]))
+    return function, "\n".join(others)
+
+
+def _pieces(lines: list[str]) -> Iterator[_Piece]:
+    """The longest runs of lines that parse, each from a line that may open a statement; and the
+    definitions that do not parse."""
+    attempts = 0
+    here = 0
+    while here < len(lines) and attempts < _MOST_ATTEMPTS:
+        if not _OPENS.match(lines[here]):
+            here += 1
+            continue
+        end, tree, error = len(lines), None, ""
+        while tree is None and attempts < _MOST_ATTEMPTS:
+            attempts += 1
+            try:
+                tree = parse_quietly("\n".join(lines[here:end]))
+            except SyntaxError as found:
+                error = f"line {found.lineno or 1}, column {found.offset or 1}: {found.msg}"
+                earlier = _margin_before(lines, here, min(end - 1, here + (found.lineno or 1) - 1))
+                if earlier is None:
+                    break
+                end = earlier
+        if tree is not None:
+            yield _Piece(tuple(lines[here:end]), tree, "")
+            here = end
+            continue
+        rest = range(here + 1, len(lines))
+        after = next((k for k in rest if _at_margin(lines[k])), len(lines))
+        if _DEF.match(lines[here]):
+            yield _Piece(tuple(lines[here:after]), None, error)
+        here = after
+
+
+def _margin_before(lines: list[str], here: int, last: int) -> int | None:
+    """The last line in (here, last] that begins at the left margin."""
+    return next((k for k in range(last, here, -1) if _at_margin(lines[k])), None)
+
+
+def _at_margin(line: str) -> bool:
+    return line[:1] not in ("", " ", "\t")
+
+
+def _kept(tree: ast.Module, reserved: frozenset[str]) -> list[ast.stmt]:
+    """The statements that stay; one that shares a line with one that goes, goes as well."""
+    stays = [isinstance(node, _KEPT) and not reserved & _bound(node) for node in tree.body]
+    gone = {
+        line
+        for node, kept in zip(tree.body, stays, strict=True)
+        if not kept
+        for line in range(_extent(node)[0], _extent(node)[1] + 1)
+    }
+    return [
+        node
+        for node, kept in zip(tree.body, stays, strict=True)
+        if kept and not gone & set(range(_extent(node)[0], _extent(node)[1] + 1))
+    ]
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives a value in its module."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.split(".")[0] for alias in statement.names}
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        told = {
+            name
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Global)
+            for name in node.names
+        }
+        return {statement.name, *told}
+    return {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _extent(statement: ast.stmt) -> tuple[int, int]:
+    """First and last line, decorators included."""
+    decorators = getattr(statement, "decorator_list", [])
+    first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+    return first, statement.end_lineno or statement.lineno
+
+
+def _returns(function: ast.FunctionDef) -> bool:
+    """Whether the function itself, not one inside it, has a return statement."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def _says(text: str, name: str) -> bool:
+    found = re.search(rf"^def[ \t]+{re.escape(name)}[ \t]*\(", text, re.M)
+    return found is not None and re.search(r"\breturn\b", text[found.end() :]) is not None

@@ -1,0 +1,124 @@
+"""What a pair of answers is worth: structure, syntax, tests and cooperation."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from colearn.errors import ConfigError
+from colearn.sandbox import Limits, Mechanism, Verdict, choose_mechanism, run_tests
+
+from .data import Problem
+from .parse import AUX, read_answer
+from .use import Use, find_use
+
+AUX_DEFINED, MAIN_DEFINED, PARSES = 0.4, 0.6, 0.5
+TESTS = 1.0
+CALLS, SUBSTANCE, IGNORES = 0.5, 1.0, -0.5
+HIGHEST = AUX_DEFINED + MAIN_DEFINED + PARSES + TESTS + CALLS + SUBSTANCE
+
+_SETTLED = (None, "syntax", "import", "exception", "assertion", "forbidden")
+"""Errors that do not depend on how busy the machine is."""
+_MOST_KNOWN = 4096
+_known: OrderedDict[tuple[object, ...], Verdict] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What static analysis and the tests found in one joint program."""
+
+    program: str
+    aux_defined: bool
+    main_defined: bool
+    syntax_error: str
+    """With the function it is in; '' for none."""
+    use: Use
+    passed: tuple[bool, ...]
+    """One per test; empty where the program was not run."""
+    message: str
+    """Of the first test that failed; '' for none."""
+
+    @property
+    def parses(self) -> bool:
+        return self.main_defined and not self.syntax_error
+
+    @property
+    def solved(self) -> bool:
+        return bool(self.passed) and all(self.passed)
+
+    @property
+    def cooperates(self) -> bool:
+        """The main function calls the other agent's `aux` and uses what it returns."""
+        return self.aux_defined and self.use.calls and not self.use.ignored
+
+
+def examine(
+    problem: Problem, answers: tuple[str, str], *, alone: bool, limits: Limits, sandbox: str
+) -> Found:
+    """Join the answers of the auxiliary and the main agent and test the program in the sandbox,
+    if it defines the main function and parses. alone: join nothing but the two functions.
+
+    Errors: ConfigError naming `task.sandbox` if no sandbox works here.
+    """
+    name = problem.entry_point
+    aux = read_answer(answers[0], AUX, reserved=frozenset({name}), alone=alone)
+    main = read_answer(answers[1], name, reserved=frozenset({AUX}), alone=alone)
+    errors = [f"{who}, {part.error}" for who, part in ((AUX, aux), (name, main)) if part.error]
+    program = "\n\n".join(part for part in (problem.preamble, aux.code, main.code) if part)
+    passed: tuple[bool, ...] = ()
+    message = ""
+    if main.defined and not errors:
+        verdict = _verdict(problem, program, limits, sandbox)
+        passed, message = verdict.passed, verdict.message
+    return Found(
+        program=program,
+        aux_defined=aux.defined,
+        main_defined=main.defined,
+        syntax_error="; ".join(errors),
+        use=Use() if main.function is None else find_use(main.function),
+        passed=passed,
+        message=message,
+    )
+
+
+def raw_reward(found: Found, variant: str) -> float:
+    """In [0, 4]; the count ends at the first level that fails, and what was earned stays."""
+    reward = AUX_DEFINED * found.aux_defined
+    if not found.main_defined:
+        return reward
+    reward += MAIN_DEFINED
+    if not found.parses:
+        return reward
+    reward += PARSES + TESTS * sum(found.passed) / len(found.passed)
+    if not any(found.passed) or not found.aux_defined or not found.use.calls:
+        return reward
+    reward += CALLS + SUBSTANCE * (not found.use.wrapper)
+    return reward + IGNORES * (found.use.ignored and variant == "paper")
+
+
+def _verdict(problem: Problem, program: str, limits: Limits, sandbox: str) -> Verdict:
+    """Of a run, or of an equal one before: a policy that converges repeats itself."""
+    key = (problem.prompt, problem.tests, program, limits, sandbox)
+    if key in _known:
+        _known.move_to_end(key)
+        return _known[key]
+    try:
+        mechanism: Mechanism = choose_mechanism(sandbox)  # type: ignore[arg-type]
+    except ConfigError as error:
+        raise ConfigError(
+            f"task.sandbox: '{sandbox}' does not work here; install bubblewrap, allow user "
+            f"namespaces, or accept the risk with sandbox=unsafe ({error})"
+        ) from None
+    verdict = run_tests(
+        program,
+        problem.entry_point,
+        problem.tests,
+        prompt=problem.prompt,
+        limits=limits,
+        mechanism=mechanism,
+    )
+    if verdict.error in _SETTLED:
+        _known[key] = verdict
+        if len(_known) > _MOST_KNOWN:
+            _known.popitem(last=False)
+    return verdict

@@ -1,0 +1,243 @@
+"""CoopHumanEval: two agents write an auxiliary and a main function at the same time, and tests run
+the joint program in a sandbox (CoLLM, sections 6.1, D.1, E.2 and F.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.types import Outcome
+
+from . import text
+from .actions import legal_function, one_line
+from .data import Problem, load_problems
+from .parse import AUX
+from .reward import HIGHEST, Found, examine, raw_reward
+from .settings import check_settings, make_limits
+
+_COMLRL_SOLVED = 3.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoopHumanEvalState:
+    """The program of the last turn and what was found in it."""
+
+    item: Problem
+    turn: int
+    """Turns played so far."""
+    found: Found | None
+    """None before the first turn."""
+    reward: float
+    """The raw reward of the last turn, before the shift."""
+
+
+class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
+    """`aux` writes a helper function of that name and `main` the function that the problem asks
+    for, unseen by each other; both see the problem. Their answers are joined into one program.
+
+    The raw reward of a turn, at most 4, shared by both (F.2; the weights are the peer's):
+
+        structure    0.4  aux is a function with a return statement
+                     0.6  so is the main function; else the count ends
+        syntax       0.5  both answers parse; else the count ends
+        tests        1    share of the problem's tests that pass; the count ends if none does
+        cooperation  0.5  the main function calls aux, which the other agent defined
+                     1    and is more than a wrapper: `return ...aux(...)...`, or `v = aux(...)`
+                          followed by `return v`
+                    -0.5  no result of a call is read
+
+    What was earned stays when the count ends. The task adds `reward_shift`, -4 by default: rewards
+    are then never positive, so that finishing early is never worse than playing on.
+
+    Of an answer, fenced blocks count where there are any, and imports, definitions and assignments
+    at the left margin; prose and other statements are left out. A definition that does not parse
+    is a syntax error. Neither agent can bind the name of the other's function: such statements
+    are left out too. The main function's use of aux is read off its syntax tree, so a call that is
+    never reached counts, and `map(aux, values)` counts as a call.
+
+    The variants differ in
+
+    - the program: what each answer keeps in paper, the two functions alone in comlrl, where an
+      answer's own imports and helpers are lost;
+    - the deduction: as above in paper; never in comlrl, whose pattern matches next to nothing;
+    - the end of an episode: all tests pass and 4 is earned in paper; the raw reward exceeds 3.8 in
+      comlrl, which nine of ten tests do;
+    - the feedback: all tests in paper, the first one in comlrl, unless `feedback_tests` says how
+      many (0 for none). The reward always counts all.
+
+    Further differences from the peer, in both variants: it runs programs inside its own process,
+    allows 10 s for each test, counts only one-line asserts, cuts functions out by pattern, and
+    takes the first 16 items as the test split; here the slices are the paper's. It repeats prompts
+    and answers at each turn; here they are in the agent's history.
+
+    Where the paper is silent: all weights; what a failed level leaves; whether 8 s are for a test
+    or for all of a problem (all: `seconds`); a valid signature (any that parses: a wrong number of
+    parameters fails the tests); whether a wrapper "effectively utilizes" the helper (no: the
+    episode goes on); what else an answer may define; the words of the feedback beyond its example,
+    whose "expected 2, got 1" is left out (the test itself is shown, and the error); whether an
+    agent is told about the other's syntax errors (it is); the shift; and m_t, as in StrBuild. An
+    exception's text is shown as the program gives it. Table 1's "pass" is taken for the share of
+    problems whose tests all pass, since it equals pass@1 in table 2.
+
+    `data`: 'packaged', 20 problems made here; 'hub', the paper's `OpenMLRL/CoopHumanEval` (82
+    items, extra `tasks`); or the path of a .jsonl file (or a .json list) of rows with `prompt`,
+    `entry_point` and `test`, as in HumanEval, and optionally `task_id`, and `aux` and `main` for a
+    solution. The last fifth is the test split: of 82 items [66:82], as in the paper.
+
+    `prompt='compact'` is for small word-level models: one line for the problem, functions on one
+    line, and feedback in words between single spaces:
+
+        write aux for fair_share(amounts, people) : Split the sum of ...
+        aux yes main yes syntax yes uses no tests 3 of 5               (the next turn)
+
+    `feedback: score` gives turn and reward only. Programs run in `colearn.sandbox`, of which
+    `sandbox` is the mechanism, `seconds` the time for all tests of a problem and `memory_mb` the
+    address space. A step takes a tenth of a second and up to `seconds`: use `run.step_workers`.
+    Equal programs are run once per process. A program that draws random numbers can get another
+    reward when it is run again.
+
+    Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
+    sandbox works on the machine; MissingExtra where `data: hub` needs the extra `tasks`.
+    """
+
+    agents = (AUX, "main")
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["paper", "comlrl"] = "paper",
+        horizon: int = 2,
+        data: str = "packaged",
+        feedback: Literal["diagnostics", "score"] = "diagnostics",
+        feedback_tests: int | None = None,
+        sandbox: Literal["auto", "bwrap", "namespaces", "unsafe"] = "auto",
+        seconds: float = 8.0,
+        memory_mb: int = 512,
+        reward_shift: float = -HIGHEST,
+        prompt: Literal["full", "compact"] = "full",
+    ) -> None:
+        check_settings(
+            choices={
+                "variant": variant,
+                "feedback": feedback,
+                "sandbox": sandbox,
+                "prompt": prompt,
+            },
+            data=data,
+            horizon=horizon,
+            feedback_tests=feedback_tests,
+            reward_shift=reward_shift,
+        )
+        self.limits = make_limits(seconds, memory_mb)
+        self.variant, self.horizon, self.prompt = variant, horizon, prompt
+        self.feedback, self.feedback_tests, self.sandbox = feedback, feedback_tests, sandbox
+        self.reward_shift = float(reward_shift)
+        self.reward_range = (self.reward_shift, HIGHEST + self.reward_shift)
+        self._items = load_problems(data)
+
+    def items(self, split: str) -> Sequence[Problem]:
+        """The problems of 'train' or 'test'."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        return self._items[split]
+
+    def reset(self, item: Problem, rng: np.random.Generator) -> CoopHumanEvalState:
+        """No program yet; nothing is random."""
+        return CoopHumanEvalState(item=item, turn=0, found=None, reward=0.0)
+
+    def observe(self, state: CoopHumanEvalState, agent: str) -> str:
+        """The prompt, then the feedback on the last turn; both agents act every turn."""
+        problem, found = state.item, state.found
+        compact = self.prompt == "compact"
+        if found is None:
+            written = text.compact_prompt if compact else text.full_prompt
+            return written(problem, agent)
+        if self.feedback == "score":
+            if compact:
+                return text.compact_score(state.reward)
+            return text.score_feedback(
+                state.reward,
+                agent,
+                problem.entry_point,
+                turn=state.turn + 1,
+                horizon=self.horizon,
+            )
+        total = len(problem.asserts)
+        usual = total if self.variant == "paper" else 1
+        shown = usual if self.feedback_tests is None else self.feedback_tests
+        if compact:
+            return text.compact_feedback(found, shown=shown, total=total)
+        return text.full_feedback(found, problem, agent, shown=shown)
+
+    def step(
+        self, state: CoopHumanEvalState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[CoopHumanEvalState]:
+        """Join this turn's answers and test them in the sandbox.
+
+        Errors: ConfigError if no sandbox works here.
+        """
+        found = examine(
+            state.item,
+            (actions[AUX], actions["main"]),
+            alone=self.variant == "comlrl",
+            limits=self.limits,
+            sandbox=self.sandbox,
+        )
+        reward = raw_reward(found, self.variant)
+        if self.variant == "comlrl":
+            done = reward > _COMLRL_SOLVED
+        else:
+            done = found.solved and found.cooperates and not found.use.wrapper
+        after = CoopHumanEvalState(item=state.item, turn=state.turn + 1, found=found, reward=reward)
+        return Outcome(state=after, reward=reward + self.reward_shift, done=done)
+
+    def metrics(self, state: CoopHumanEvalState) -> Mapping[str, float]:
+        """Of the last turn: `score`, the raw reward; `pass`, 1 if all tests pass, else 0; `tests`,
+        the share of tests that pass; `syntax`, 1 if the joint program parses; `uses_aux`, 1 if the
+        main function calls the other agent's aux and reads what it returns."""
+        found = state.found
+        if found is None:
+            return {"score": 0.0, "pass": 0.0, "tests": 0.0, "syntax": 0.0, "uses_aux": 0.0}
+        return {
+            "score": state.reward,
+            "pass": float(found.solved),
+            "tests": sum(found.passed) / len(state.item.asserts),
+            "syntax": float(found.parses),
+            "uses_aux": float(found.cooperates),
+        }
+
+    def global_info(self, state: CoopHumanEvalState) -> str:
+        """m_t in the words of StrBuild (E.3)."""
+        return (
+            f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
+            f"{self.horizon}-turn episode.\n"
+            f"Your last-turn reward is {state.reward:.2f} / {HIGHEST:.2f}."
+        )
+
+    def reference_actions(self, state: CoopHumanEvalState) -> dict[str, str]:
+        """The solution that the data gives: the highest reward on the packaged problems.
+
+        Errors: ConfigError for a problem without one.
+        """
+        reference = state.item.reference
+        if reference is None:
+            raise ConfigError(
+                f"task.data: {state.item} has no solution; add 'aux' and 'main' to its row"
+            )
+        written = [one_line(source) if self.prompt == "compact" else source for source in reference]
+        return dict(zip(self.agents, written, strict=True))
+
+    def legal_action(self, state: CoopHumanEvalState, agent: str, rng: np.random.Generator) -> str:
+        """A small legal function, drawn without regard to the other agent: what the embedded model
+        starts from."""
+        return legal_function(state.item, agent, rng)
+
+    def render(self, state: CoopHumanEvalState) -> str:
+        """The joint program of the last turn."""
+        return "" if state.found is None else state.found.program

@@ -1,0 +1,145 @@
+"""The prompts and the feedback of CoopHumanEval (E.2), in full and for small word-level models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .data import Problem
+from .parse import AUX
+from .reward import HIGHEST, Found
+
+_RULES = """\
+- Output ONLY the function code, no explanations or examples
+- Do NOT include markdown code blocks (```python)
+- Do NOT include any text before or after the function
+- Do NOT include test cases or example usage
+"""
+
+_AUX = """\
+Create a helper function for this coding problem.
+
+Problem:
+{prompt}
+
+Instructions:
+{rules}- Create a helper function named 'aux' that can assist the main function
+- The function should return useful data for solving the problem
+
+Your output should follow this format:
+
+def aux(...):
+    # your code here
+    return result"""
+
+_MAIN = """\
+Solve this coding problem by implementing the required function.
+
+Problem:
+{prompt}
+
+You have access to a helper function: aux(...)
+
+Instructions:
+{rules}- Do NOT redefine the aux() function
+- Implement ONLY the '{entry_point}' function as specified
+- You can call aux() to assign a value to a variable within your function if helpful
+
+Your output should follow this format:
+
+def {entry_point}({params}):
+    # your function code here
+    return result"""
+
+
+def full_prompt(problem: Problem, agent: str) -> str:
+    return (_AUX if agent == AUX else _MAIN).format(
+        prompt=problem.prompt.strip("\n"),
+        rules=_RULES,
+        entry_point=problem.entry_point,
+        params=problem.params,
+    )
+
+
+def compact_prompt(problem: Problem, agent: str) -> str:
+    """The function to write, the main function's signature, and its docstring on one line."""
+    name = AUX if agent == AUX else problem.entry_point
+    return f"write {name} for {problem.entry_point}({problem.params}) : {problem.summary}"
+
+
+def full_feedback(found: Found, problem: Problem, agent: str, *, shown: int) -> str:
+    """Static and execution diagnostics. shown: how many of the tests, from the front."""
+    main = problem.entry_point
+    lines = [
+        "Static and execution diagnostics:",
+        "- Aux definition: " + _definition("Auxiliary", AUX, found.aux_defined),
+        "- Main definition: " + _definition("Main", main, found.main_defined),
+        "- Syntax: " + _syntax(found),
+        "- Cooperation: " + _cooperation(found, main),
+    ]
+    if shown:
+        lines += _tests(found, problem, shown)
+    name = AUX if agent == AUX else main
+    return "\n".join(lines) + f"\n\nRevise your {name} accordingly. Output ONLY the function code."
+
+
+def compact_feedback(found: Found, *, shown: int, total: int) -> str:
+    facts = {
+        "aux": found.aux_defined,
+        "main": found.main_defined,
+        "syntax": found.parses,
+        "uses": found.cooperates,
+    }
+    words = [f"{name} {'yes' if fact else 'no'}" for name, fact in facts.items()]
+    if shown:
+        words.append(f"tests {sum(found.passed[:shown])} of {min(shown, total)}")
+    return " ".join(words)
+
+
+def score_feedback(reward: float, agent: str, entry_point: str, *, turn: int, horizon: int) -> str:
+    name = AUX if agent == AUX else entry_point
+    return (
+        f"Turn {turn} of {horizon}. Reward of the last program: {reward:.2f} / {HIGHEST:.2f}.\n"
+        f"Revise your {name}. Output ONLY the function code."
+    )
+
+
+def compact_score(reward: float) -> str:
+    return f"reward {round(reward * 4) / 4:.2f}"
+
+
+def _definition(role: str, name: str, found: bool) -> str:
+    if found:
+        return f"FOUND ({role} function {name} defined)"
+    return f"MISSING ({role} function {name} is not defined, or returns nothing)"
+
+
+def _syntax(found: Found) -> str:
+    if found.syntax_error:
+        return f"ERROR ({found.syntax_error})"
+    return "OK (Combined code syntax OK)"
+
+
+def _cooperation(found: Found, main: str) -> str:
+    if not found.use.calls:
+        return f"NONE ({main} does not call aux)"
+    if not found.aux_defined:
+        return f"NONE ({main} calls aux, which is not defined)"
+    if found.use.ignored:
+        return f"WEAK ({main} calls aux and ignores what it returns)"
+    if found.use.wrapper:
+        return f"WEAK ({main} only wraps aux)"
+    return f"OK ({main} calls aux and uses what it returns)"
+
+
+def _tests(found: Found, problem: Problem, shown: int) -> Sequence[str]:
+    if not found.passed:
+        return ["- Tests: NOT RUN"]
+    passed = found.passed[:shown]
+    lines = [f"- Tests: {sum(passed)}/{len(passed)} passed"]
+    failed = [problem.asserts[k] for k, good in enumerate(passed) if not good]
+    lines += [f"  failed: {source}" for source in failed]
+    reason = found.message.partition(": ")[2]
+    if failed and reason != failed[0]:
+        # it is about the first test that failed, which is then among those shown
+        lines.append(f"  first error: {reason}")
+    return lines
