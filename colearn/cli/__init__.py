@@ -8,7 +8,7 @@ import typer
 
 from colearn.errors import ColearnError
 
-from . import compare, evaluate, listing, train
+from . import compare, evaluate, listing, new, train
 
 app = typer.Typer(
     name="colearn",
@@ -22,6 +22,7 @@ app.command()(compare.compare)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.report)
+app.add_typer(new.app)
 app.command()(listing.check)
 app.command()(listing.tasks)
 app.command()(listing.algorithms)

@@ -1,0 +1,103 @@
+"""`colearn new task`: a folder with a task that works, from which one's own is made."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import typer
+
+from colearn.errors import ConfigError
+
+app = typer.Typer(name="new", help="Start a task of your own.", no_args_is_help=True)
+
+
+@app.command()
+def task(
+    name: Annotated[str, typer.Argument(help="In lower_snake_case.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default: the name.")] = None,
+) -> None:
+    """Write a small task that trains, its test and its config, to change into your own."""
+    cls = "".join(part.capitalize() for part in name.split("_"))
+    _check_name(name, cls)
+    folder = Path(name) if out is None else out
+    _write(folder, _filled(name, cls))
+    print(f"{folder}: {name}.py, test_{name}.py, {name}.yaml, README.md\n\nnext:")
+    if folder.resolve() != Path.cwd():
+        print(f"  cd {shlex.quote(str(folder))}")
+    print(f"  colearn check {name}:{cls}")
+    print(f"  pytest test_{name}.py")
+    print(f"  colearn train {name}.yaml --out runs/first")
+    print(f"  colearn compare {name}.yaml --out comparison")
+    print(f"\nthen follow the comments CHANGE 1 to 8 in {name}.py")
+
+
+def _check_name(name: str, cls: str) -> None:
+    from colearn.registry import names
+
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise ConfigError(f"NAME: '{name}' is not lower_snake_case; write it like two_rooms")
+    if keyword.iskeyword(name) or keyword.iskeyword(cls):
+        raise ConfigError(f"NAME: '{name}' is a word of Python; choose another name")
+    if name in names("tasks"):
+        raise ConfigError(f"NAME: there is a task '{name}' already; choose another name")
+    found = importlib.util.find_spec(name)
+    if found is not None and found.origin is not None:  # without origin: a mere folder
+        raise ConfigError(
+            f"NAME: '{name}' would hide the module {name} ({found.origin}); choose another name"
+        )
+    if re.search(rf"^from .*\b{cls}\b", _read("task.py"), re.M):
+        raise ConfigError(
+            f"NAME: the class {cls} would hide another that it uses; choose another name"
+        )
+
+
+def _filled(name: str, cls: str) -> dict[str, str]:
+    """The files' texts by name."""
+    sources = {
+        f"{name}.py": "task.py",
+        f"test_{name}.py": "test.py",
+        f"{name}.yaml": "config.yaml",
+        "README.md": "README.md",
+    }
+    return {
+        file: Template(_read(source)).substitute(name=name, cls=cls)
+        for file, source in sources.items()
+    }
+
+
+def _read(source: str) -> str:
+    path = files("colearn.cli") / "template" / f"{source}.template"
+    return path.read_text(encoding="utf-8")
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """All of the files, or none of them and no folder."""
+    made: list[Path] = []
+    try:
+        if folder.is_file():
+            raise ConfigError(f"--out {folder}: is a file; name a folder")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise ConfigError(f"--out {folder}: is not empty; name another folder")
+        for place in reversed((folder, *folder.parents)):
+            if not place.exists():
+                place.mkdir()
+                made.append(place)
+        for file, text in texts.items():
+            made.append(folder / file)
+            made[-1].write_text(text, encoding="utf-8")
+    except OSError as error:
+        for path in reversed(made):
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise ConfigError(f"--out {folder}: {reason}; name a folder that can be written") from error
