@@ -104,10 +104,11 @@ def _verdict(problem: Problem, program: str, limits: Limits, sandbox: str) -> Ve
         return _known[key]
     try:
         mechanism: Mechanism = choose_mechanism(sandbox)  # type: ignore[arg-type]
-    except ConfigError as error:
+    except ConfigError:
         raise ConfigError(
-            f"task.sandbox: '{sandbox}' does not work here; install bubblewrap, allow user "
-            f"namespaces, or accept the risk with sandbox=unsafe ({error})"
+            f"task.sandbox: '{sandbox}' does not work here; install bubblewrap (apt-get install "
+            "bubblewrap), allow user namespaces, or set it to unsafe to run programs with limits "
+            "only"
         ) from None
     verdict = run_tests(
         program,
