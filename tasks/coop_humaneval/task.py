@@ -1,5 +1,6 @@
-"""CoopHumanEval: two agents write an auxiliary and a main function at the same time, and tests run
-the joint program in a sandbox (CoLLM, sections 6.1, D.1, E.2 and F.2).
+"""CoopHumanEval: two agents write a helper and a main function (CoLLM, 6.1, D.1, E.2, F.2).
+
+They write at the same time, and tests run the joint program in a sandbox.
 """
 
 from __future__ import annotations
