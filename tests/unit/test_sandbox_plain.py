@@ -72,7 +72,9 @@ def test_an_iterator_arrives_as_an_iterator_over_its_items() -> None:
     assert list(arrived) == [0, 2, 4]
 
 
-@pytest.mark.parametrize("value", (object(), len, Opaque, {}.keys()), ids=["object", "function", "class", "view"])
+@pytest.mark.parametrize(
+    "value", (object(), len, Opaque, {}.keys()), ids=["object", "function", "class", "view"]
+)
 def test_any_other_object_arrives_unequal_to_all_else(value: Any) -> None:
     arrived = load(dump([value]))[0]
     assert isinstance(arrived, Opaque)
