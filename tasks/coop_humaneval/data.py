@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError
 from colearn.sandbox._statements import take_apart
 
+from ..rows import file_rows, hub_rows
 from .parse import AUX, surroundings
 
 HUB = "OpenMLRL/CoopHumanEval"
@@ -54,9 +53,10 @@ def load_problems(data: str) -> dict[str, tuple[Problem, ...]]:
     where 'hub' needs `datasets`.
     """
     if data == "hub":
-        rows: Sequence[Any] = _hub_rows()
+        rows = hub_rows(HUB, _all_splits)
     else:
-        rows = _file_rows(_PACKAGED if data == "packaged" else Path(data).expanduser())
+        path = _PACKAGED if data == "packaged" else Path(data).expanduser()
+        rows = file_rows(path, "packaged, hub")
     if len(rows) < 2:
         raise ConfigError(f"task.data: {data} has {len(rows)} problem(s); add some, 2 at least")
     problems = tuple(_problem(row, f"row {k} of {data}") for k, row in enumerate(rows, start=1))
@@ -102,48 +102,7 @@ def _problem(row: Any, where: str) -> Problem:
     )
 
 
-def _hub_rows() -> list[Any]:
+def _all_splits(datasets: Any) -> list[Any]:
     """All rows, in the order of the splits that the data set has."""
-    try:
-        datasets = import_module("datasets")
-    except ModuleNotFoundError as error:
-        if error.name != "datasets":
-            raise
-        raise MissingExtra("datasets", "tasks") from None
-    try:
-        splits = datasets.load_dataset(HUB)
-        return [row for split in sorted(splits, reverse=True) for row in splits[split]]
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise ConfigError(
-            f"task.data: cannot read '{HUB}' from the hub; check the network, or give the path "
-            f"of a .jsonl file ({reason})"
-        ) from None
-
-
-def _file_rows(path: Path) -> list[Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"task.data: cannot read {path} ({' '.join(str(error).split())}); give packaged, "
-            "hub or the path of a .jsonl file"
-        ) from None
-    if path.suffix == ".json":
-        try:
-            rows = json.loads(text)
-        except ValueError:
-            raise ConfigError(f"task.data: {path} is no JSON; write a list of objects") from None
-        if not isinstance(rows, list):
-            raise ConfigError(f"task.data: {path} holds no list; write a list of objects")
-        return rows
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                raise ConfigError(
-                    f"task.data: line {number} of {path} is no JSON; write one object per line"
-                ) from None
-    return rows
+    splits = datasets.load_dataset(HUB)
+    return [row for split in sorted(splits, reverse=True) for row in splits[split]]

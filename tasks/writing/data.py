@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError
 
+from ..rows import file_rows, hub_rows
 from .grammar import Sentences, generate
 
 TRAIN, TEST = 1000, 100
@@ -51,10 +52,11 @@ def load_texts(source: Source, data: str, field: str | None) -> dict[str, tuple[
             for split, count in GENERATED.items()
         }
     if data == "hub":
-        texts = _texts(_hub_rows(source.hub, TRAIN + TEST), key, source.hub)
+        texts = _texts(hub_rows(source.hub, partial(_first_rows, source.hub)), key, source.hub)
         held_out = TEST
     else:
-        texts = _texts(_file_rows(Path(data).expanduser()), key, data)
+        rows = file_rows(Path(data).expanduser(), "packaged, generated, hub")
+        texts = _texts(rows, key, data)
         held_out = max(len(texts) // 10, 1)
     if len(texts) <= held_out:
         raise ConfigError(
@@ -79,39 +81,6 @@ def _texts(rows: Iterable[Any], key: str, name: str) -> list[str]:
     return texts
 
 
-def _hub_rows(name: str, count: int) -> list[Any]:
-    """The first rows, streamed: the rest of the data set is not downloaded."""
-    try:
-        datasets = import_module("datasets")
-    except ModuleNotFoundError as error:
-        if error.name != "datasets":
-            raise
-        raise MissingExtra("datasets", "tasks") from None
-    try:
-        return list(islice(datasets.load_dataset(name, split="train", streaming=True), count))
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise ConfigError(
-            f"task.data: cannot read '{name}' from the hub; check the network, or give the path "
-            f"of a .jsonl file ({reason})"
-        ) from None
-
-
-def _file_rows(path: Path) -> list[Any]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"task.data: cannot read {path} ({' '.join(str(error).split())}); give packaged, "
-            "generated, hub or the path of a .jsonl file"
-        ) from None
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                raise ConfigError(
-                    f"task.data: line {number} of {path} is no JSON; write one object per line"
-                ) from None
-    return rows
+def _first_rows(name: str, datasets: Any) -> Iterable[Any]:
+    """Streamed: the rest of the data set is not downloaded."""
+    return islice(datasets.load_dataset(name, split="train", streaming=True), TRAIN + TEST)
