@@ -12,11 +12,11 @@ from colearn.errors import ConfigError
 
 from ._bundle import bundle
 from ._plain import LONGEST_PROGRAM, framed, frames
-from ._statements import Statements, take_apart
 from .limits import Limits
 from .mechanism import choose_mechanism
 from .script import run_script
 from .start import Mechanism, start
+from .statements import Statements, take_apart
 from .supervise import Watched, lost_by, supervise
 from .verdict import ErrorKind, Output, Verdict, one_line
 

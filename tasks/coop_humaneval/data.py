@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError
-from colearn.sandbox._statements import take_apart
+from colearn.sandbox.statements import take_apart
 
 from ..rows import file_rows, hub_rows
 from .parse import AUX, surroundings
