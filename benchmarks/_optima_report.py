@@ -14,6 +14,8 @@ from colearn.comparison.curves import colour
 from colearn.comparison.statistics import Estimate, estimate, mean_band
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
+"""With their lines."""
+MORE = ("#22262b", "#7a4a00", "#5b2a86", "#a50f15")
 Runs = Sequence[Mapping[str, Any]]
 
 
@@ -115,11 +117,19 @@ def _draw(runs: Runs, known: Mapping[str, Mapping[str, float]], methods: Sequenc
     for panel in panels[len(known) :]:
         panel.set_visible(False)
     panels[0].set_ylabel("exact value")
+    names = [*methods, *(name.replace("_", " ") for name in REFERENCES)]
+    order = [name for name in names if name in handles]
     figure.legend(
-        handles.values(), handles, loc="outside upper center", ncols=5, frameon=False, fontsize=8
+        [handles[name] for name in order],
+        order,
+        loc="outside upper center",
+        ncols=5,
+        frameon=False,
+        fontsize=8,
     )
     return figure
 
 
 def _tone(number: int) -> str:
-    return colour(number) if number < 7 else ("#22262b", "#7a4a00", "#5b2a86")[number - 7]
+    """The comparison's seven colours, then four more."""
+    return colour(number) if number < 7 else MORE[number - 7]
