@@ -29,6 +29,9 @@ LAYERS = (
     ("algorithms", "tasks"),
     ("experiment",),
     ("comparison",),
+    ("export",),
+    ("serve",),
+    ("play",),
     ("cli",),
     ("__main__",),
 )

@@ -1,0 +1,1 @@
+"""Trained agents as folders: one for each, readable without this library."""

@@ -1,0 +1,1 @@
+"""A task's episodes with every agent behind a server of its own."""

@@ -1,0 +1,1 @@
+"""One agent behind an OpenAI-compatible server, and the client that plays it."""
