@@ -70,27 +70,16 @@ def make_plan(config: Config) -> Plan:
     are two names whose overrides set `algorithm.name`. Settings in `algorithm` hold for every
     algorithm that has them. Errors: ConfigError naming the algorithm and the key.
     """
-    chosen = config.compare.algorithms or {config.algorithm.name: {}}
     seeds = config.compare.seeds
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"compare.seeds: give one or more different seeds, got {list(seeds)}")
-    names = {label: str(own.get("algorithm.name", label)) for label, own in chosen.items()}
-    known = {label: _settings_of(name) for label, name in names.items()}
-    for key in config.algorithm.settings:
-        if not any(key in settings for settings in known.values()):
-            everything = {setting for settings in known.values() for setting in settings}
-            raise ConfigError(f"algorithm.{key}: unknown setting; {nearest(key, everything)}")
-    configs = {
-        label: _resolve(
-            config,
-            label,
-            {
-                "name": names[label],
-                **{k: v for k, v in config.algorithm.settings.items() if k in known[label]},
-            },
-        )
-        for label in chosen
-    }
+    entries = _entries(config)
+    for label in entries:
+        if not _LABEL.fullmatch(label):
+            raise ConfigError(
+                f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
+            )
+    configs = {label: _resolve(config, label, entries) for label in entries}
     for resolved in configs.values():
         build_algorithm(resolved)
         bind_agents(resolved, build_task(resolved).agents)
@@ -104,23 +93,46 @@ def make_plan(config: Config) -> Plan:
     )
 
 
+def config_of(config: Config, label: str) -> Config:
+    """The config of one run of the comparison: that of the entry `label` of `compare.algorithms`,
+    its dotted settings applied; any other algorithm, by its name or `module:Class`, has none.
+
+    `config.run.seed` is kept. Errors: ConfigError for a label that is neither, or a bad setting.
+    """
+    known = {*config.compare.algorithms, *registry.names("algorithms")}
+    if label not in known and ":" not in label:
+        raise ConfigError(f"algorithm: unknown algorithm '{label}'; {nearest(label, known)}")
+    entries = {**_entries(config), label: config.compare.algorithms.get(label, {})}
+    return _resolve(config, label, entries)
+
+
+def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
+    """The dotted settings of each run's algorithm, by label."""
+    return config.compare.algorithms or {config.algorithm.name: {}}
+
+
 def _settings_of(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(registry.algorithm_class(name)).parameters)
 
 
-def _resolve(config: Config, label: str, algorithm: Mapping[str, Any]) -> Config:
-    if not _LABEL.fullmatch(label):
-        raise ConfigError(
-            f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
-        )
-    overrides = config.compare.algorithms.get(label, {})
+def _resolve(config: Config, label: str, entries: Mapping[str, Mapping[str, Any]]) -> Config:
+    names = {entry: str(own.get("algorithm.name", entry)) for entry, own in entries.items()}
+    known = {entry: _settings_of(name) for entry, name in names.items()}
+    for key in config.algorithm.settings:
+        if not any(key in settings for settings in known.values()):
+            everything = {setting for settings in known.values() for setting in settings}
+            raise ConfigError(f"algorithm.{key}: unknown setting; {nearest(key, everything)}")
+    overrides = entries[label]
     for key in overrides:
         if key == "run.seed" or key.split(".")[0] == "compare":
             raise ConfigError(
                 f"compare.algorithms.{label}: {key} cannot differ by algorithm; set it in compare"
             )
     data = config.model_dump(mode="json", exclude={"compare"})
-    data["algorithm"] = dict(algorithm)
+    data["algorithm"] = {
+        "name": names[label],
+        **{k: v for k, v in config.algorithm.settings.items() if k in known[label]},
+    }
     try:
         return load_config(data, overrides)
     except ConfigError as error:

@@ -7,7 +7,7 @@ import pytest
 from fabricated_config import comparison_config as config
 from fabricated_config import register
 
-from colearn.comparison.plan import make_plan
+from colearn.comparison.plan import config_of, make_plan
 from colearn.config import load_config
 from colearn.errors import ConfigError
 
@@ -91,3 +91,27 @@ def test_digest_ignores_how_and_how_often_it_is_run():
     digest = make_plan(config()).digest
     assert make_plan(config(seeds=(0, 1, 2), workers=1)).digest == digest
     assert make_plan(config(collm_cc={}, magrpo={"train.epochs": 2})).digest != digest
+
+
+def test_the_config_of_a_label_is_that_of_its_run():
+    compared = config(seeds=(0,), magrpo_k8={"algorithm.name": "magrpo", "algorithm.samples": 8})
+    (run,) = make_plan(compared).runs
+    assert config_of(compared, "magrpo_k8") == run.config
+
+
+def test_an_algorithm_without_an_entry_has_the_configs_settings():
+    compared = config(collm_cc={"train.epochs": 2})
+    found = config_of(compared, "magrpo")
+    assert (found.algorithm.name, found.train) == ("magrpo", compared.train)
+    assert found.algorithm.settings == {"discount": 0.9}
+
+
+def test_the_config_of_a_label_keeps_the_seed():
+    compared = load_config({**fabricated.CONFIG, "run": {"seed": 5}})
+    assert config_of(compared, "collm_cc").run.seed == 5
+
+
+def test_an_unknown_label_is_one_line_with_the_nearest():
+    compared = config(magrpo_k8={"algorithm.name": "magrpo"})
+    with pytest.raises(ConfigError, match=r"unknown algorithm 'magrpo_k9'; .*'magrpo_k8'"):
+        config_of(compared, "magrpo_k9")
