@@ -8,7 +8,7 @@ import typer
 
 from colearn.errors import ColearnError
 
-from . import compare, evaluate, listing, new, train
+from . import compare, evaluate, export, listing, new, train
 
 app = typer.Typer(
     name="colearn",
@@ -22,6 +22,7 @@ app.command()(compare.compare)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.report)
+app.command()(export.export)
 app.add_typer(new.app)
 app.command()(listing.check)
 app.command()(listing.tasks)

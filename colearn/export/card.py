@@ -1,0 +1,169 @@
+"""README.md of an exported agent: the model card, made from its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import colearn
+from colearn.comparison.statistics import Estimate
+from colearn.config import ModelSettings
+from colearn.models.embedded import EMBEDDED
+
+from .manifest import AgentManifest
+from .scores import Scores, read_scores
+from .trained import Trained
+from .usage import usage
+from .version import commit
+
+
+def model_card(trained: Trained, manifest: AgentManifest, *, comparison: Path | None) -> str:
+    """Markdown with the YAML header of a model hub. Of the team it gives names, never text."""
+    model = trained.config.models[trained.config.agents[manifest.agent].model]
+    scores = read_scores(trained, comparison)
+    parts = [
+        _header(manifest, model),
+        f"# {manifest.agent}, trained with {manifest.algorithm} on {manifest.task}\n",
+        _introduction(trained, manifest),
+        _training(trained, manifest, model),
+        _evaluation(trained, scores),
+        usage(manifest, model.lora.rank if model.lora else None),
+    ]
+    return "\n".join(parts)
+
+
+def _header(manifest: AgentManifest, model: ModelSettings) -> str:
+    fields: dict[str, Any] = {
+        "library_name": "transformers" if manifest.weights == "merged" else "peft",
+        "pipeline_tag": "text-generation",
+        "tags": ["colearn", "multi-agent", "reinforcement-learning", manifest.algorithm],
+    }
+    if _on_a_hub(model.path):
+        fields["base_model"] = model.path
+        fields["base_model_relation"] = "finetune" if manifest.weights == "merged" else "adapter"
+    return f"---\n{yaml.safe_dump(fields, sort_keys=False)}---\n"
+
+
+def _introduction(trained: Trained, manifest: AgentManifest) -> str:
+    others = [f"`{agent}`" for agent in trained.agents if agent != manifest.agent]
+    team = f"together with {', '.join(others)}" if others else "alone"
+    return (
+        f"The agent `{manifest.agent}` of a team: it was trained {team}, acts on what it sees and\n"
+        "remembers itself, and needs nothing of the trainer or of the others' models to run.\n"
+    )
+
+
+def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -> str:
+    config, progress = trained.config, trained.progress
+    sharing = [
+        agent
+        for agent, settings in config.agents.items()
+        if settings.model == config.agents[manifest.agent].model and agent != manifest.agent
+    ]
+    rows = {
+        "task": _choice(manifest.task, manifest.task_settings),
+        "algorithm": _choice(manifest.algorithm, config.algorithm.settings),
+        "base": _base(model.path),
+        "trained": _trained(model),
+        "weights shared in training with": ", ".join(f"`{agent}`" for agent in sharing) or "nobody",
+        "optimiser": (
+            f"AdamW, learning rate {model.learning_rate:g} ({model.schedule}), "
+            f"epochs per iteration: {config.train.epochs}"
+        ),
+        "compute type": model.dtype,
+        "budget": (
+            f"{progress.environment_steps} of {config.train.environment_steps} environment steps "
+            f"(joint actions), {progress.updates} updates"
+        ),
+        "checkpoint": f"iteration {progress.iteration}",
+        "seed": str(config.run.seed),
+        "sampling": _choice("", manifest.sampling.model_dump(exclude_none=True)),
+        "window": f"{manifest.window} tokens" if manifest.window else "the whole history",
+        "trained with": f"colearn {trained.record.get('version', 'of an unknown version')}",
+        "exported with": f"colearn {colearn.__version__}"
+        + (f", commit `{found}`" if (found := commit()) else ""),
+    }
+    lines = [f"| {name} | {text} |" for name, text in rows.items()]
+    return "\n".join(["## Training\n", "| | |", "|---|---|", *lines, ""])
+
+
+def _evaluation(trained: Trained, scores: Scores) -> str:
+    settings = trained.config.evaluation
+    metrics = list(dict.fromkeys(("return", *scores.before.metrics, *scores.after.metrics)))
+    head = ["", "before", "after"]
+    if scores.seeds:
+        head += [f"{len(scores.seeds)} seeds, before", f"{len(scores.seeds)} seeds, after"]
+    rows = []
+    for name in metrics:
+        cells = [name, *(_number(e.metrics.get(name)) for e in (scores.before, scores.after))]
+        if scores.seeds:
+            change = scores.changes.get(name)
+            cells += [_estimate(getattr(change, end, None)) for end in ("first", "last")]
+        rows.append(cells)
+    text = (
+        f"The whole team on the split `{settings.split}`"
+        f"{', greedily' if settings.greedy else ''}; before: iteration {scores.before.iteration}, "
+        f"after: iteration {scores.after.iteration} of this run."
+    )
+    if scores.seeds:
+        seeds = ", ".join(map(str, scores.seeds))
+        text += (
+            f" Over seeds ({seeds}), before and after each whole run: mean and 95% bootstrap "
+            "interval."
+        )
+    else:
+        text += " One run, so there is no interval."
+    table = [head, ["---"] * len(head), *rows]
+    lines = [f"| {' | '.join(cells)} |" for cells in table]
+    return "\n".join(["## Evaluation\n", text, "", *lines, ""])
+
+
+def _base(path: str) -> str:
+    if path.startswith(EMBEDDED):
+        return f"`{path}`, the small model that colearn makes for the task"
+    return f"`{path}`" if _on_a_hub(path) else f"`{Path(path).name}`, a local folder"
+
+
+def _on_a_hub(path: str) -> bool:
+    return not (path.startswith((EMBEDDED, ".", "/", "~")) or Path(path).is_dir())
+
+
+def _trained(model: ModelSettings) -> str:
+    if not model.trained:
+        return "nothing: it played as it was while others learned"
+    if model.lora is None:
+        return "all weights"
+    return f"LoRA, rank {model.lora.rank}, alpha {model.lora.alpha:g}"
+
+
+def _choice(name: str, settings: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{key}: {_cell(value)}" for key, value in settings.items())
+    named = f"`{name}`" if name else ""
+    return f"{named} ({told})" if named and told else named or told
+
+
+def _cell(value: Any) -> str:
+    """A value as it stands in a config, on one line of a table."""
+    text: str = yaml.safe_dump(
+        value if not isinstance(value, tuple) else list(value),
+        default_flow_style=True,
+        width=10**6,
+        allow_unicode=True,
+    )
+    text = text.removesuffix("...\n").strip().replace("\n", " ").replace("|", "\\|")
+    return f"`{text}`"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _estimate(value: Estimate | None) -> str:
+    if value is None:
+        return "-"
+    if value.low is None or value.high is None:
+        return f"{value.mean:.4g} (one seed)"
+    return f"{value.mean:.4g} [{value.low:.4g}, {value.high:.4g}]"

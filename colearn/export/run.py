@@ -1,0 +1,113 @@
+"""From a run's folder to one folder per agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from colearn.errors import ConfigError
+
+from .checksums import write_checksums
+from .manifest import MANIFEST, AgentManifest
+from .staging import staged
+
+if TYPE_CHECKING:
+    from .trained import Trained
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+def export_run(
+    run: str | Path,
+    to: str | Path,
+    *,
+    adapter: bool = False,
+    step: int | None = None,
+    dtype: Dtype | None = None,
+    comparison: str | Path | None = None,
+    overwrite: bool = False,
+) -> dict[str, Path]:
+    """Write every agent of a run into `to`/AGENT; the folders by agent.
+
+    `adapter` writes a LoRA adapter that names its base instead of merged weights; `step` picks a
+    checkpoint (default: the newest), `dtype` the type of merged weights (default: the run's
+    compute type), `comparison` the comparison that the run is a seed of (default: the one whose
+    folder it lies in), for the model card's intervals; `overwrite` replaces exported agents.
+
+    Errors: CheckpointError for a run that cannot be read, ConfigError for everything else, each
+    before `to` is changed.
+    """
+    from .card import model_card
+    from .trained import read_trained
+    from .weights import check_adapter
+
+    trained = read_trained(Path(run), step)
+    if adapter:
+        check_adapter(trained)
+        if dtype is not None:
+            raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
+    found = None if comparison is None else Path(comparison)
+    with staged(Path(to), trained.agents, overwrite=overwrite) as folders:
+        for agent, folder in folders.items():
+            manifest = _manifest(trained, agent, adapter, dtype)
+            _write_agent(trained, manifest, folder)
+            card = model_card(trained, manifest, comparison=found)
+            (folder / "README.md").write_text(card, encoding="utf-8")
+            manifest.write(folder)
+            _share_files(folder)
+            write_checksums(folder)
+    return {agent: Path(to) / agent for agent in trained.agents}
+
+
+def _share_files(folder: Path) -> None:
+    """safetensors writes files that only their owner reads; a server is often another user."""
+    mode = (folder / MANIFEST).stat().st_mode
+    for path in folder.glob("*.safetensors"):
+        path.chmod(mode)
+
+
+def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) -> AgentManifest:
+    from .weights import base_reference
+
+    config = trained.config
+    settings = config.agents[agent]
+    task: dict[str, Any] = config.task.settings
+    if config.wrapper is not None:
+        task = {**task, "wrapper": config.wrapper}
+    return AgentManifest(
+        agent=agent,
+        task=config.task.name,
+        task_settings=task,
+        algorithm=config.algorithm.name,
+        system=settings.system,
+        chat="plain" if settings.chat == "plain" else "auto",
+        window=settings.window,
+        sampling=settings.sampling,
+        dtype=dtype or config.models[settings.model].dtype,
+        weights="adapter" if adapter else "merged",
+        base=base_reference(trained.paths[settings.model]) if adapter else None,
+    )
+
+
+def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> None:
+    """Weights, tokenizer and generation settings."""
+    from colearn.history import ChatFormat
+    from colearn.models.load import load_tokenizer
+
+    from .generation import save_generation_config
+    from .template import write_template
+    from .weights import load_actor, save_adapter, save_merged
+
+    settings = trained.config.agents[manifest.agent]
+    field = f"models.{settings.model}.path"
+    tokenizer: Any = load_tokenizer(trained.paths[settings.model], field=field)
+    chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
+    template = write_template(tokenizer, chat=settings.chat, system=settings.system)
+    network = load_actor(trained, settings.model)
+    if manifest.base is not None:
+        save_adapter(network, folder, manifest.base)
+    else:
+        save_merged(network, folder, manifest.dtype)
+    save_generation_config(settings.sampling, chat, folder)
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)

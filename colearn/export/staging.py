@@ -1,0 +1,65 @@
+"""Folders written aside and renamed when whole: all of them, or none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from colearn.errors import ConfigError
+
+from .manifest import MANIFEST
+
+
+@contextmanager
+def staged(to: Path, names: Sequence[str], *, overwrite: bool) -> Iterator[dict[str, Path]]:
+    """Empty folders, by name, that become `to`/NAME when the block ends and go away if it fails.
+
+    Errors: ConfigError, before anything is made, for a name that is no folder's, a target that
+    exists (with `overwrite`: one that is no exported agent), or a place that cannot be written.
+    """
+    for name in names:
+        _check(to, name, overwrite)
+    made = [folder for folder in (to, *to.parents) if not folder.exists()]
+    asides = {name: to / f".{name}.partial" for name in names}
+    try:
+        try:
+            for aside in asides.values():
+                shutil.rmtree(aside, ignore_errors=True)
+                aside.mkdir(parents=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ConfigError(f"--to {to}: {reason}; name a folder that can be written") from error
+        yield asides
+        for name, aside in asides.items():
+            _replace(aside, to / name)
+    finally:
+        for aside in asides.values():
+            shutil.rmtree(aside, ignore_errors=True)
+        for folder in made:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _check(to: Path, name: str, overwrite: bool) -> None:
+    if name != Path(name).name or name.startswith("."):
+        raise ConfigError(f"agents.{name}: no name for a folder; rename the agent in its task")
+    target = to / name
+    if not target.exists():
+        return
+    if not overwrite:
+        raise ConfigError(f"--to {to}: {target} exists; name another folder or give --overwrite")
+    if not (target / MANIFEST).is_file():
+        raise ConfigError(
+            f"--to {to}: {target} is no exported agent and is not overwritten; name another folder"
+        )
+
+
+def _replace(aside: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    aside.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,106 @@
+"""A chat template that spells what the agent was trained on, and appends only.
+
+It is written from the pieces into which `ChatFormat` cuts the training's template. Handing on the
+model's own template would not do: some rewrite earlier answers or trim what they are given, and
+the agent has never seen that.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from colearn.history import ChatFormat
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SYSTEM = "\ue000system\ue000"
+
+_TEMPLATE = """\
+{{#- Written by colearn from the turns that this agent was trained on; every rendering is the
+    beginning of all later ones. -#}}
+{{%- if tools %}}
+    {{{{- raise_exception("this agent was trained without tools") }}}}
+{{%- endif %}}
+{{%- set opening = {opening} %}}
+{{%- set between = {between} %}}
+{{%- set after = {after} %}}
+{{%- set end = {end} %}}
+{{%- set turns = messages %}}
+{{%- if messages and messages[0]["role"] == "system" %}}
+    {{%- set turns = messages[1:] %}}
+    {{%- if messages[0]["content"] %}}
+        {{%- set opening = {own_system} %}}
+    {{%- else %}}
+        {{%- set opening = {bare} %}}
+    {{%- endif %}}
+{{%- endif %}}
+{{%- for message in turns %}}
+    {{%- if message["content"] is not string %}}
+        {{{{- raise_exception("a message's content must be text") }}}}
+    {{%- elif message["role"] == "user" and loop.index0 % 2 == 0 %}}
+        {{{{- (opening if loop.first else between) + message["content"] + after }}}}
+    {{%- elif message["role"] == "assistant" and loop.index0 % 2 == 1 %}}
+        {{{{- message["content"] + (end if loop.last else "") }}}}
+    {{%- else %}}
+        {{{{- raise_exception("messages must be user and assistant in turn, user first") }}}}
+    {{%- endif %}}
+{{%- endfor %}}"""
+
+
+class _Pieces(ChatFormat):
+    """The format's texts, for writing them down."""
+
+    @property
+    def opening(self) -> str:
+        return self._opening
+
+    @property
+    def between(self) -> str:
+        """From an answer's end token to the next user text."""
+        if self._between_ids and self._between_ids[0] in self.end_ids:
+            return self._between
+        return self.end + self._between
+
+    @property
+    def after(self) -> str:
+        return self._after
+
+    @property
+    def end(self) -> str:
+        token: str = self.tokenizer.convert_ids_to_tokens(self.end_id)
+        return token
+
+
+def write_template(
+    tokenizer: PreTrainedTokenizerBase, *, chat: str = "auto", system: str | None = None
+) -> str:
+    """The Jinja template of an agent with `agents.chat` and `agents.system`.
+
+    Messages are [system], user, assistant, user, ...; without a system message the role prompt
+    `system` is said, with an empty one none is. An answer is closed by the end token.
+    Errors: ConfigError as from `ChatFormat`.
+    """
+    pieces = _Pieces(tokenizer, chat=chat, system=system)
+    return _TEMPLATE.format(
+        opening=_literal(pieces.opening),
+        between=_literal(pieces.between),
+        after=_literal(pieces.after),
+        end=_literal(pieces.end),
+        own_system=_own_system(_Pieces(tokenizer, chat=chat, system=_SYSTEM).opening),
+        bare=_literal(_Pieces(tokenizer, chat=chat).opening),
+    )
+
+
+def _own_system(opening: str) -> str:
+    """Jinja for the opening with the first message's text in the role prompt's place."""
+    before, found, behind = opening.partition(_SYSTEM)
+    if not found or _SYSTEM in behind:
+        return 'raise_exception("this agent takes no system message")'
+    return f'{_literal(before)} + messages[0]["content"] + {_literal(behind)}'
+
+
+def _literal(text: str) -> str:
+    """A string of Jinja, which reads the escapes of JSON; other letters stand as they are."""
+    return json.dumps(text, ensure_ascii=False)

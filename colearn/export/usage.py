@@ -1,0 +1,121 @@
+"""The model card's last part: commands that run the agent."""
+
+from __future__ import annotations
+
+import json
+
+from .manifest import AgentManifest
+
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""What vLLM takes for --max-lora-rank."""
+
+
+def usage(manifest: AgentManifest, rank: int | None) -> str:
+    """How to serve and load the folder, told from inside of it; `rank` of the adapter."""
+    adapter = manifest.weights == "adapter"
+    loading = _PEFT.format(base=json.dumps(manifest.base)) if adapter else _TRANSFORMERS
+    parts = [
+        _COLEARN.format(agent=manifest.agent),
+        loading,
+        _vllm(manifest, rank),
+        _TURNS,
+        _limits(manifest),
+        _CHECK,
+    ]
+    return "## Use\n\n" + "\n".join(part for part in parts if part)
+
+
+def _vllm(manifest: AgentManifest, rank: int | None) -> str:
+    options = [f"--dtype {manifest.dtype}"]
+    if manifest.weights == "adapter":
+        wanted = next((limit for limit in _RANKS if limit >= (rank or 1)), rank)
+        options = [
+            f"--dtype {manifest.dtype} --enable-lora --max-lora-rank {wanted}",
+            f"--lora-modules {manifest.agent}=.",
+            "--tokenizer . --chat-template ./chat_template.jinja --generation-config .",
+        ]
+        model = str(manifest.base)
+    else:
+        options.append(f"--served-model-name {manifest.agent}")
+        model = "."
+    if manifest.sampling.temperature == 0:
+        # without a temperature in generation_config.json vLLM samples at 1
+        options.append("--override-generation-config '{\"temperature\": 0}'")
+    lines = " \\\n    ".join([f"vllm serve {model}", *options])
+    return f"With vLLM:\n\n```bash\n{lines}\n```\n"
+
+
+def _limits(manifest: AgentManifest) -> str:
+    told = []
+    if manifest.window is not None:
+        told.append(
+            f"In training the agent saw the last {manifest.window} tokens of its history only, cut "
+            "at the starts of turns; `colearn serve` does the same, other servers show it all."
+        )
+    if manifest.sampling.stop:
+        stops = json.dumps(manifest.sampling.stop, ensure_ascii=False)
+        told.append(
+            f"Its answers also end at `{stops}`: give them as `stop` in requests (vLLM) or as "
+            "`stop_strings` with `tokenizer` to `generate`; `colearn serve` knows them."
+        )
+    return "".join(f"{text}\n\n" for text in told).removesuffix("\n")
+
+
+_COLEARN = """\
+An OpenAI-compatible server that keeps the exact token ids and the cache of every session:
+
+```bash
+pip install "colearn-llm[serve]"
+colearn serve . --port 8000     # {agent}
+```
+"""
+
+_TRANSFORMERS = """\
+With transformers:
+
+```python
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(".")
+model = AutoModelForCausalLM.from_pretrained(".")
+messages = [{"role": "user", "content": "what the agent sees"}]
+inputs = tokenizer.apply_chat_template(
+    messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+)
+ids = model.generate(**inputs)[0, inputs["input_ids"].shape[1] :]
+print(tokenizer.decode(ids, skip_special_tokens=True))
+```
+"""
+
+_PEFT = """\
+With peft, on its base:
+
+```python
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+base = AutoModelForCausalLM.from_pretrained({base})
+model = PeftModel.from_pretrained(base, ".")
+tokenizer = AutoTokenizer.from_pretrained(".")
+messages = [{{"role": "user", "content": "what the agent sees"}}]
+inputs = tokenizer.apply_chat_template(
+    messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+)
+settings = GenerationConfig.from_pretrained(".")
+ids = model.generate(**inputs, generation_config=settings)[0, inputs["input_ids"].shape[1] :]
+print(tokenizer.decode(ids, skip_special_tokens=True))
+```
+"""
+
+_TURNS = """\
+The chat template writes what the agent was trained on: each observation is a user message, each
+action an assistant message, and its role prompt is the system message when there is none.
+"""
+
+_CHECK = """\
+Check the files:
+
+```bash
+sha256sum -c SHA256SUMS
+```
+"""

@@ -1,0 +1,32 @@
+"""Which colearn this is, down to the commit where that is known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import colearn
+
+
+def commit() -> str | None:
+    """The commit of the checkout that colearn runs from (with `-dirty` where it was changed), or
+    that it was installed from; None for a release."""
+    root = Path(colearn.__file__).parents[1]
+    git = shutil.which("git")
+    if git is not None and (root / ".git").exists():
+        told = subprocess.run(
+            [git, "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            capture_output=True,
+            text=True,
+        )
+        if told.returncode == 0:
+            return told.stdout.strip()
+    try:
+        origin = distribution("colearn-llm").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    found: str | None = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
+    return found

@@ -1,0 +1,114 @@
+"""An actor's weights out of a checkpoint, as plain transformers and peft read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from colearn.errors import CheckpointError, ConfigError
+from colearn.learn.files import WEIGHTS
+from colearn.models.load import DTYPES
+from colearn.models.network import Network
+from colearn.models.team import TeamBuilder
+
+from .trained import Trained
+
+
+def load_actor(trained: Trained, name: str) -> Network:
+    """The physical model `name` at the run's checkpoint, on the CPU, without optimiser and critic.
+
+    Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
+    """
+    config = trained.config
+    path = {"path": trained.paths[name], "device": None}
+    alone = config.model_copy(
+        update={
+            "models": {name: config.models[name].model_copy(update=path)},
+            "run": config.run.model_copy(update={"device": "cpu"}),
+        }
+    )
+    network = TeamBuilder(alone).build(None, (), reference=False).actors[name]
+    if config.models[name].trained:
+        _copy_weights(network, trained.checkpoint / f"actor-{name}" / WEIGHTS)
+    return network
+
+
+def save_merged(network: Network, folder: Path, dtype: str) -> None:
+    """config.json and safetensors: all weights, an adapter folded in. `network` is used up.
+
+    Folded in float32 and rounded once to `dtype`.
+    """
+    base = network.base
+    model: Any = base.causal.float()
+    if network.adapter is not None:
+        model = base.model.merge_and_unload(adapter_names=[network.adapter])
+    model.to(DTYPES[dtype]).save_pretrained(folder)
+
+
+def save_adapter(network: Network, folder: Path, base: str) -> None:
+    """adapter_config.json, which names `base`, and adapter_model.safetensors, in float32."""
+    from peft import get_peft_model_state_dict
+
+    assert network.adapter is not None
+    model = network.base.model
+    weights = get_peft_model_state_dict(
+        model, adapter_name=network.adapter, save_embedding_layers=False
+    )
+    config = model.peft_config[network.adapter]
+    config.base_model_name_or_path, config.inference_mode = base, True
+    config.save_pretrained(folder)
+    save_file(
+        {name: tensor.detach().contiguous() for name, tensor in weights.items()},
+        folder / "adapter_model.safetensors",
+        metadata={"format": "pt"},
+    )
+
+
+def base_reference(path: str) -> str:
+    """What an adapter calls its base: a hub name, or a folder's absolute path."""
+    return str(Path(path).resolve()) if Path(path).is_dir() else path
+
+
+def check_adapter(trained: Trained) -> None:
+    """Errors: ConfigError where a model of the run is no adapter on a base."""
+    for name, model in trained.config.models.items():
+        if not model.trained:
+            raise ConfigError(
+                f"--adapter: models.{name} was not trained and has no adapter; leave --adapter out"
+            )
+        if model.lora is None:
+            raise ConfigError(
+                f"--adapter: models.{name} was trained in full and has no adapter; leave "
+                "--adapter out"
+            )
+
+
+def _copy_weights(network: Network, path: Path) -> None:
+    weights = _read(path)
+    parameters = network.trained()
+    odd = sorted(set(weights) ^ set(parameters))
+    odd += [n for n, p in parameters.items() if not odd and weights[n].shape != p.shape]
+    if odd:
+        raise CheckpointError(
+            f"{path}: does not fit the base in the run's config (first difference: {odd[0]}); give "
+            "the run the base that it was trained on"
+        )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    """All tensors but those of a value head, which is a critic's."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {n: file.get_tensor(n) for n in file.keys() if not n.startswith("head.")}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{path}: cannot be read ({' '.join(str(error).split())[:120]}); take another --step"
+        ) from None
