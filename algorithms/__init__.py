@@ -9,4 +9,5 @@ NAMES = {
     "mareinforce": "mareinforce:MAREINFORCE",
     "grpo": "grpo:GRPO",
     "ac": "ac:AC",
+    "untrained": "untrained:Untrained",
 }

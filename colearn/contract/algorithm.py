@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from colearn.errors import ConfigError
 
@@ -40,6 +41,9 @@ class Parts:
 
 class Algorithm(ABC):
     """A frozen dataclass of hyper-parameters that chooses parts; it knows no device, no model."""
+
+    learns: ClassVar[bool] = True
+    """False: a run is one evaluation; no model is trained, no critic loaded, no budget used."""
 
     @abstractmethod
     def parts(self) -> Parts:

@@ -46,7 +46,8 @@ class Assembly:
     generators: list[Generator]
     learners: dict[str, Learner]
     """Every trained network's, actors and critics, by a name that is also its checkpoint's."""
-    updater: Updater
+    updater: Updater | None
+    """None where the algorithm learns nothing."""
     networks: dict[str, Network]
     exact: ExactEvaluator | None
     """Where the config asks for exact evaluation."""
@@ -62,19 +63,46 @@ def assemble(config: Config) -> Assembly:
     algorithm = build_algorithm(config)
     algorithm.check_team(task.agents)
     parts = algorithm.checked_parts()
+    if not algorithm.learns:
+        config = _untrained(config)
     bound, config = config, _with_folders(config, task)
     builder = TeamBuilder(config)
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
 
     players, generators = _players(config, task, team)
     learners = _learners(config, parts, team)
+    networks = {f"actor-{name}": network for name, network in team.actors.items()}
+    networks |= {f"critic-{name}": network for name, network in team.critics.items()}
+    return Assembly(
+        config=bound,
+        task=task,
+        parts=parts,
+        players=players,
+        generators=generators,
+        learners=learners,
+        updater=_updater(config, parts, learners, team) if algorithm.learns else None,
+        networks=networks,
+        exact=_exact(config, task, team, players) if config.evaluation.exact else None,
+    )
+
+
+def _untrained(config: Config) -> Config:
+    """The config with every model as it is, and no critic."""
+    models = {
+        name: model.model_copy(update={"trained": False, "lora": None})
+        for name, model in config.models.items()
+    }
+    return config.model_copy(update={"models": models, "critic": None})
+
+
+def _updater(config: Config, parts: Parts, learners: Mapping[str, Learner], team: Team) -> Updater:
     critic = _critic_trainer(config, parts, learners, team)
     actors = {
         name: learners[f"actor-{name}"] for name, model in config.models.items() if model.trained
     }
     if not actors:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
-    updater = Updater(
+    return Updater(
         parts=parts,
         roles={
             agent: Role(
@@ -92,19 +120,6 @@ def assemble(config: Config) -> Assembly:
         epochs=config.train.epochs,
         minibatch=config.train.minibatch,
         token_budget=config.train.token_budget,
-    )
-    networks = {f"actor-{name}": network for name, network in team.actors.items()}
-    networks |= {f"critic-{name}": network for name, network in team.critics.items()}
-    return Assembly(
-        config=bound,
-        task=task,
-        parts=parts,
-        players=players,
-        generators=generators,
-        learners=learners,
-        updater=updater,
-        networks=networks,
-        exact=_exact(config, task, team, players) if config.evaluation.exact else None,
     )
 
 

@@ -30,6 +30,7 @@ from .evaluate import evaluate_team, transcript
 from .processes import Processes
 from .record import Record
 from .trackers import open_trackers
+from .update import Updater
 
 Report = Callable[[Progress, dict[str, float]], None]
 """Told after every update and evaluation how far the run is, with the latest numbers."""
@@ -57,11 +58,12 @@ class Experiment:
             self.progress = load_checkpoint(found[-1], self.parts.learners)
             for generator in self.parts.generators:
                 generator.sync()
-        self.record.rewind(self.progress.iteration if resume and found else -1)
+        self.record.rewind(self.progress.iteration or -1)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
     def run(self, report: Report | None = None) -> dict[str, Any]:
-        """Train to the end of the budget; gives what run.json holds."""
+        """Train to the end of the budget, or evaluate once where nothing is learned; gives what
+        run.json holds."""
         report = report or (lambda _, __: None)
         self._write_run("running")
         trackers = open_trackers(
@@ -76,8 +78,14 @@ class Experiment:
                 stack.callback(generator.close)
             if self.progress.iteration == 0:
                 report(self.progress, self._evaluate(pool, trackers))
-            while self.progress.environment_steps < self.config.train.environment_steps:
-                report(self.progress, self._iteration(pool, trackers))
+            updater = self.parts.updater
+            if updater is None:
+                self._save()
+            while (
+                updater is not None
+                and self.progress.environment_steps < self.config.train.environment_steps
+            ):
+                report(self.progress, self._iteration(updater, pool, trackers))
                 at = self.progress.iteration
                 over = self.progress.environment_steps >= self.config.train.environment_steps
                 if over or at % self.config.evaluation.every == 0:
@@ -87,7 +95,9 @@ class Experiment:
                     self._save()
         return self._write_run("finished")
 
-    def _iteration(self, pool: Executor | None, trackers: Sequence[Any]) -> dict[str, float]:
+    def _iteration(
+        self, updater: Updater, pool: Executor | None, trackers: Sequence[Any]
+    ) -> dict[str, float]:
         started = time.perf_counter()
         progress, train = self.progress, self.config.train
         first, items = self.processes.share_of(self._draw_items())
@@ -104,7 +114,7 @@ class Experiment:
         )
         rolled = time.perf_counter()
         done = progress.environment_steps / train.environment_steps
-        metrics = self.parts.updater.update(trees, progress.iteration, done)
+        metrics = updater.update(trees, progress.iteration, done)
         for generator in self.parts.generators:
             generator.sync()
         progress.iteration += 1

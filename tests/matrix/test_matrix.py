@@ -11,10 +11,10 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.experiment.assemble import assemble
-from colearn.registry import names
+from colearn.registry import algorithm_class, names
 from colearn.rollout.collect import collect
 
-ALGORITHMS = sorted(names("algorithms"))
+ALGORITHMS = sorted(name for name in names("algorithms") if algorithm_class(name).learns)
 SINGLE = {"ac", "grpo"}
 """Their team is one agent."""
 CRITIC = {"collm_cc", "collm_dc", "ac"}

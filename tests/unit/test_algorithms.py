@@ -19,6 +19,8 @@ from colearn.rollout.cross import Cross
 from colearn.rollout.parallel import Parallel
 from colearn.rollout.tree import KaryTree
 
+LEARNING = [name for name in NAMES if algorithm_class(name).learns]
+
 
 def build(name, **settings):
     """As a run does it: from a config."""
@@ -47,7 +49,7 @@ def test_every_algorithm_says_when_it_is_wrong(name):
     assert cls.__dataclass_params__.frozen
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LEARNING)
 def test_the_papers_options_are_off_by_default(name):
     algorithm = build(name)
     assert algorithm.discount == 1.0

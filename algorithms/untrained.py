@@ -1,0 +1,27 @@
+"""Untrained: the models play as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from colearn.advantage.raw_return import RawReturn
+from colearn.contract import Algorithm, Parts
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.chain import Chain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untrained(Algorithm):
+    """Nothing is learned: a run is one evaluation. With one agent it is the paper's raw model; with
+    `wrapper: parallel`, `pipeline` or `discussion` it is one of its prompt-based baselines.
+
+    Wrong when a method is to be judged by its gain: compare with the first evaluation of its own
+    run, which has the same models and seeds.
+    """
+
+    learns: ClassVar[bool] = False
+
+    def parts(self) -> Parts:
+        """Chains are played; no advantage and no loss is ever computed."""
+        return Parts(rollout=Chain(), advantage=RawReturn(), loss=PolicyGradient())

@@ -1,0 +1,94 @@
+"""`untrained`: a run that is one evaluation of the models as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+from colearn.comparison.runs import read_run
+from colearn.config import load_config
+from colearn.experiment.assemble import assemble
+from colearn.experiment.loop import Experiment
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+
+
+def settings(model: str, algorithm: str = "untrained", **other: Any) -> dict[str, Any]:
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "algorithm": {"name": algorithm},
+        "models": {"*": {"path": model}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "critic": {"path": "no/such/folder"} if algorithm == "untrained" else {"path": model},
+        "train": {"environment_steps": 4, "episodes": 2},
+        "run": {"device": "cpu"},
+        **other,
+    }
+
+
+def lines(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def test_it_evaluates_once_and_finishes_without_a_step(model: str, tmp_path: Path) -> None:
+    Experiment(load_config(settings(model)), tmp_path).run()
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert [line["kind"] for line in lines(tmp_path, "metrics.jsonl")] == ["evaluation"]
+    assert (record["status"], record["environment_steps"], record["updates"]) == ("finished", 0, 0)
+    assert record["first"] == record["last"] != {}
+    assert record["parameters"] == {}
+
+
+def test_no_model_is_trained_and_no_critic_loaded(model: str) -> None:
+    parts = assemble(load_config(settings(model)))
+    assert (parts.updater, parts.learners) == (None, {})
+    networks = parts.networks.values()
+    assert len(networks) == 2
+    assert not any(p.requires_grad for n in networks for p in n.base.causal.parameters())
+
+
+def test_adapters_are_left_out(model: str) -> None:
+    models = {"*": {"path": model, "lora": {"rank": 2}}}
+    parts = assemble(load_config(settings(model, models=models)))
+    assert {network.adapter for network in parts.networks.values()} == {None}
+
+
+def test_it_plays_as_a_trained_run_plays_before_training(model: str, tmp_path: Path) -> None:
+    found = {}
+    for algorithm in ("untrained", "collm_cc"):
+        folder = tmp_path / algorithm
+        Experiment(load_config(settings(model, algorithm)), folder).run()
+        found[algorithm] = lines(folder, "metrics.jsonl")[0]["metrics"]
+        del found[algorithm]["response_seconds"]
+    assert found["untrained"] == found["collm_cc"]
+
+
+def test_a_resumed_run_holds_one_evaluation(model: str, tmp_path: Path) -> None:
+    config = load_config(settings(model))
+    Experiment(config, tmp_path).run()
+    Experiment(config, tmp_path, resume=True).run()
+    assert len(lines(tmp_path, "metrics.jsonl")) == 1
+
+
+def test_a_comparison_reads_it(model: str, tmp_path: Path) -> None:
+    Experiment(load_config(settings(model)), tmp_path).run()
+    run = read_run(tmp_path)
+    assert (run.algorithm, len(run.evaluations)) == ("untrained", 1)
+
+
+@pytest.mark.parametrize("wrapper", ["parallel", "pipeline", "discussion", "single"])
+def test_it_plays_by_every_protocol(model: str, tmp_path: Path, wrapper: str) -> None:
+    result = Experiment(load_config(settings(model, wrapper=wrapper)), tmp_path).run()
+    assert result["last"]["turns"] == (4.0 if wrapper == "pipeline" else 2.0)
