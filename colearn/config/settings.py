@@ -179,8 +179,9 @@ class Config(_Settings):
     """One run, and how to compare several."""
 
     task: Named
-    wrapper: Literal["parallel", "pipeline", "discussion"] | None = None
-    """Play the task by one of the prompt-based protocols instead of decentrally."""
+    wrapper: Literal["parallel", "pipeline", "discussion", "single"] | None = None
+    """Play the task by one of the prompt-based protocols, or by one agent, instead of
+    decentrally."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
     models: dict[str, ModelSettings]
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})

@@ -1,4 +1,4 @@
-"""Ways of playing a task with communication at test time (CoLLM, section 6.2).
+"""Ways of playing a task with communication at test time, or by one agent (CoLLM, section 6.2).
 
 Each takes a task and gives one; the task itself is not changed.
 """
@@ -13,11 +13,13 @@ from colearn.contract import DecPOMDP
 from .discussion import Discussion, DiscussionState
 from .parallel import parallel
 from .pipeline import Pipeline, PipelineState
+from .single import Single, SingleState
 
 WRAPPERS: Mapping[str, Callable[[DecPOMDP[Any, Any]], DecPOMDP[Any, Any]]] = {
     "discussion": Discussion,
     "parallel": parallel,
     "pipeline": Pipeline,
+    "single": Single,
 }
 """By the name that a config gives under `wrapper`."""
 
@@ -27,5 +29,7 @@ __all__ = [
     "DiscussionState",
     "Pipeline",
     "PipelineState",
+    "Single",
+    "SingleState",
     "parallel",
 ]

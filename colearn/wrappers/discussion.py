@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -12,9 +12,12 @@ from colearn.contract import DecPOMDP
 from colearn.types import Outcome
 
 from .quote import with_outputs
+from .wrapper import Wrapper
 
 Item = TypeVar("Item")
 State = TypeVar("State")
+
+_FINAL = "Everyone has written a draft. Write your final answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,52 +28,48 @@ class DiscussionState(Generic[State]):
     outputs: tuple[tuple[str, str], ...] = ()
 
 
-class Discussion(DecPOMDP[Item, DiscussionState[State]]):
+class Discussion(Wrapper[Item, State, DiscussionState[State]]):
     """Two-way communication as in multi-agent debate (section 6.2).
 
     Each observation is followed by the other agents' outputs of the previous turn. There are as
-    many rounds as the task has turns, so a task of one turn is played as in `parallel`.
+    many rounds as the task has turns. A task of one turn has a round of drafts before it, which the
+    task does not see and does not pay; in table 1, too, a discussion takes two rounds there.
     """
 
-    def __init__(self, task: DecPOMDP[Item, State]) -> None:
-        self.task = task
-        self.agents = task.agents
-        self.horizon = task.horizon
-        self.reward_range = task.reward_range
-
-    def items(self, split: str) -> Sequence[Item]:
-        """The task's."""
-        return self.task.items(split)
+    def __init__(self, inner: DecPOMDP[Item, State]) -> None:
+        super().__init__(inner)
+        self.drafts = inner.horizon == 1
+        if self.drafts:
+            self.horizon = 2
+            if inner.reward_range is not None:
+                low, high = inner.reward_range
+                self.reward_range = (min(low, 0.0), max(high, 0.0))
 
     def reset(self, item: Item, rng: np.random.Generator) -> DiscussionState[State]:
         """The task's first state, nothing written yet."""
-        return DiscussionState(self.task.reset(item, rng))
+        return DiscussionState(self.inner.reset(item, rng))
 
     def observe(self, state: DiscussionState[State], agent: str) -> str | None:
         """The task's observation and the others' last outputs; None where the task says so."""
-        text = self.task.observe(state.inner, agent)
+        text = self.inner.observe(state.inner, agent)
         if text is None:
             return None
+        if self.drafts and state.outputs:
+            text = _FINAL
         others = ((other, said) for other, said in state.outputs if other != agent)
         return with_outputs(text, others, "in the previous turn")
 
     def step(
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[DiscussionState[State]]:
-        """The task's step; the outputs are kept for the next turn."""
-        outcome = self.task.step(state.inner, actions, rng)
+        """The task's step; the outputs are kept for the next turn. Drafts change nothing else."""
         outputs = tuple((agent, actions[agent]) for agent in self.agents if agent in actions)
+        if self.drafts and not state.outputs:
+            return Outcome(state=DiscussionState(state.inner, outputs), reward=0.0)
+        outcome = self.inner.step(state.inner, actions, rng)
         return Outcome(
             state=DiscussionState(outcome.state, outputs),
             reward=outcome.reward,
             done=outcome.done,
             local_rewards=outcome.local_rewards,
         )
-
-    def metrics(self, state: DiscussionState[State]) -> Mapping[str, float]:
-        """The task's."""
-        return self.task.metrics(state.inner)
-
-    def global_info(self, state: DiscussionState[State]) -> str:
-        """The task's."""
-        return self.task.global_info(state.inner)

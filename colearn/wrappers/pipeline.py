@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -12,6 +12,7 @@ from colearn.contract import DecPOMDP
 from colearn.types import Outcome
 
 from .quote import with_outputs
+from .wrapper import Wrapper
 
 Item = TypeVar("Item")
 State = TypeVar("State")
@@ -27,7 +28,7 @@ class PipelineState(Generic[State]):
     outputs: tuple[tuple[str, str], ...] = ()
 
 
-class Pipeline(DecPOMDP[Item, PipelineState[State]]):
+class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     """One-way communication (section 6.2): each turn of the task becomes one micro-turn per agent.
 
     Only the agent whose micro-turn it is observes: its own observation and the outputs of those
@@ -39,25 +40,20 @@ class Pipeline(DecPOMDP[Item, PipelineState[State]]):
     since a shared input would be repeated for each of them.
     """
 
-    def __init__(self, task: DecPOMDP[Item, State]) -> None:
-        self.task = task
-        self.agents = task.agents
-        self.horizon = task.horizon * len(task.agents)
-        if task.reward_range is not None:
-            low, high = task.reward_range
+    def __init__(self, inner: DecPOMDP[Item, State]) -> None:
+        super().__init__(inner)
+        self.horizon = inner.horizon * len(inner.agents)
+        if inner.reward_range is not None:
+            low, high = inner.reward_range
             self.reward_range = (min(low, 0.0), max(high, 0.0))
-
-    def items(self, split: str) -> Sequence[Item]:
-        """The task's."""
-        return self.task.items(split)
 
     def reset(self, item: Item, rng: np.random.Generator) -> PipelineState[State]:
         """The task's first state, nothing written yet."""
-        return PipelineState(self.task.reset(item, rng), 0)
+        return PipelineState(self.inner.reset(item, rng), 0)
 
     def observe(self, state: PipelineState[State], agent: str) -> str | None:
         """The task's observation and this turn's earlier outputs; None for all but one agent."""
-        shown = self.task.joint_observations(state.inner)
+        shown = self.inner.joint_observations(state.inner)
         if tuple(shown)[len(state.outputs) :][:1] != (agent,):
             return None
         return with_outputs(shown[agent], state.outputs, "in this turn")
@@ -67,21 +63,13 @@ class Pipeline(DecPOMDP[Item, PipelineState[State]]):
     ) -> Outcome[PipelineState[State]]:
         """Note the output; after the turn's last one, step the task with all of them."""
         outputs = (*state.outputs, *actions.items())
-        if len(outputs) < len(self.task.joint_observations(state.inner)):
+        if len(outputs) < len(self.inner.joint_observations(state.inner)):
             return Outcome(state=PipelineState(state.inner, state.turn, outputs), reward=0.0)
-        outcome = self.task.step(state.inner, dict(outputs), rng)
+        outcome = self.inner.step(state.inner, dict(outputs), rng)
         turn = state.turn + 1
         return Outcome(
             state=PipelineState(outcome.state, turn),
             reward=outcome.reward,
-            done=outcome.done or turn == self.task.horizon,
+            done=outcome.done or turn == self.inner.horizon,
             local_rewards=outcome.local_rewards,
         )
-
-    def metrics(self, state: PipelineState[State]) -> Mapping[str, float]:
-        """The task's."""
-        return self.task.metrics(state.inner)
-
-    def global_info(self, state: PipelineState[State]) -> str:
-        """The task's."""
-        return self.task.global_info(state.inner)

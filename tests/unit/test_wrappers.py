@@ -1,3 +1,4 @@
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from colearn.contract import DecPOMDP
 from colearn.types import Outcome
-from colearn.wrappers import WRAPPERS, Discussion, Pipeline, parallel
+from colearn.wrappers import WRAPPERS, Discussion, Pipeline, Single, parallel
 
 RNG = np.random.default_rng(0)
 
@@ -51,8 +52,8 @@ def seen(task, state):
     return dict(task.joint_observations(state))
 
 
-def test_the_table_names_the_three_ways_of_the_paper():
-    assert set(WRAPPERS) == {"parallel", "pipeline", "discussion"}
+def test_the_table_names_the_three_ways_of_the_paper_and_the_single_model():
+    assert set(WRAPPERS) == {"parallel", "pipeline", "discussion", "single"}
 
 
 def test_parallel_is_the_task_itself():
@@ -116,6 +117,76 @@ def test_in_a_discussion_everyone_sees_the_others_outputs_one_turn_later():
         "b": "turn 1 for b\n\nOutput of a in the previous turn:\nA!\n\n"
         "Output of c in the previous turn:\nC!",
     }
+
+
+class OneTurn(Words):
+    horizon = 1
+
+
+def test_a_task_of_one_turn_is_discussed_over_unpaid_drafts():
+    task = Discussion(OneTurn())
+    assert (task.horizon, task.reward_range) == (2, (0, 9))
+    state = task.reset("x", RNG)
+    drafted = task.step(state, {"a": "A!", "b": "B!", "c": "C!"}, RNG)
+    assert (drafted.reward, drafted.done) == (0, False)
+    assert seen(task, drafted.state)["a"] == (
+        "Everyone has written a draft. Write your final answer.\n\n"
+        "Output of b in the previous turn:\nB!\n\nOutput of c in the previous turn:\nC!"
+    )
+    final = task.step(drafted.state, {"a": "A", "b": "B", "c": "C"}, RNG)
+    assert final.reward == 3
+    assert final.state.inner.last == (("a", "A"), ("b", "B"), ("c", "C"))
+
+
+def test_a_single_agent_reads_all_observations_and_writes_all_parts():
+    task = Single(Words())
+    assert task.agents == ("solo",)
+    state = task.reset("x", RNG)
+    assert seen(task, state) == {
+        "solo": "### a\nturn 0 for a\n\n### b\nturn 0 for b\n\n### c\nturn 0 for c\n\n"
+        "Write 3 parts, each under a line of its own that names it: ### a, ### b, ### c."
+    }
+    outcome = task.step(state, {"solo": "one\n### c\nthree\nlines\n### b \ntwo"}, RNG)
+    assert outcome.state.inner.last == (("a", "one"), ("b", "two"), ("c", "three\nlines"))
+    assert "### c" not in seen(task, outcome.state)["solo"]
+
+
+def test_a_part_without_its_line_is_empty():
+    task = Single(Words())
+    outcome = task.step(task.reset("x", RNG), {"solo": "all in one"}, RNG)
+    assert outcome.state.inner.last == (("a", "all in one"), ("b", ""), ("c", ""))
+
+
+def test_a_task_of_one_agent_is_played_as_it_is_by_a_single_one():
+    inner = OneAgent()
+    task = Single(inner)
+    state = task.reset("x", RNG)
+    assert task.agents == ("a",)
+    assert seen(task, state) == seen(inner, state.inner)
+    assert task.step(state, {"a": "### b"}, RNG).reward == 5
+
+
+class OneAgent(Words):
+    agents = ("a",)
+
+
+class Drawn(Words):
+    def render(self, state):
+        return f"picture {state.turn}"
+
+    def legal_action(self, state, agent, rng):
+        return f"legal {agent} {state.turn}"
+
+
+@pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
+def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
+    task = pickle.loads(pickle.dumps(wrap(Drawn())))
+    state = task.reset("x", RNG)
+    assert task.render(state) == "picture 0"
+    assert task.legal_action(state, "a", RNG).endswith(
+        "legal c 0" if wrap is Single else "legal a 0"
+    )
+    assert not hasattr(wrap(Words()), "render") and not hasattr(wrap(Words()), "legal_action")
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)

@@ -1,0 +1,101 @@
+"""Single: one agent in place of the team, which writes all of its parts in one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.types import Outcome
+
+from .wrapper import Wrapper
+
+Item = TypeVar("Item")
+State = TypeVar("State")
+
+SOLO = "solo"
+_TASK = "Write {count} parts, each under a line of its own that names it: {names}."
+
+
+@dataclass(frozen=True, slots=True)
+class SingleState(Generic[State]):
+    """The task's state."""
+
+    inner: State
+
+
+class Single(Wrapper[Item, State, SingleState[State]]):
+    """The paper's single model (section 6.2) for tasks whose roles are fixed: the agent `solo` is
+    shown what each agent of the team would see and answers for all of them, each part under a
+    line such as
+
+        ### summary
+
+    What stands before the first such line belongs to the first part; a part without its line is
+    empty. The reward is the task's, its terms for cooperation included. A task that is set to one
+    agent is played as it is.
+
+    The paper does not say how its single models were prompted.
+    """
+
+    def __init__(self, inner: DecPOMDP[Item, State]) -> None:
+        super().__init__(inner)
+        if len(inner.agents) > 1:
+            self.agents = (SOLO,)
+        if hasattr(inner, "legal_action"):
+            self.legal_action = partial(_legal_action, inner)
+
+    def reset(self, item: Item, rng: np.random.Generator) -> SingleState[State]:
+        """The task's first state."""
+        return SingleState(self.inner.reset(item, rng))
+
+    def observe(self, state: SingleState[State], agent: str) -> str | None:
+        """All observations of the turn under their agents' names; None where nobody acts."""
+        shown = self.inner.joint_observations(state.inner)
+        if len(self.inner.agents) == 1 or not shown:
+            return shown.get(agent)
+        told = [f"{_line(name)}\n{text}" for name, text in shown.items()]
+        names = ", ".join(_line(name) for name in shown)
+        return "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
+
+    def step(
+        self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[SingleState[State]]:
+        """The task's step with the parts of the one answer."""
+        if len(self.inner.agents) > 1:
+            names = tuple(self.inner.joint_observations(state.inner))
+            actions = split_parts(actions[SOLO], names)
+        outcome = self.inner.step(state.inner, actions, rng)
+        return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
+
+
+def split_parts(answer: str, names: Sequence[str]) -> dict[str, str]:
+    """The text of each part; the last one counts where a name comes twice."""
+    lines: dict[str, list[str]] = {name: [] for name in names}
+    heads = {_line(name): name for name in names}
+    current = names[0]
+    for line in answer.split("\n"):
+        if line.strip() in heads:
+            current = heads[line.strip()]
+            lines[current] = []
+        else:
+            lines[current].append(line)
+    return {name: "\n".join(own).strip() for name, own in lines.items()}
+
+
+def _line(name: str) -> str:
+    return f"### {name}"
+
+
+def _legal_action(inner: Any, state: SingleState[Any], agent: str, rng: np.random.Generator) -> str:
+    if len(inner.agents) == 1:
+        return str(inner.legal_action(state.inner, agent, rng))
+    parts = (
+        f"{_line(name)}\n{inner.legal_action(state.inner, name, rng)}"
+        for name in inner.joint_observations(state.inner)
+    )
+    return "\n".join(parts)
