@@ -1,0 +1,129 @@
+"""`RemoteAgent`: an agent behind an OpenAI-compatible endpoint, for ordinary programs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from .remote_async import AsyncConversation, AsyncRemoteAgent, Reply
+
+Result = TypeVar("Result")
+
+
+class RemoteAgent:
+    """One agent at `url`, with or without a closing /v1: colearn's server or any other.
+
+    A colearn server keeps each conversation as a session and computes only what is new; any other
+    endpoint reads the whole conversation at every turn. `model` is needed where the endpoint
+    serves several. `system` and `sampling` (fields of a chat completion: `max_tokens`,
+    `temperature`, ...) are sent where given; without them the server's own apply. `api_key` None
+    takes the environment's COLEARN_TOKEN. `timeout` limits each attempt, in seconds; `retries`
+    counts attempts after a lost connection, a 408, 429 or 5xx.
+
+        with RemoteAgent("http://127.0.0.1:8000") as agent:
+            talk = agent.conversation()
+            print(talk.act("grid 3 3 ...", greedy=True).text)
+
+    Usable from several threads, and inside a running event loop (a notebook). Errors: ConfigError
+    for what cannot be meant; Refused and AgentLost (both RemoteError) as in `Conversation.act`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        model: str | None = None,
+        system: str | None = None,
+        sampling: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+        retries: int = 2,
+    ) -> None:
+        self._agent = AsyncRemoteAgent(
+            url,
+            api_key=api_key,
+            model=model,
+            system=system,
+            sampling=sampling,
+            timeout=timeout,
+            retries=retries,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self.run(self._agent.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+
+    @property
+    def model(self) -> str | None:
+        """The model's name at the endpoint; a colearn server gives the agent's."""
+        return self._agent.model
+
+    @property
+    def sessions(self) -> bool:
+        """The endpoint is colearn's and keeps conversations."""
+        return self._agent.sessions
+
+    def conversation(self) -> Conversation:
+        """A new private history."""
+        return Conversation(self, self._agent.conversation())
+
+    def close(self) -> None:
+        """Close the connections; once closed, the agent and its conversations are of no use."""
+        if self._thread.is_alive():
+            self.run(self._agent.__aexit__())
+            self._stop()
+
+    def __enter__(self) -> RemoteAgent:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Wait for a coroutine in the agent's own event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Conversation:
+    """One private history at an endpoint."""
+
+    def __init__(self, agent: RemoteAgent, inner: AsyncConversation) -> None:
+        self._agent, self._inner = agent, inner
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The history so far, in the form of a chat completion."""
+        return self._inner.messages
+
+    @property
+    def retries(self) -> int:
+        """Attempts after the first, over all turns."""
+        return self._inner.retries
+
+    @property
+    def recovered(self) -> int:
+        """1 where the server lost the session and the conversation went on without it."""
+        return self._inner.recovered
+
+    def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Reply:
+        """Show the agent `observation` and get its action.
+
+        Errors: AgentLost after all retries, Refused where the server says that the request is
+        wrong; the history is then as it was before.
+        """
+        return self._agent.run(self._inner.act(observation, greedy=greedy, seed=seed))
+
+    def close(self) -> None:
+        """Let the server forget the session; it would by itself in time."""
+        self._agent.run(self._inner.close())

@@ -1,0 +1,221 @@
+"""Requests to one endpoint: a limit on each, retries where they can help, errors on one line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from colearn.errors import ColearnError, ConfigError, MissingExtra
+
+try:
+    import httpx
+except ModuleNotFoundError:
+    raise MissingExtra("httpx", "serve") from None
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
+"""Seconds before the first and at most before any retry, where the server does not say."""
+_SHOWN = 300
+"""Characters of a server's own message that an error quotes."""
+
+Body = Callable[[int], Mapping[str, Any] | None]
+"""The JSON of a request's attempt number 0, 1, ..."""
+
+
+class RemoteError(ColearnError):
+    """An endpoint that could not be used; the line names agent, URL and what was wrong."""
+
+
+class AgentLost(RemoteError):
+    """No answer in time, no connection or a server's failure, after all retries."""
+
+
+class Refused(RemoteError):
+    """The server said that the request is wrong: asking again does not help."""
+
+    def __init__(self, message: str, status: int, code: str | None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        """The `error.code` of the OpenAI format, such as `session_conflict`."""
+
+
+class _Passing(Exception):
+    """A failure that another attempt may not meet."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class Endpoint:
+    """One server's `/v1`, to be opened and closed in the event loop that uses it.
+
+    `timeout` limits each attempt as a whole, in seconds; `retries` counts attempts after the
+    first. The key is sent and never shown.
+
+    Errors: ConfigError for a URL, key or limit that cannot be meant.
+    """
+
+    def __init__(
+        self, url: str, *, name: str, api_key: str | None, timeout: float, retries: int
+    ) -> None:
+        self.name, self.timeout, self.retries = name, timeout, retries
+        self._url, self.shown = _base(url, name)
+        """`shown`: the URL without user and password."""
+        if not timeout > 0:
+            raise ConfigError(f"agent '{name}': timeout is {timeout}, must be above 0 seconds")
+        if retries < 0:
+            raise ConfigError(f"agent '{name}': retries is {retries}, must be 0 or more")
+        if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+            raise ConfigError(
+                f"agent '{name}': the key holds characters that no header can carry; set it anew"
+            )
+        self._key = api_key or None
+        self._client: httpx.AsyncClient | None = None
+
+    async def open(self) -> None:
+        self._client = httpx.AsyncClient(
+            headers={} if self._key is None else {"Authorization": f"Bearer {self._key}"},
+            timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+        )
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Body = lambda attempt: None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        retried: Callable[[str], None] = lambda reason: None,
+    ) -> Any:
+        """The decoded JSON of an answer; `retried` hears why each further attempt is made.
+
+        Errors: Refused for an answer that is final, AgentLost when the attempts are used up.
+        """
+        for attempt in range(self.retries + 1):
+            try:
+                return await self._once(method, path, body(attempt), headers or {}, self.timeout)
+            except _Passing as failure:
+                reason, wait = str(failure), failure.wait
+            if wait is not None and wait > self.timeout:
+                raise AgentLost(
+                    self.line(f"{reason}; asks to wait {wait:.0f} s, longer than the timeout")
+                )
+            if attempt < self.retries:
+                retried(reason)
+                if wait is None:
+                    wait = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.75, 1.25)
+                await asyncio.sleep(wait)
+        raise AgentLost(self.line(f"{reason} ({self.retries + 1} attempts)"))
+
+    async def notify(self, method: str, path: str) -> None:
+        """One short attempt, for what need not succeed. Errors: RemoteError."""
+        try:
+            await self._once(method, path, None, {}, min(self.timeout, 2.0))
+        except _Passing as failure:
+            raise AgentLost(self.line(str(failure))) from None
+
+    def line(self, text: str) -> str:
+        return f"agent '{self.name}' at {self.shown}: {text}"
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        limit: float,
+    ) -> Any:
+        assert self._client is not None, "open the agent first"
+        try:
+            async with asyncio.timeout(limit):  # httpx's own limits start anew at each byte
+                response = await self._client.request(
+                    method,
+                    self._url + path,
+                    content=None if body is None else json.dumps(body),
+                    headers={**headers, **({} if body is None else _JSON)},
+                )
+        except (TimeoutError, httpx.TimeoutException):
+            raise _Passing(f"no answer within {limit:g} s") from None
+        except httpx.TransportError as error:
+            raise _Passing(self._clean(str(error)) or type(error).__name__) from None
+        return self._read(response)
+
+    def _read(self, response: httpx.Response) -> Any:
+        status = response.status_code
+        if status == 204:
+            return None
+        try:
+            answer = response.json()
+        except (ValueError, UnicodeDecodeError):
+            answer = None
+        if 200 <= status < 300:
+            if not isinstance(answer, dict):
+                raise Refused(self.line(f"status {status} without a JSON object"), status, None)
+            return answer
+        error = answer.get("error") if isinstance(answer, dict) else None
+        error = error if isinstance(error, dict) else {"message": error or response.text}
+        code = error.get("code")
+        said = self._clean(str(error.get("message") or response.reason_phrase))
+        text = f"status {status}: {said}"
+        if status in (408, 429) or status >= 500 or code == "session_busy":
+            raise _Passing(text, _retry_after(response.headers.get("retry-after")))
+        raise Refused(self.line(text), status, code if isinstance(code, str) else None)
+
+    def _clean(self, text: str) -> str:
+        """A server's words for a terminal: one line, no control characters, without the key."""
+        if self._key is not None:
+            text = text.replace(self._key, "***")
+        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        return line if len(line) <= _SHOWN else line[:_SHOWN] + " ..."
+
+
+_JSON = {"Content-Type": "application/json"}
+
+
+def _base(url: str, name: str) -> tuple[str, str]:
+    """The URL that ends in /v1, and the same without user and password."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        known = False
+    if not known or parts.query or parts.fragment:
+        raise ConfigError(
+            f"agent '{name}': the URL must look like http://host:8000 or https://host/v1"
+        )
+    path = parts.path.rstrip("/")
+    if not path.endswith("/v1"):
+        path += "/v1"
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{parts.netloc}{path}", f"{parts.scheme}://{host}{path}"
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds to wait, from a number or a date; None where there is neither."""
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
