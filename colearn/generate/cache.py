@@ -71,14 +71,18 @@ class Slab:
     def update(
         self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
-        """Write one layer's new pairs [R, heads, T, width]; give all pairs in use."""
+        """Write one layer's new pairs [R, heads, T, width]; give all pairs in use.
+
+        Layers may hold room for more rows than R; the first R are read and written.
+        """
         if layer == len(self.keys):
             for store, new in ((self.keys, keys), (self.values, values)):
                 store.append(new.new_zeros(self.rows, new.shape[1], self.capacity, new.shape[3]))
         rows = torch.arange(self.rows, device=self.device)[:, None]
         self.keys[layer][rows, :, self._slots] = keys.transpose(1, 2)
         self.values[layer][rows, :, self._slots] = values.transpose(1, 2)
-        return self.keys[layer][:, :, : self._used], self.values[layer][:, :, : self._used]
+        used = (slice(0, self.rows), slice(None), slice(0, self._used))
+        return self.keys[layer][used], self.values[layer][used]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self._used

@@ -11,20 +11,10 @@ from torch import Tensor
 from colearn.contract import Sampling
 
 
-class Sampler:
-    """Draws for R rows at a time by inverting the cumulative distribution.
+class Drawing:
+    """How R rows turn their logits and uniform numbers into tokens."""
 
-    A row's uniform numbers come from its own seed, so its draws do not depend on the batch.
-    """
-
-    def __init__(
-        self, settings: Sequence[Sampling], seeds: Sequence[int], device: torch.device, greedy: bool
-    ) -> None:
-        longest = max(setting.max_tokens for setting in settings)
-        uniforms = np.stack(
-            [np.random.default_rng(seed).random(longest, dtype=np.float64) for seed in seeds]
-        )
-        self.uniforms = torch.from_numpy(uniforms).to(device)
+    def __init__(self, settings: Sequence[Sampling], device: torch.device, greedy: bool) -> None:
         hot = [0.0 if greedy else setting.temperature for setting in settings]
         self.greedy = torch.tensor([value == 0 for value in hot], device=device)
         self.temperatures = torch.tensor([value or 1.0 for value in hot], device=device)
@@ -33,8 +23,9 @@ class Sampler:
         self._cuts = bool((self.top_p < 1).any() or (self.top_k > 0).any())
         self._greedy_any, self._greedy_all = bool(self.greedy.any()), bool(self.greedy.all())
 
-    def draw(self, logits: Tensor, rows: Tensor, step: int) -> tuple[Tensor, Tensor]:
-        """[A, V] logits of the active `rows` [A] to their tokens [A] and log-probabilities [A].
+    def choose(self, logits: Tensor, rows: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        """[A, V] logits of the active `rows` [A], and a uniform number [A] (float64) for each, to
+        their tokens [A] and log-probabilities [A].
 
         The log-probability is the token's under the temperature, before top-k and top-p.
         """
@@ -45,7 +36,7 @@ class Sampler:
         else:
             kept = self._cut(logits, rows) if self._cuts else logits
             mass = kept.softmax(-1).cumsum(-1, dtype=torch.float64)
-            levels = self.uniforms[rows, step] * mass[:, -1]
+            levels = uniforms * mass[:, -1]
             tokens = torch.searchsorted(mass, levels[:, None], right=True).squeeze(-1)
             tokens = tokens.clamp(max=logits.shape[-1] - 1)
             if self._greedy_any:
@@ -64,3 +55,24 @@ class Sampler:
         top_p = self.top_p[rows, None]
         drop = drop | ((top_p < 1) & (above >= top_p))  # a rounded sum may pass 1 too early
         return logits.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), -torch.inf)
+
+
+class Sampler(Drawing):
+    """Draws for R rows at a time by inverting the cumulative distribution.
+
+    A row's uniform numbers come from its own seed, so its draws do not depend on the batch.
+    """
+
+    def __init__(
+        self, settings: Sequence[Sampling], seeds: Sequence[int], device: torch.device, greedy: bool
+    ) -> None:
+        super().__init__(settings, device, greedy)
+        longest = max(setting.max_tokens for setting in settings)
+        uniforms = np.stack(
+            [np.random.default_rng(seed).random(longest, dtype=np.float64) for seed in seeds]
+        )
+        self.uniforms = torch.from_numpy(uniforms).to(device)
+
+    def draw(self, logits: Tensor, rows: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """`choose` with each row's number of this step."""
+        return self.choose(logits, rows, self.uniforms[rows, step])
