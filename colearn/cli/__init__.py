@@ -8,7 +8,7 @@ import typer
 
 from colearn.errors import ColearnError
 
-from . import compare, evaluate, export, listing, new, train
+from . import compare, evaluate, export, listing, new, play, train
 
 app = typer.Typer(
     name="colearn",
@@ -23,6 +23,7 @@ app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.report)
 app.command()(export.export)
+app.command()(play.play)
 app.add_typer(new.app)
 app.command()(listing.check)
 app.command()(listing.tasks)

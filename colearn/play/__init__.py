@@ -1,1 +1,9 @@
 """A task's episodes with every agent behind a server of its own."""
+
+from .episode import Episode, Loss
+from .result import Played
+from .runner import play
+from .source import load_source
+from .team import make_team
+
+__all__ = ["Episode", "Loss", "Played", "load_source", "make_team", "play"]

@@ -1,0 +1,182 @@
+"""`colearn play`: a task's evaluation with every agent behind a server of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Sets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from colearn.contract import DecPOMDP
+    from colearn.play import Played
+    from colearn.play.episode import Tell
+
+
+def play(
+    task: Annotated[str, typer.Argument(help="A run's folder, a config or a task's name.")],
+    agents: Annotated[
+        list[str], typer.Option("--agent", help="NAME=URL of an agent's server; one for each.")
+    ],
+    tokens: Annotated[
+        list[str],
+        typer.Option(
+            "--token-env",
+            help="NAME=VARIABLE that holds an agent's token; COLEARN_TOKEN for everyone else.",
+        ),
+    ] = [],  # noqa: B006 - typer reads the default, nobody changes it
+    models: Annotated[
+        list[str],
+        typer.Option("--model", help="NAME=MODEL where an agent's endpoint serves several."),
+    ] = [],  # noqa: B006
+    timeout: Annotated[float, typer.Option(help="Seconds for each attempt.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, help="Attempts after the first.")] = 2,
+    at_once: Annotated[int, typer.Option(min=1, help="Episodes side by side.")] = 16,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="New file for the episodes, as JSON lines.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Serve a page that shows the episodes as they happen.")
+    ] = False,
+    watch_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The page's port; 0 takes a free one.")
+    ] = 0,
+    sets: Sets = [],  # noqa: B006
+) -> None:
+    """Play a task's evaluation with agents behind OpenAI-compatible servers.
+
+    Exit code 1 where an episode was lost. --set evaluation.greedy=true and the like apply.
+    """
+    import asyncio
+
+    from colearn.config import build_task
+    from colearn.errors import ConfigError
+    from colearn.play import load_source, make_team
+    from colearn.play import play as run
+
+    config = load_source(task, sets)
+    if out is not None and (out.exists() or not out.parent.is_dir()):
+        raise ConfigError(f"--out {out}: name a new file in a folder that exists")
+    built = build_task(config)
+    team = make_team(
+        config,
+        built.agents,
+        agents,
+        tokens=tokens,
+        models=models,
+        timeout=timeout,
+        retries=retries,
+    )
+
+    async def all_of_it() -> Played:
+        async with contextlib.AsyncExitStack() as stack:
+            followers: list[Tell] = [stack.enter_context(_progress())]
+            if watch:
+                from colearn.play.watch import watched
+
+                page = await stack.enter_async_context(watched(task, watch_port))
+                print(f"watch: {page.url}", file=sys.stderr)
+                followers.append(page.tell)
+            pool = stack.enter_context(_workers(config.run.step_workers))
+            played = await run(
+                built,
+                team,
+                config.evaluation,
+                seed=config.run.seed,
+                at_once=at_once,
+                pool=pool,
+                tell=_each(followers),
+            )
+            _report(played, {name: agent.endpoint.shown for name, agent in team.items()})
+            if out is not None:
+                _write(out, built, played)
+            if watch and sys.stdout.isatty():
+                print("the page stays until Ctrl-C", file=sys.stderr)
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
+        return played
+
+    if asyncio.run(all_of_it()).lost:
+        raise typer.Exit(1)
+
+
+def _each(followers: list[Tell]) -> Tell:
+    def tell(event: dict[str, Any]) -> None:
+        for follower in followers:
+            follower(event)
+
+    return tell
+
+
+def _report(played: Played, agents: dict[str, str]) -> None:
+    counts = {
+        "episodes": len(played.episodes),
+        "lost": len(played.lost),
+        "retries": played.retries.total(),
+        "recovered": played.recovered.total(),
+    }
+    print(json.dumps({"agents": agents, **counts, **played.metrics}, indent=1), flush=True)
+    for line in played.summary():
+        print(line, file=sys.stderr)
+
+
+def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
+    """The episodes in the form of a run's episodes.jsonl, and of each why it was lost."""
+    from dataclasses import asdict
+
+    from colearn.experiment.evaluate import transcript
+
+    with path.open("x", encoding="utf-8") as file:
+        for episode in played.episodes:
+            lost = None if episode.lost is None else asdict(episode.lost)
+            line = {"iteration": 0, **transcript(task, episode.tree), "lost": lost}
+            file.write(json.dumps(line) + "\n")
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar on stderr, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    notes = (TextColumn("{task.fields[lost]} lost, {task.fields[retries]} retries"),)
+    with Progress(
+        *columns, *notes, console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
+        bar = bars.add_task("episodes", total=None, lost=0, retries=0)
+        counts = {"lost": 0, "retried": 0}
+
+        def tell(event: dict[str, Any]) -> None:
+            kind = event["kind"]
+            if kind == "planned":
+                bars.update(bar, total=len(event["items"]))
+            if kind in counts:
+                counts[kind] += 1
+                bars.update(bar, lost=counts["lost"], retries=counts["retried"])
+            if kind in ("ended", "lost"):
+                bars.advance(bar)
+
+        yield tell
+
+
+@contextlib.contextmanager
+def _workers(count: int) -> Iterator[Executor | None]:
+    if not count:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # event loop and threads are running, and a fork would copy their locks
+    with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+        yield pool

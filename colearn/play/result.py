@@ -1,0 +1,79 @@
+"""What a play came to: the metrics of evaluation, and what went wrong on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .episode import Episode
+
+_LISTED = 12
+"""Episode numbers that the summary names for one reason."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """All episodes, in the order of their numbers."""
+
+    episodes: list[Episode]
+
+    @property
+    def lost(self) -> list[Episode]:
+        """Those that an agent's loss ended early."""
+        return [episode for episode in self.episodes if episode.lost is not None]
+
+    @property
+    def retries(self) -> Counter[str]:
+        """Attempts after the first, by agent."""
+        return sum((Counter(episode.retries) for episode in self.episodes), Counter[str]())
+
+    @property
+    def recovered(self) -> Counter[str]:
+        """Sessions that servers lost and conversations went on without, by agent."""
+        return sum((Counter(episode.recovered) for episode in self.episodes), Counter[str]())
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """Means over the episodes that were played out, named as by `evaluate_team`.
+
+        `tokens_per_turn` is missing where an endpoint does not count its tokens; without a single
+        episode there are none.
+        """
+        whole = [episode for episode in self.episodes if episode.lost is None]
+        if not whole:
+            return {}
+        ends = [episode.tree.nodes[-1] for episode in whole]
+        metrics = {"return": float(np.mean([episode.tree.returns(1.0)[0] for episode in whole]))}
+        for key in ends[0].metrics:
+            metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+        metrics["turns"] = float(np.mean([end.turn for end in ends]))
+        turns = [replies.values() for episode in whole for replies in episode.replies]
+        counts = [reply.tokens for replies in turns for reply in replies]
+        known = [count for count in counts if count is not None]
+        if known and len(known) == len(counts):
+            metrics["tokens_per_turn"] = sum(known) / len(known)
+        if turns:
+            slowest = [max(reply.seconds for reply in replies) for replies in turns]
+            metrics["response_seconds"] = float(np.mean(slowest))
+        return metrics
+
+    def summary(self) -> Iterator[str]:
+        """Lines for a reader: what was lost and why, and what was retried."""
+        lost = self.lost
+        yield f"played {len(self.episodes) - len(lost)} of {len(self.episodes)} episodes"
+        reasons: dict[str, list[str]] = {}
+        for episode in lost:
+            assert episode.lost is not None
+            where = f"{episode.tree.episode} (turn {episode.lost.turn + 1})"
+            reasons.setdefault(episode.lost.reason, []).append(where)
+        for reason, places in reasons.items():
+            named = ", ".join(places[:_LISTED]) + (", ..." if len(places) > _LISTED else "")
+            yield f"lost {len(places)}: {reason}; episodes {named}"
+        for agent, count in self.retries.items():
+            yield f"retried {count}: agent '{agent}'"
+        for agent, count in self.recovered.items():
+            yield f"went on without a session {count}: agent '{agent}'"

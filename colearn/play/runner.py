@@ -1,0 +1,91 @@
+"""A task's evaluation with the agents at their endpoints, many episodes at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from typing import Any
+
+from colearn.config import EvaluationSettings
+from colearn.contract import DecPOMDP
+from colearn.errors import ColearnError
+from colearn.rollout.validate import validate_items
+from colearn.seeding import derive_seed
+from colearn.serve.remote_async import AsyncRemoteAgent
+
+from .episode import Episode, Table, Tell, play_episode
+from .result import Played
+
+AT_ONCE = 16
+
+
+async def play(
+    task: DecPOMDP[Any, Any],
+    agents: Mapping[str, AsyncRemoteAgent],
+    settings: EvaluationSettings,
+    *,
+    seed: int,
+    at_once: int = AT_ONCE,
+    pool: Executor | None = None,
+    tell: Tell | None = None,
+) -> Played:
+    """Play the items of a split with the same items, seeds and metrics as `evaluate_team`.
+
+    The agents are not open yet. `pool` steps the task; without one it steps in a thread, one
+    episode after another, as in the trainer. `tell` hears the events of `episode` and, before
+    them, `planned` with agents and items, after them `finished` with the metrics.
+
+    Errors: RemoteError or ConfigError where an agent cannot be reached or used at the start; an
+    agent lost later ends its episode only. TaskError where the task breaks its contract.
+    """
+    items = list(validate_items(task.items(settings.split), settings.split))
+    if settings.episodes is not None:
+        items = [items[number % len(items)] for number in range(settings.episodes)]
+    items = items * settings.repeats
+    async with AsyncExitStack() as stack:
+        for agent in agents.values():
+            await stack.enter_async_context(agent)
+        if tell is not None:
+            shown = {name: agent.endpoint.shown for name, agent in agents.items()}
+            tell({"kind": "planned", "agents": shown, "items": [str(item) for item in items]})
+        # stack.enter_context would wait for a step that hangs when the play is broken off
+        thread = ThreadPoolExecutor(1)
+        try:
+            table = Table(
+                task=task,
+                agents=agents,
+                seed=derive_seed(seed, "evaluation"),
+                greedy=settings.greedy,
+                thread=thread,
+                steps=thread if pool is None else pool,
+                tell=tell,
+            )
+            played = Played(await _all(table, items, at_once))
+        finally:
+            thread.shutdown(wait=False, cancel_futures=True)
+    if tell is not None:
+        tell({"kind": "finished", "metrics": played.metrics, "lost": len(played.lost)})
+    return played
+
+
+async def _all(table: Table, items: list[Any], at_once: int) -> list[Episode]:
+    """Every item's episode, in order, `at_once` of them side by side."""
+    found: dict[int, Episode] = {}
+
+    async def work(waiting: Iterator[tuple[int, Any]]) -> None:
+        for number, item in waiting:
+            found[number] = await play_episode(table, number, item)
+
+    waiting = iter(enumerate(items))
+    mistake: ColearnError | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(at_once, len(items))):
+                group.create_task(work(waiting))
+    except* ColearnError as errors:
+        mistake = next(error for error in errors.exceptions if isinstance(error, ColearnError))
+    if mistake is not None:
+        raise mistake
+    return [found[number] for number in range(len(items))]

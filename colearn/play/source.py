@@ -1,0 +1,46 @@
+"""What is played, and how: from a run, a config or a task's name to settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
+from colearn.errors import ConfigError, nearest
+from colearn.registry import names
+
+
+def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
+    """The config behind a run's folder, a shipped config's name, a .yaml file or a task's name.
+
+    Errors: ConfigError, one line that names the key and the remedy.
+    """
+    run = Path(source) / "config.yaml"
+    if run.is_file():
+        return load_config(run, overrides)
+    if source in shipped_configs() or source.endswith((".yaml", ".yml")):
+        return load_config(source, overrides)
+    tasks = names("tasks")
+    if source in tasks or ":" in source:
+        return load_config({"task": {"name": source}, "models": {}}, overrides)
+    raise ConfigError(
+        f"task: '{source}' is no run's folder, config or task; "
+        f"{nearest(source, [*tasks, *shipped_configs()])}"
+    )
+
+
+def agent_settings(config: Config, agent: str) -> AgentSettings:
+    """An agent's own settings, or those for everyone not named."""
+    return config.agents.get(agent) or config.agents.get(EACH) or AgentSettings()
+
+
+def sampling_fields(settings: AgentSettings) -> dict[str, Any]:
+    """The fields of a chat completion for what the config sets; the server decides the rest.
+
+    A run's config spells out everything, so its agents are sampled as in the run.
+    """
+    sampling = settings.sampling
+    fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
+    fields["stop"] = list(sampling.stop)
+    return {name: value for name, value in fields.items() if value not in (None, [])}

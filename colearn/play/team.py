@@ -1,0 +1,76 @@
+"""The agents of a play: each of the task's agents at an address of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from colearn.config import Config
+from colearn.errors import ConfigError, nearest
+from colearn.serve.remote_async import AsyncRemoteAgent
+
+from .source import agent_settings, sampling_fields
+
+
+def make_team(
+    config: Config,
+    agents: Sequence[str],
+    addresses: Sequence[str],
+    *,
+    tokens: Sequence[str] = (),
+    models: Sequence[str] = (),
+    timeout: float = 60.0,
+    retries: int = 2,
+) -> dict[str, AsyncRemoteAgent]:
+    """One remote agent for each of the task's `agents`, not yet open.
+
+    `addresses` are NAME=URL, `tokens` NAME=VARIABLE (of the environment) and `models` NAME=MODEL.
+
+    Errors: ConfigError for an agent without address, an unknown name or a variable not set.
+    """
+    urls = _pairs(addresses, "--agent", "URL", agents)
+    variables = _pairs(tokens, "--token-env", "VARIABLE", agents)
+    chosen = _pairs(models, "--model", "MODEL", agents)
+    for agent in agents:
+        if agent not in urls:
+            raise ConfigError(f"--agent: none plays '{agent}'; add --agent {agent}=URL")
+    team = {}
+    for agent in agents:
+        settings = agent_settings(config, agent)
+        team[agent] = AsyncRemoteAgent(
+            urls[agent],
+            name=agent,
+            api_key=_key(agent, variables.get(agent)),
+            model=chosen.get(agent),
+            system=settings.system,
+            sampling=sampling_fields(settings),
+            timeout=timeout,
+            retries=retries,
+        )
+    return team
+
+
+def _pairs(given: Sequence[str], option: str, kind: str, agents: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name or not value:
+            raise ConfigError(
+                f"{option}: write NAME={kind}, where NAME is one of the task's agents"
+            )
+        if name not in agents:
+            raise ConfigError(f"{option}: the task has no agent '{name}'; {nearest(name, agents)}")
+        if name in found:
+            raise ConfigError(f"{option}: agent '{name}' is given twice; leave one out")
+        found[name] = value
+    return found
+
+
+def _key(agent: str, variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    if not os.environ.get(variable):
+        raise ConfigError(
+            f"--token-env {agent}={variable}: the environment has no such variable; export it"
+        )
+    return os.environ[variable]

@@ -1,0 +1,155 @@
+"""The page of a play: a small server on this machine that passes events on as they happen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from importlib.resources import files
+from typing import Any
+
+from colearn.errors import ConfigError, MissingExtra
+
+try:
+    import uvicorn
+    from fastapi import FastAPI, HTTPException, Request, Response
+    from fastapi.responses import StreamingResponse
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+except ModuleNotFoundError as error:
+    raise MissingExtra(error.name or "fastapi", "serve") from None
+
+HOST = "127.0.0.1"
+HEARTBEAT = 15.0
+"""Seconds of silence after which a comment keeps the connection open."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+FILES = {
+    "watch.html": "text/html",
+    "watch.js": "text/javascript",
+    "page.css": "text/css",
+    "watch.css": "text/css",
+}
+
+
+class Watch:
+    """Keeps every event, so that whoever comes late reads from the start.
+
+    Errors: ConfigError where the port is taken.
+    """
+
+    def __init__(self, title: str, port: int) -> None:
+        self._log = [json.dumps({"kind": "titled", "title": title})]
+        self._news = asyncio.Event()
+        self._over = False
+        self.socket = _bind(port)
+        self.url = f"http://{HOST}:{self.socket.getsockname()[1]}/"
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Add an event; from the event loop that serves the page."""
+        self._log.append(json.dumps(event))
+        self._wake()
+
+    def end(self) -> None:
+        """No more events: the pages' connections close once they have all."""
+        self._over = True
+        self._wake()
+
+    async def follow(self, after: int) -> AsyncIterator[str]:
+        """Server-sent events from number `after` on."""
+        yield "retry: 1000\n\n"
+        while True:
+            news = self._news
+            while after < len(self._log):
+                yield f"id: {after}\ndata: {self._log[after]}\n\n"
+                after += 1
+            if self._over:
+                yield "event: over\ndata: {}\n\n"
+                return
+            try:
+                await asyncio.wait_for(news.wait(), HEARTBEAT)
+            except TimeoutError:
+                yield ": waiting\n\n"
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+@contextlib.asynccontextmanager
+async def watched(title: str, port: int = 0) -> AsyncIterator[Watch]:
+    """Serve the page at `watch.url` until the block is left; port 0 takes a free one."""
+    watch = Watch(title, port)
+    server = _Server(
+        uvicorn.Config(
+            watch_app(watch), log_level="warning", access_log=False, timeout_graceful_shutdown=3
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[watch.socket]))
+    try:
+        yield watch
+    finally:
+        watch.end()
+        server.should_exit = True
+        await serving
+
+
+def watch_app(watch: Watch) -> FastAPI:
+    """`/` and `/page/...`: the page; `/events`: what happened and happens."""
+    app = FastAPI(openapi_url=None)
+    # a page elsewhere whose name points to this machine must not read along
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
+
+    @app.get("/")
+    def page() -> Response:
+        return _file("watch.html")
+
+    @app.get("/page/{name}")
+    def part(name: str) -> Response:
+        if name not in FILES:
+            raise HTTPException(404)
+        return _file(name)
+
+    @app.get("/events")
+    def events(request: Request) -> StreamingResponse:
+        seen = request.headers.get("last-event-id", "")
+        start = int(seen) + 1 if seen.isdecimal() else 0
+        return StreamingResponse(
+            watch.follow(start), media_type="text/event-stream", headers=_HEADERS
+        )
+
+    return app
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave Ctrl-C to the program around it."""
+        yield
+
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def _file(name: str) -> Response:
+    text = (files("colearn.serve") / "page" / name).read_text(encoding="utf-8")
+    return Response(text, media_type=FILES[name], headers=_HEADERS)
+
+
+def _bind(port: int) -> socket.socket:
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+    except OSError as error:
+        found.close()
+        raise ConfigError(f"--watch-port {port}: {error.strerror}; take another or 0") from None
+    return found
