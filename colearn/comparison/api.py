@@ -34,7 +34,7 @@ def compare(
     folder = Path(out)
     plan = make_plan(config)
     claim(plan, folder, command_line)
-    budgets = {run.name: run.config.train.environment_steps for run in plan.runs}
+    budgets = {run.name: run.budget for run in plan.runs}
     with watch(console or Console(), budgets) as watcher:
         failures = launch(plan, folder, watcher, command=command)
     if len(failures) == len(plan.runs):

@@ -30,6 +30,20 @@ _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A planned run, where it goes and what it is called in the progress shown."""
+
+    run: PlannedRun
+    out: Path
+    """The comparison's folder."""
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return self.run.folder(self.out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A run that ended without finishing."""
 
@@ -40,8 +54,7 @@ class Failure:
 
 @dataclass(slots=True)
 class _Process:
-    run: PlannedRun
-    folder: Path
+    job: Job
     handle: subprocess.Popen[bytes]
     tail: MetricsTail
 
@@ -60,21 +73,41 @@ def launch(
     command: Command = train_command,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """Make every run of the plan that is not finished; `compare.workers` at a time.
+    """`launch_jobs` with every run of a plan and its `compare.workers` and `threads`."""
+    return launch_jobs(
+        [Job(run=run, out=out, name=run.name) for run in plan.runs],
+        watcher,
+        workers=plan.config.compare.workers,
+        threads=plan.config.compare.threads,
+        command=command,
+        poll_seconds=poll_seconds,
+    )
+
+
+def launch_jobs(
+    jobs: Sequence[Job],
+    watcher: Watcher,
+    *,
+    workers: int,
+    threads: int | None,
+    command: Command = train_command,
+    poll_seconds: float = 0.2,
+) -> tuple[Failure, ...]:
+    """Make every run that is not finished, `workers` at a time, in their order.
 
     Unfinished runs are resumed. A failing run does not stop the others. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
     """
-    workers = min(plan.config.compare.workers, len(plan.runs))
-    threads = plan.config.compare.threads or max(1, _cores() // workers)
-    waiting = [run for run in plan.runs if not _already_finished(run, out, watcher)]
+    workers = min(workers, len(jobs))
+    threads = threads or max(1, _cores() // workers)
+    waiting = [job for job in jobs if not _already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
     with _termination_interrupts():
         try:
             while waiting or active:
                 while waiting and len(active) < workers:
-                    active.append(_start(waiting.pop(0), out, threads, command, watcher))
+                    active.append(_start(waiting.pop(0), threads, command, watcher))
                 time.sleep(poll_seconds)
                 for process in list(active):
                     code = process.handle.poll()
@@ -102,24 +135,29 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
         )
 
 
-def _already_finished(run: PlannedRun, out: Path, watcher: Watcher) -> bool:
-    finished = run_status(run.folder(out)) == "finished"
+def last_error(folder: Path) -> str:
+    """The line in which the run in `folder` last told of an error; "" where it told of none."""
+    log = folder / "log.txt"
+    errors = [line for line in _lines(log) if _ERROR.match(line)] if log.is_file() else []
+    return (errors or [""])[-1][:500]
+
+
+def _already_finished(job: Job, watcher: Watcher) -> bool:
+    finished = run_status(job.folder) == "finished"
     if finished:
-        tail = MetricsTail(run.folder(out) / "metrics.jsonl")
+        tail = MetricsTail(job.folder / "metrics.jsonl")
         tail.advance()
-        watcher.advanced(run.name, tail.environment_steps, tail.mean_return)
-        watcher.ended(run.name, "already finished")
+        watcher.advanced(job.name, tail.environment_steps, tail.mean_return)
+        watcher.ended(job.name, "already finished")
     return finished
 
 
-def _start(
-    run: PlannedRun, out: Path, threads: int, command: Command, watcher: Watcher
-) -> _Process:
-    folder = run.folder(out)
+def _start(job: Job, threads: int, command: Command, watcher: Watcher) -> _Process:
+    folder = job.folder
     folder.mkdir(parents=True, exist_ok=True)
-    config = out / "configs" / f"{run.name}.yaml"
+    config = job.out / "configs" / f"{job.run.name}.yaml"
     config.parent.mkdir(exist_ok=True)
-    config.write_text(dump_config(run.config), encoding="utf-8")
+    config.write_text(dump_config(job.run.config), encoding="utf-8")
     resume = run_status(folder) == "unfinished"
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with (folder / "log.txt").open("ab" if resume else "wb") as log:
@@ -131,33 +169,32 @@ def _start(
             env=environment,
             start_new_session=True,  # its own workers end with it
         )
-    watcher.started(run.name, resume)
-    return _Process(run, folder, handle, MetricsTail(folder / "metrics.jsonl"))
+    watcher.started(job.name, resume)
+    return _Process(job, handle, MetricsTail(folder / "metrics.jsonl"))
 
 
 def _report_progress(process: _Process, watcher: Watcher) -> None:
     if process.tail.advance():
         tail = process.tail
-        watcher.advanced(process.run.name, tail.environment_steps, tail.mean_return)
+        watcher.advanced(process.job.name, tail.environment_steps, tail.mean_return)
 
 
 def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
-    if code == 0 and run_status(process.folder) == "finished":
-        watcher.ended(process.run.name, "finished")
+    folder, name = process.job.folder, process.job.name
+    if code == 0 and run_status(folder) == "finished":
+        watcher.ended(name, "finished")
         return []
-    log = process.folder / "log.txt"
-    reason = _last_error(log) or "ended without finishing"
+    log = folder / "log.txt"
+    reason = last_error(folder) or (_lines(log) or ["ended without finishing"])[-1][:500]
     if code < 0:
         reason = f"killed by {signal.Signals(-code).name}; {reason}"
-    watcher.ended(process.run.name, f"failed: {reason}")
-    return [Failure(name=process.run.name, log=log, reason=reason)]
+    watcher.ended(name, f"failed: {reason}")
+    return [Failure(name=name, log=log, reason=reason)]
 
 
-def _last_error(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines()]
-    lines = [line for line in lines if line]
-    errors = [line for line in lines if _ERROR.match(line)]
-    return (errors or lines or [""])[-1][:500]
+def _lines(log: Path) -> list[str]:
+    lines = (line.strip() for line in log.read_text("utf-8", "replace").splitlines())
+    return [line for line in lines if line]
 
 
 def _stop(processes: Sequence[_Process]) -> None:

@@ -34,6 +34,15 @@ class PlannedRun:
     def name(self) -> str:
         return f"{self.algorithm}-s{self.seed}"
 
+    @property
+    def budget(self) -> int:
+        """Environment steps; 0 where nothing is learned."""
+        return self.config.train.environment_steps if self.learns else 0
+
+    @property
+    def learns(self) -> bool:
+        return registry.algorithm_class(self.config.algorithm.name).learns
+
     def folder(self, out: Path) -> Path:
         return out / "runs" / self.name
 
@@ -80,9 +89,13 @@ def make_plan(config: Config) -> Plan:
                 f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
             )
     configs = {label: _resolve(config, label, entries) for label in entries}
+    teams: dict[str, tuple[str, ...]] = {}
     for resolved in configs.values():
         build_algorithm(resolved)
-        bind_agents(resolved, build_task(resolved).agents)
+        task = json.dumps([resolved.task.model_dump(mode="json"), resolved.wrapper], sort_keys=True)
+        if task not in teams:  # its data may come from far
+            teams[task] = build_task(resolved).agents
+        bind_agents(resolved, teams[task])
     return Plan(
         config=config,
         runs=tuple(

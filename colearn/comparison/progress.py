@@ -56,6 +56,9 @@ class MetricsTail:
             self.mean_return = record.get("metrics", {}).get("return", self.mean_return)
 
 
+_MANY = 16
+
+
 class Lines:
     """One line at each start, evaluation and end."""
 
@@ -90,21 +93,34 @@ class Lines:
 
 
 class Bars:
-    """One bar per run: environment steps out of the budget, and the latest evaluation's return."""
+    """One bar per run: environment steps out of the budget, and the latest evaluation's return.
+
+    Of many runs those at work are shown, under a bar that counts all of them.
+    """
 
     def __init__(self, console: Console, budgets: dict[str, int]) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
             TextColumn("{task.fields[latest]}"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[state]}", markup=False),
             console=console,
         )
+        self._many = len(budgets) > _MANY
+        self._runs = self._progress.add_task(
+            "all", total=len(budgets), visible=self._many, unit="runs", latest="", state=""
+        )
         self._bars: dict[str, TaskID] = {
             name: self._progress.add_task(
-                name, total=budget, start=False, latest="return -", state="waiting"
+                name,
+                total=budget,
+                start=False,
+                visible=not self._many,
+                unit="steps",
+                latest="return -",
+                state="waiting",
             )
             for name, budget in budgets.items()
         }
@@ -123,14 +139,17 @@ class Bars:
 
     def started(self, name: str, resumed: bool) -> None:
         self._progress.start_task(self._bars[name])
-        self._progress.update(self._bars[name], state="resumed" if resumed else "running")
+        state = "resumed" if resumed else "running"
+        self._progress.update(self._bars[name], state=state, visible=True)
 
     def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
         latest = "return -" if mean_return is None else f"return {mean_return:.3f}"
         self._progress.update(self._bars[name], completed=environment_steps, latest=latest)
 
     def ended(self, name: str, outcome: str) -> None:
-        self._progress.update(self._bars[name], state=outcome)
+        failed = outcome.startswith("failed")
+        self._progress.update(self._bars[name], state=outcome, visible=failed or not self._many)
+        self._progress.advance(self._runs)
         self._progress.stop_task(self._bars[name])
 
 

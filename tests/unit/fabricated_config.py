@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from fabricated_runs import CONFIG
@@ -15,6 +15,7 @@ from colearn.errors import ConfigError
 
 @dataclass(frozen=True)
 class Critical:
+    learns: ClassVar[bool] = True
     discount: float = 1.0
     critic_lag: int = 0
 
@@ -23,6 +24,7 @@ class Critical:
 
 @dataclass(frozen=True)
 class Grouped:
+    learns: ClassVar[bool] = True
     discount: float = 1.0
     samples: int = 2
 
