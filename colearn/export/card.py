@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,13 @@ from .usage import usage
 from .version import commit
 
 
-def model_card(trained: Trained, manifest: AgentManifest, *, comparison: Path | None) -> str:
-    """Markdown with the YAML header of a model hub. Of the team it gives names, never text."""
+def model_card(
+    trained: Trained, manifest: AgentManifest, *, comparison: Path | None, exact: bool
+) -> str:
+    """Markdown with the YAML header of a model hub. Of the team it gives names, never text.
+
+    `exact`: the chat template spells training's own ids.
+    """
     model = trained.config.models[trained.config.agents[manifest.agent].model]
     scores = read_scores(trained, comparison)
     parts = [
@@ -30,7 +36,7 @@ def model_card(trained: Trained, manifest: AgentManifest, *, comparison: Path | 
         _introduction(trained, manifest),
         _training(trained, manifest, model),
         _evaluation(trained, scores),
-        usage(manifest, model.lora.rank if model.lora else None),
+        usage(manifest, rank=model.lora.rank if model.lora else None, exact=exact),
     ]
     return "\n".join(parts)
 
@@ -146,15 +152,8 @@ def _choice(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as it stands in a config, on one line of a table."""
-    text: str = yaml.safe_dump(
-        value if not isinstance(value, tuple) else list(value),
-        default_flow_style=True,
-        width=10**6,
-        allow_unicode=True,
-    )
-    text = text.removesuffix("...\n").strip().replace("\n", " ").replace("|", "\\|")
-    return f"`{text}`"
+    """A value on one line of a table, as JSON, which a config takes too."""
+    return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
 
 
 def _number(value: float | None) -> str:

@@ -50,8 +50,8 @@ def export_run(
     with staged(Path(to), trained.agents, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
-            _write_agent(trained, manifest, folder)
-            card = model_card(trained, manifest, comparison=found)
+            exact = _write_agent(trained, manifest, folder)
+            card = model_card(trained, manifest, comparison=found, exact=exact)
             (folder / "README.md").write_text(card, encoding="utf-8")
             manifest.write(folder)
             _share_files(folder)
@@ -89,13 +89,13 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
     )
 
 
-def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> None:
-    """Weights, tokenizer and generation settings."""
+def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> bool:
+    """Weights, tokenizer and generation settings; whether the template spells training's ids."""
     from colearn.history import ChatFormat
     from colearn.models.load import load_tokenizer
 
     from .generation import save_generation_config
-    from .template import write_template
+    from .template import spells_training, write_template
     from .weights import load_actor, save_adapter, save_merged
 
     settings = trained.config.agents[manifest.agent]
@@ -111,3 +111,4 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> Non
     save_generation_config(settings.sampling, chat, folder)
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
+    return spells_training(tokenizer, chat)

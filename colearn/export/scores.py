@@ -40,7 +40,7 @@ def read_scores(trained: Trained, comparison: Path | None) -> Scores:
 
 
 def _over_seeds(trained: Trained, comparison: Path | None) -> tuple[list[int], dict[str, Change]]:
-    folder = trained.folder.resolve().parents[1] if comparison is None else comparison
+    folder = trained.folder.resolve().parent.parent if comparison is None else comparison
     if comparison is None and not (folder / RECORD).is_file():
         return [], {}
     if not (folder / RECORD).is_file():

@@ -43,7 +43,7 @@ def staged(to: Path, names: Sequence[str], *, overwrite: bool) -> Iterator[dict[
 
 
 def _check(to: Path, name: str, overwrite: bool) -> None:
-    if name != Path(name).name or name.startswith("."):
+    if not name or name != Path(name).name or name.startswith("."):
         raise ConfigError(f"agents.{name}: no name for a folder; rename the agent in its task")
     target = to / name
     if not target.exists():

@@ -8,9 +8,10 @@ the agent has never seen that.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from colearn.history import ChatFormat
+from colearn.types import Action
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -91,6 +92,26 @@ def write_template(
         own_system=_own_system(_Pieces(tokenizer, chat=chat, system=_SYSTEM).opening),
         bare=_literal(_Pieces(tokenizer, chat=chat).opening),
     )
+
+
+def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
+    """Whether the tokenizer, whose template has been written, gives the ids that `chat` gives for
+    a conversation of plain words, turn by turn."""
+    first, answer, second = "one 1", "two 2", "three 3"
+    said = (*tokenizer(answer, add_special_tokens=False)["input_ids"], chat.end_id)
+    opened = chat.open(first).tokens
+    continued = (*opened, *said, *chat.continuation(second, Action(answer, said)).tokens)
+    messages = [
+        {"role": "user", "content": first},
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": second},
+    ]
+    return opened == _ids(tokenizer, messages[:1]) and continued == _ids(tokenizer, messages)
+
+
+def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _own_system(opening: str) -> str:

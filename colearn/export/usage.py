@@ -10,15 +10,18 @@ _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What vLLM takes for --max-lora-rank."""
 
 
-def usage(manifest: AgentManifest, rank: int | None) -> str:
-    """How to serve and load the folder, told from inside of it; `rank` of the adapter."""
+def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
+    """How to serve and load the folder, told from inside of it; `rank` of the adapter, `exact`
+    where the chat template spells training's own ids."""
     adapter = manifest.weights == "adapter"
-    loading = _PEFT.format(base=json.dumps(manifest.base)) if adapter else _TRANSFORMERS
+    base = f'{json.dumps(manifest.base)}, dtype="{manifest.dtype}"'
+    loading = _PEFT.format(base=base) if adapter else _TRANSFORMERS
     parts = [
         _COLEARN.format(agent=manifest.agent),
         loading,
         _vllm(manifest, rank),
         _TURNS,
+        "" if exact else _INEXACT,
         _limits(manifest),
         _CHECK,
     ]
@@ -110,6 +113,11 @@ print(tokenizer.decode(ids, skip_special_tokens=True))
 _TURNS = """\
 The chat template writes what the agent was trained on: each observation is a user message, each
 action an assistant message, and its role prompt is the system message when there is none.
+"""
+
+_INEXACT = """\
+This tokenizer splits a whole conversation into other tokens than the turns one by one, as training
+did; only `colearn serve` with a `session_id` gives the agent the tokens that it was trained on.
 """
 
 _CHECK = """\

@@ -61,6 +61,7 @@ def save_adapter(network: Network, folder: Path, base: str) -> None:
     )
     config = model.peft_config[network.adapter]
     config.base_model_name_or_path, config.inference_mode = base, True
+    config.task_type, config.target_modules = "CAUSAL_LM", sorted(config.target_modules)
     config.save_pretrained(folder)
     save_file(
         {name: tensor.detach().contiguous() for name, tensor in weights.items()},
