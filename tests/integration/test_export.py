@@ -1,0 +1,512 @@
+"""A run's agents as folders: what plain transformers, peft and vLLM make of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from tiny import register, save_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from vllm_cases import byte_tokenizer, qwen
+
+from colearn.cli import main
+from colearn.config import load_config
+from colearn.experiment.assemble import assemble
+from colearn.experiment.checkpoint import list_checkpoints, load_checkpoint
+from colearn.experiment.evaluate import evaluate_team
+from colearn.experiment.loop import Experiment
+from colearn.experiment.processes import Processes
+from colearn.export import export_run, read_manifest, verify
+from colearn.types import Tree
+
+ROLES = {"ada": "You are ADA, {{ the }} first.\n", "ben": "You are BEN, the second."}
+LORA = {"rank": 4, "alpha": 32.0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _notes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        yield
+
+
+def settings(model: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "models": {"*": {"path": model, "learning_rate": 3e-2, "lora": LORA}},
+        "agents": {
+            agent: {"system": role, "sampling": {"max_tokens": 6, "temperature": 0.7}}
+            for agent, role in ROLES.items()
+        },
+        "critic": {"path": model, "lora": LORA},
+        "train": {"environment_steps": 8, "episodes": 2},
+        "run": {"device": "cpu", "checkpoint_every": 1},
+    } | changes
+
+
+def train(folder: Path, config: dict[str, Any]) -> Path:
+    Experiment(load_config(config), folder).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
+    """Two agents with LoRA on one base, and a critic there too."""
+    return train(tmp_path_factory.mktemp("runs") / "lora", settings(model))
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    to = tmp_path_factory.mktemp("merged")
+    export_run(run, to)
+    return to
+
+
+@pytest.fixture(scope="module")
+def adapters(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    to = tmp_path_factory.mktemp("adapters")
+    export_run(run, to, adapter=True)
+    return to
+
+
+def greedy(run: Path, step: int | None = None) -> list[Tree[Any]]:
+    """Episodes on the held-out items as the trainer plays them."""
+    parts = assemble(load_config(run / "config.yaml", {"evaluation.greedy": True}))
+    found = {path.name: path for path in list_checkpoints(run / "checkpoints")}
+    load_checkpoint(found[f"step-{step}"] if step else list(found.values())[-1], parts.learners)
+    return evaluate_team(
+        parts.task, parts.players, parts.config.evaluation, seed=0, processes=Processes(_CPU)
+    ).trees
+
+
+_CPU = torch.device("cpu")
+
+
+def turns(trees: list[Tree[Any]], agent: str) -> list[tuple[list[int], list[int]]]:
+    """Of every turn: the ids of the history before it, and those of the action."""
+    return [
+        (list(tree.history(node.parent, agent).tokens), list(node.actions[agent].tokens))
+        for tree in trees
+        for node in tree.nodes[1:]
+        if node.parent is not None
+    ]
+
+
+def talk(tree: Tree[Any], agent: str) -> list[list[dict[str, str]]]:
+    """The messages before every turn, as a client that knows text alone sends them."""
+    said: list[dict[str, str]] = []
+    found = []
+    for node in tree.nodes:
+        if agent in node.actions:
+            said = [*said, {"role": "assistant", "content": node.actions[agent].text}]
+        if agent in node.observations:
+            said = [*said, {"role": "user", "content": node.observations[agent].text}]
+            found.append(said)
+    return found
+
+
+def speak(model: Any, ids: list[int]) -> list[int]:
+    """What plain transformers generates greedily, with the folder's own settings."""
+    inputs = torch.tensor([ids])
+    told = model.generate(inputs, do_sample=False, top_k=None, top_p=None, temperature=None)
+    return told[0, len(ids) :].tolist()
+
+
+ALONE = """
+import json, sys
+sys.modules["colearn"] = None
+from transformers import AutoModelForCausalLM, AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
+model = AutoModelForCausalLM.from_pretrained(sys.argv[1])
+said = []
+for messages in json.load(sys.stdin):
+    inputs = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+    )
+    ids = model.generate(**inputs, do_sample=False, top_k=None, top_p=None, temperature=None)
+    start = inputs["input_ids"].shape[1]
+    said.append([ids[0, :start].tolist(), ids[0, start:].tolist()])
+print(json.dumps(said))
+"""
+
+
+def test_the_quickstart_s_agents_say_the_same_in_plain_transformers(tmp_path: Path) -> None:
+    """Without colearn, from text alone, on every held-out letter and over both turns."""
+    config = load_config(
+        "quickstart",
+        {
+            "models.*.path": "embedded-tiny",
+            "critic.path": "embedded-tiny",
+            "train.environment_steps": 64,
+            "evaluation.repeats": 1,
+        },
+    )
+    run = train(tmp_path / "run", config.model_dump(mode="json"))
+    folders = export_run(run, tmp_path / "out")
+    trees = greedy(run)
+    for agent, folder in folders.items():
+        asked = [messages for tree in trees for messages in talk(tree, agent)]
+        told = subprocess.run(
+            [sys.executable, "-c", ALONE, str(folder)],
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert len(asked) == 12
+        assert [tuple(pair) for pair in json.loads(told.stdout)] == turns(trees, agent)
+
+
+def test_a_merged_adapter_says_what_the_trainer_said(run: Path, merged: Path) -> None:
+    trees = greedy(run)
+    for agent in ROLES:
+        model = AutoModelForCausalLM.from_pretrained(merged / agent)
+        for ids, action in turns(trees, agent):
+            assert speak(model, ids) == action
+
+
+def test_the_role_prompt_opens_the_conversation(run: Path, merged: Path) -> None:
+    trees = greedy(run)
+    for agent in ROLES:
+        tokenizer = AutoTokenizer.from_pretrained(merged / agent)
+        (first, _), *_ = turns(trees, agent)
+        messages = talk(trees[0], agent)[0]
+        assert tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"] == (
+            first
+        )
+
+
+def test_training_moved_the_weights_that_are_exported(model: str, merged: Path) -> None:
+    before = load_file(Path(model) / "model.safetensors")
+    ada, ben = (load_file(merged / agent / "model.safetensors") for agent in ROLES)
+    name = "model.layers.0.self_attn.q_proj.weight"
+    assert before.keys() == ada.keys() == ben.keys()
+    assert not torch.equal(ada[name], before[name]) and not torch.equal(ada[name], ben[name])
+
+
+def test_an_adapter_loads_in_peft_with_the_trainer_s_weights(run: Path, adapters: Path) -> None:
+    from peft import PeftModel
+
+    trees = greedy(run)
+    for agent in ROLES:
+        manifest = read_manifest(adapters / agent)
+        base = AutoModelForCausalLM.from_pretrained(manifest.base)
+        model = PeftModel.from_pretrained(base, str(adapters / agent))
+        for ids, action in turns(trees, agent):
+            told = model.generate(
+                input_ids=torch.tensor([ids]), max_new_tokens=6, do_sample=False, eos_token_id=1
+            )
+            assert told[0, len(ids) :].tolist() == action
+
+
+def test_merged_and_adapter_give_the_same_log_probabilities(
+    run: Path, merged: Path, adapters: Path
+) -> None:
+    from peft import PeftModel
+
+    (ids, action), *_ = turns(greedy(run), "ada")
+    whole = torch.tensor([[*ids, *action]])
+    one = AutoModelForCausalLM.from_pretrained(merged / "ada")
+    base = AutoModelForCausalLM.from_pretrained(read_manifest(adapters / "ada").base)
+    other = PeftModel.from_pretrained(base, str(adapters / "ada"))
+    with torch.no_grad():
+        gap = (one(whole).logits.log_softmax(-1) - other(whole).logits.log_softmax(-1)).abs()
+    assert gap.max() < 1e-4
+
+
+def test_a_head_on_the_actor_stays_behind(tmp_path: Path, model: str) -> None:
+    config = settings(
+        model,
+        algorithm={"name": "collm_dc"},
+        models={"team": {"path": model, "learning_rate": 1e-2}},
+        agents={"*": {"model": "team", "sampling": {"max_tokens": 6}}},
+        critic={"share": "actor"},
+    )
+    run = train(tmp_path / "run", config)
+    folders = export_run(run, tmp_path / "out")
+    trees = greedy(run)
+    for agent, folder in folders.items():
+        loaded = AutoModelForCausalLM.from_pretrained(folder)
+        for ids, action in turns(trees, agent):
+            assert speak(loaded, ids) == action
+        names = load_file(folder / "model.safetensors").keys()
+        assert names == load_file(Path(model) / "model.safetensors").keys()
+
+
+def test_an_earlier_checkpoint_is_its_own_agent(run: Path, tmp_path: Path) -> None:
+    folders = export_run(run, tmp_path, step=1)
+    model = AutoModelForCausalLM.from_pretrained(folders["ada"])
+    for ids, action in turns(greedy(run, step=1), "ada"):
+        assert speak(model, ids) == action
+    assert "| checkpoint | iteration 1 |" in (folders["ada"] / "README.md").read_text()
+
+
+def test_an_agent_that_was_not_trained_is_its_base(tmp_path: Path, model: str) -> None:
+    learner = {"path": model, "lora": LORA, "learning_rate": 1e-2}
+    models = {"ada": learner, "ben": {"path": model, "trained": False}}
+    run = train(tmp_path / "run", settings(model, models=models))
+    folders = export_run(run, tmp_path / "out")
+    before = load_file(Path(model) / "model.safetensors")
+    after = load_file(folders["ben"] / "model.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_weights_are_rounded_to_another_type_on_demand(run: Path, merged: Path, tmp_path: Path):
+    folders = export_run(run, tmp_path, dtype="bfloat16")
+    exact = load_file(merged / "ada" / "model.safetensors")
+    rounded = load_file(folders["ada"] / "model.safetensors")
+    assert all(torch.equal(rounded[name], exact[name].bfloat16()) for name in exact)
+    assert read_manifest(folders["ada"]).dtype == "bfloat16"
+    assert AutoModelForCausalLM.from_pretrained(folders["ada"]).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", ["merged", "adapters"])
+def test_a_folder_holds_these_files_and_no_others(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    weights = {
+        "merged": {"config.json", "model.safetensors"},
+        "adapters": {"adapter_config.json", "adapter_model.safetensors"},
+    }[kind]
+    both = {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "README.md"}
+    both |= {"chat_template.jinja", "agent.json", "SHA256SUMS"}
+    to = request.getfixturevalue(kind)
+    assert sorted(path.name for path in to.iterdir()) == ["ada", "ben"]
+    for agent in ROLES:
+        assert {path.name for path in (to / agent).iterdir()} == weights | both
+        verify(to / agent)
+
+
+@pytest.mark.parametrize("kind", ["merged", "adapters"])
+def test_no_folder_holds_another_agent_s_text_or_the_critic(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    to = request.getfixturevalue(kind)
+    for agent, other in (("ada", "ben"), ("ben", "ada")):
+        for path in (to / agent).iterdir():
+            content = path.read_bytes().lower()
+            assert f"you are {other}".encode() not in content, path
+            assert b"critic" not in content and b"exp_avg" not in content, path
+
+
+def test_the_same_run_gives_the_same_sums(run: Path, adapters: Path, tmp_path: Path) -> None:
+    again = export_run(run, tmp_path, adapter=True)
+    for agent in ROLES:
+        assert (again[agent] / "SHA256SUMS").read_text() == (
+            adapters / agent / "SHA256SUMS"
+        ).read_text()
+
+
+def test_the_manifest_holds_the_run_s_settings(merged: Path, adapters: Path, model: str) -> None:
+    found = read_manifest(merged / "ada")
+    assert (found.agent, found.task, found.algorithm) == ("ada", "notes", "collm_cc")
+    assert found.task_settings == {"horizon": 2, "items": 3}
+    assert found.system == ROLES["ada"] and found.sampling.temperature == 0.7
+    assert found.dtype == "float32" and found.weights == "merged" and found.base is None
+    assert read_manifest(adapters / "ada").base == str(Path(model).resolve())
+
+
+def test_the_card_tells_the_run(run: Path, merged: Path) -> None:
+    _, header, text = (merged / "ada" / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(header)["library_name"] == "transformers"
+    assert yaml.safe_load(header)["pipeline_tag"] == "text-generation"
+    last = json.loads((run / "run.json").read_text())["last"]["return"]
+    for told in (
+        "| task | `notes` (horizon: `2`, items: `3`) |",
+        "| algorithm | `collm_cc` |",
+        "trained together with `ben`",
+        "| trained | LoRA, rank 4, alpha 32 |",
+        "| budget | 8 of 8 environment steps (joint actions), 2 updates |",
+        "| seed | 0 |",
+        f"| return | {_first(run):.4g} | {last:.4g} |",
+        "One run, so there is no interval.",
+        "vllm serve . \\\n    --dtype float32",
+        "colearn serve .",
+    ):
+        assert told in text, told
+
+
+def _first(run: Path) -> float:
+    found: float = json.loads((run / "run.json").read_text())["first"]["return"]
+    return found
+
+
+def test_the_card_of_an_adapter_names_its_base(adapters: Path, model: str) -> None:
+    _, header, text = (adapters / "ada" / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(header)["library_name"] == "peft"
+    assert f'from_pretrained("{Path(model).resolve()}", dtype="float32")' in text
+    assert "--enable-lora --max-lora-rank 8" in text
+
+
+def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path) -> None:
+    planned = []
+    for seed in range(3):
+        name = f"collm_cc-s{seed}"
+        planned.append({"run": name, "algorithm": "collm_cc", "seed": seed})
+        folder = tmp_path / "all" / "runs" / name
+        folder.mkdir(parents=True)
+        record = json.loads((run / "run.json").read_text()) | {"seed": seed}
+        (folder / "run.json").write_text(json.dumps(record))
+        (folder / "config.yaml").write_text((run / "config.yaml").read_text())
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for line in lines:
+            line["metrics"]["return"] = float(seed + 10 * (line["iteration"] > 0))
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "all" / "compare.json").write_text(
+        json.dumps({"algorithms": ["collm_cc"], "runs": planned})
+    )
+    inside = tmp_path / "all" / "runs" / "collm_cc-s2"
+    (inside / "checkpoints").symlink_to(run / "checkpoints")
+    folders = export_run(inside, tmp_path / "out")
+    text = (folders["ada"] / "README.md").read_text()
+    assert "|  | before | after | 3 seeds, before | 3 seeds, after |" in text
+    assert "| return | 2 | 12 | 1 [0, 2] | 11 [10, 12] |" in text
+
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def export(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `colearn export ...` in this process; its exit code and what it wrote on stderr."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["colearn", "export", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return int(stop.value.code or 0), capsys.readouterr().err
+
+    return run
+
+
+def _comparison(run: Path, folder: Path) -> Path:
+    for name in ("magrpo-s0", "collm_cc-s0"):
+        (folder / "runs" / name).mkdir(parents=True)
+        (folder / "runs" / name / "run.json").write_text("{}")
+    (folder / "compare.json").write_text("{}")
+    return folder
+
+
+def _unfinished(run: Path, folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("config.yaml", "run.json"):
+        (folder / name).write_text((run / name).read_text())
+    return folder
+
+
+def _damaged(run: Path, folder: Path) -> Path:
+    _unfinished(run, folder)
+    (folder / "metrics.jsonl").write_text((run / "metrics.jsonl").read_text())
+    actor = folder / "checkpoints" / "step-2" / "actor-ada"
+    actor.mkdir(parents=True)
+    progress = (run / "checkpoints" / "step-2" / "progress.json").read_text()
+    (actor.parent / "progress.json").write_text(progress)
+    (actor / "weights.safetensors").write_bytes(b"\x00" * 100)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "line"),
+    [
+        (lambda _, folder: folder, (), "no run here (no config.yaml); give a run's folder"),
+        (_comparison, (), "holds a comparison; give one of its runs under"),
+        (_unfinished, (), "no checkpoint yet; let the run reach one"),
+        (_damaged, (), "weights.safetensors: cannot be read"),
+        (lambda run, _: run, ("--step", "7"), "the run keeps no such checkpoint; it has: 1, 2"),
+        (lambda run, _: run, ("--adapter", "--dtype", "float16"), "--dtype: an adapter stays in"),
+        (lambda run, _: run, ("--comparison", "/nowhere"), "--comparison /nowhere: no comparison"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_left(
+    make: Callable[[Path, Path], Path],
+    options: tuple[str, ...],
+    line: str,
+    run: Path,
+    export: Command,
+    tmp_path: Path,
+) -> None:
+    to = tmp_path / "out"
+    code, said = export(str(make(run, tmp_path / "run")), "--to", str(to), *options)
+    assert code == 2 and said.startswith("error: ") and said.count("\n") == 1
+    assert line in said
+    assert not to.exists()
+
+
+def test_a_comparison_s_error_lists_its_runs(export: Command, run: Path, tmp_path: Path) -> None:
+    folder = _comparison(run, tmp_path / "all")
+    _, said = export(str(folder), "--to", str(tmp_path / "out"))
+    assert said.rstrip().endswith("collm_cc-s0, magrpo-s0")
+
+
+def test_an_agent_that_exists_is_overwritten_on_demand_only(
+    export: Command, run: Path, tmp_path: Path
+) -> None:
+    assert export(str(run), "--to", str(tmp_path))[0] == 0
+    code, said = export(str(run), "--to", str(tmp_path))
+    assert code == 2 and "ada exists; name another folder or give --overwrite" in said
+    assert export(str(run), "--to", str(tmp_path), "--overwrite", "--adapter")[0] == 0
+    assert not (tmp_path / "ada" / "model.safetensors").exists()
+    verify(tmp_path / "ada")
+
+
+def test_an_adapter_of_a_model_trained_in_full_is_an_error(
+    export: Command, model: str, tmp_path: Path
+) -> None:
+    full = settings(model, models={"*": {"path": model}})
+    run = train(tmp_path / "run", full)
+    code, said = export(str(run), "--to", str(tmp_path / "out"), "--adapter")
+    assert code == 2 and "models.ada was trained in full and has no adapter" in said
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs the vllm extra")
+@pytest.mark.parametrize("kind", ["merged", "adapter"])
+def test_vllm_says_what_the_trainer_said(kind: str, tmp_path: Path) -> None:
+    """Over both turns from ids; the first turn from messages, too."""
+    from vllm import LLM, SamplingParams
+    from vllm.lora.request import LoRARequest
+
+    base = tmp_path / "base"
+    qwen().save_pretrained(base)
+    byte_tokenizer().save_pretrained(base)
+    run = train(tmp_path / "run", settings(str(base)))
+    folders = export_run(run, tmp_path / "out", adapter=kind == "adapter")
+    trees = greedy(run)
+    for number, (agent, folder) in enumerate(folders.items(), start=1):
+        lora: dict[str, Any] = {}
+        if kind == "adapter":
+            lora = {"lora_request": LoRARequest(agent, number, str(folder))}
+        engine = LLM(
+            model=str(read_manifest(folder).base or folder),
+            tokenizer=str(folder),
+            dtype="float32",
+            max_model_len=512,
+            kv_cache_memory_bytes=2**26,
+            enforce_eager=True,
+            enable_lora=bool(lora),
+            block_size=32,
+        )
+        params = SamplingParams(temperature=0.0, max_tokens=6)
+        asked = turns(trees, agent)
+        prompts = [{"prompt_token_ids": ids} for ids, _ in asked]
+        told = engine.generate(prompts, params, use_tqdm=False, **lora)
+        assert [list(output.outputs[0].token_ids) for output in told] == [a for _, a in asked]
+        (output,) = engine.chat([talk(trees[0], agent)[0]], params, use_tqdm=False, **lora)
+        assert list(output.prompt_token_ids) == asked[0][0]
+        assert list(output.outputs[0].token_ids) == asked[0][1]
+        engine.llm_engine.engine_core.shutdown()
