@@ -1,0 +1,295 @@
+"""One agent behind an endpoint: what is sent, what is asked again, and what is an error."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from scripted_endpoint import ScriptedEndpoint, cut_off, status
+
+from colearn.errors import ConfigError
+from colearn.serve import RemoteAgent
+from colearn.serve.remote_http import AgentLost, Refused, RemoteError
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint().serving() as serving:
+        yield serving
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("colearn.serve.remote_http.FIRST_WAIT", 0.01)
+    monkeypatch.delenv("COLEARN_TOKEN", raising=False)
+
+
+def agent(endpoint: ScriptedEndpoint, **settings: Any) -> RemoteAgent:
+    return RemoteAgent(endpoint.url, **{"timeout": 5.0, **settings})
+
+
+def test_every_turn_brings_the_whole_history_in_one_session(endpoint: ScriptedEndpoint) -> None:
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        first = talk.act("one two", seed=7)
+        talk.act("three", seed=8)
+    assert first.text == "2 words, seed 7"
+    assert first.token_ids == tuple(b"2 words, seed 7") and first.tokens == 15
+    opening, following = endpoint.requests
+    assert opening["messages"] == [{"role": "user", "content": "one two"}]
+    assert following["messages"] == [
+        {"role": "user", "content": "one two"},
+        {"role": "assistant", "content": "2 words, seed 7"},
+        {"role": "user", "content": "three"},
+    ]
+    assert opening["session_id"] == following["session_id"]
+    assert (opening["model"], following["seed"]) == ("ada", 8)
+
+
+def test_conversations_have_sessions_of_their_own(endpoint: ScriptedEndpoint) -> None:
+    with agent(endpoint) as remote:
+        remote.conversation().act("hi")
+        remote.conversation().act("hi")
+    assert len(endpoint.sessions) == 2
+
+
+def test_an_endpoint_that_is_not_colearn_gets_no_session(endpoint: ScriptedEndpoint) -> None:
+    endpoint.owned_by = "vllm"
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        talk.act("hi")
+        reply = talk.act("again")
+    assert all("session_id" not in body for body in endpoint.requests)
+    assert len(endpoint.requests[1]["messages"]) == 3
+    assert reply.token_ids is None and reply.tokens == len(reply.text)
+
+
+def test_a_conversation_keeps_one_routing_header(endpoint: ScriptedEndpoint) -> None:
+    endpoint.owned_by = "vllm"
+    with agent(endpoint) as remote:
+        for _ in range(2):
+            talk = remote.conversation()
+            talk.act("hi")
+            talk.act("again")
+    named = [headers["x-session-id"] for headers in endpoint.headers]
+    assert named[0] == named[1] != named[2] == named[3]
+
+
+def test_greedy_play_asks_for_temperature_zero_over_other_sampling(
+    endpoint: ScriptedEndpoint,
+) -> None:
+    sampling = {"temperature": 0.7, "max_tokens": 16}
+    with agent(endpoint, sampling=sampling, system="be brief") as remote:
+        remote.conversation().act("hi", greedy=True)
+        remote.conversation().act("hi")
+    greedy, sampled = endpoint.requests
+    assert (greedy["temperature"], greedy["max_tokens"], sampled["temperature"]) == (0, 16, 0.7)
+    assert greedy["messages"][0] == {"role": "system", "content": "be brief"}
+
+
+@pytest.mark.parametrize("code", [408, 429, 500, 502, 503])
+def test_a_passing_failure_is_asked_again(endpoint: ScriptedEndpoint, code: int) -> None:
+    endpoint.faults = [status(code), status(code)]
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        assert talk.act("hi", seed=1).text == "1 words, seed 1"
+    assert talk.retries == 2 and len(endpoint.requests) == 3
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 422])
+def test_a_wrong_request_is_not_asked_again(endpoint: ScriptedEndpoint, code: int) -> None:
+    endpoint.faults = [status(code, "max_tokens: too many")]
+    with agent(endpoint) as remote:
+        line = f"agent 'agent' at {endpoint.url}/v1: status {code}: max_tokens: too many"
+        with pytest.raises(Refused) as raised:
+            remote.conversation().act("hi")
+    assert str(raised.value) == line and raised.value.status == code
+    assert len(endpoint.requests) == 1
+
+
+def test_the_wait_that_a_server_asks_for_is_kept(endpoint: ScriptedEndpoint) -> None:
+    endpoint.faults = [status(429, retry_after="0.3")]
+    with agent(endpoint) as remote:
+        started = time.perf_counter()
+        remote.conversation().act("hi")
+    assert time.perf_counter() - started >= 0.3
+
+
+def test_a_wait_beyond_the_timeout_is_not_waited_for(endpoint: ScriptedEndpoint) -> None:
+    endpoint.faults = [status(503, retry_after="3600")]
+    with agent(endpoint) as remote:
+        with pytest.raises(AgentLost, match="asks to wait 3600 s, longer than the timeout"):
+            remote.conversation().act("hi")
+
+
+def test_an_endpoint_that_never_answers_is_lost_when_its_time_is_over(
+    endpoint: ScriptedEndpoint,
+) -> None:
+    with agent(endpoint, timeout=0.2, retries=1) as remote:
+        endpoint.delay = 60.0
+        started = time.perf_counter()
+        with pytest.raises(AgentLost, match=r"no answer within 0.2 s \(2 attempts\)"):
+            remote.conversation().act("hi")
+    assert 0.4 <= time.perf_counter() - started < 3.0
+
+
+def test_nobody_listening_is_an_error_that_names_the_agent_and_the_address() -> None:
+    with pytest.raises(AgentLost, match=r"agent 'agent' at http://127\.0\.0\.1:9/v1: .*1 attempts"):
+        RemoteAgent("http://127.0.0.1:9", retries=0)
+
+
+def test_an_opening_is_asked_again_in_a_fresh_session(endpoint: ScriptedEndpoint) -> None:
+    endpoint.late_faults = [cut_off]
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        assert talk.act("one two", seed=1).text == "2 words, seed 1"
+        talk.act("three")
+    lost, opened, continued = (body["session_id"] for body in endpoint.requests)
+    assert lost != opened == continued
+    assert (talk.retries, talk.recovered) == (1, 0)
+
+
+def test_a_turn_whose_answer_was_lost_is_not_played_twice(endpoint: ScriptedEndpoint) -> None:
+    """The server has moved on; the history goes again, once, to a request without a session."""
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        talk.act("one")
+        endpoint.late_faults = [cut_off]
+        reply = talk.act("two", seed=3)
+        talk.act("three")
+    assert reply.text == "6 words, seed 3"  # one, four words of the first answer, two
+    assert (talk.retries, talk.recovered) == (1, 1)
+    assert ["session_id" in body for body in endpoint.requests] == [True] * 3 + [False] * 2
+    assert [m["content"] for m in endpoint.requests[-1]["messages"]][::2] == ["one", "two", "three"]
+
+
+def test_a_restarted_server_does_not_go_on_from_an_empty_history(
+    endpoint: ScriptedEndpoint,
+) -> None:
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        talk.act("one")
+        endpoint.sessions.clear()
+        assert talk.act("two", seed=3).text == "6 words, seed 3"
+    assert talk.recovered == 1
+
+
+def test_a_failed_turn_leaves_the_history_as_it_was(endpoint: ScriptedEndpoint) -> None:
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        talk.act("one", seed=1)
+        endpoint.faults = [status(400)]
+        with pytest.raises(Refused):
+            talk.act("two")
+        assert [message["role"] for message in talk.messages] == ["user", "assistant"]
+        assert talk.act("two", seed=2).text == "6 words, seed 2"
+
+
+def test_a_closed_conversation_is_forgotten_by_the_server(endpoint: ScriptedEndpoint) -> None:
+    with agent(endpoint) as remote:
+        talk = remote.conversation()
+        talk.act("hi")
+        assert len(endpoint.sessions) == 1
+        talk.close()
+    assert endpoint.sessions == {}
+
+
+def test_the_key_is_sent_and_never_shown(
+    endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.token = "s3cret"
+    monkeypatch.setenv("COLEARN_TOKEN", "s3cret")
+    with agent(endpoint) as remote:
+        endpoint.faults = [status(400, "no such key: s3cret")]
+        with pytest.raises(Refused, match=r"no such key: \*\*\*$"):
+            remote.conversation().act("hi")
+        assert "s3cret" not in repr(vars(remote))
+    assert endpoint.headers[0]["authorization"] == "Bearer s3cret"
+
+
+def test_a_wrong_key_is_an_error_at_once(endpoint: ScriptedEndpoint) -> None:
+    endpoint.token = "s3cret"
+    with pytest.raises(Refused, match="status 401: wrong token"):
+        agent(endpoint, api_key="other")
+
+
+def test_a_server_cannot_write_control_characters_to_the_terminal(
+    endpoint: ScriptedEndpoint,
+) -> None:
+    endpoint.faults = [status(400, "red \x1b[31m\nand\ra second line" + "x" * 1000)]
+    with agent(endpoint) as remote, pytest.raises(Refused) as raised:
+        remote.conversation().act("hi")
+    assert "red [31m and a second line" in str(raised.value)
+    assert str(raised.value).isprintable() and len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8000",
+        "ftp://host",
+        "http://",
+        "http://host/v1?key=1",
+        "http://host:x",
+        "http://h:0",
+    ],
+)
+def test_what_is_no_address_is_an_error(url: str) -> None:
+    with pytest.raises(ConfigError, match="the URL must look like"):
+        RemoteAgent(url)
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+def test_an_address_may_end_in_v1_or_not(endpoint: ScriptedEndpoint, ending: str) -> None:
+    with RemoteAgent(endpoint.url + ending) as remote:
+        assert remote.model == "ada" and remote.sessions
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    with pytest.raises(RemoteError) as raised:
+        RemoteAgent("http://me:pass@127.0.0.1:9/v1", retries=0)
+    assert "pass" not in str(raised.value) and "127.0.0.1:9" in str(raised.value)
+
+
+def test_one_of_several_models_must_be_named(endpoint: ScriptedEndpoint) -> None:
+    endpoint.models = ["small", "large"]
+    with pytest.raises(ConfigError, match=r"serves 2 models \(small, large\); name one"):
+        agent(endpoint)
+    with agent(endpoint, model="large") as remote:
+        remote.conversation().act("hi")
+    assert endpoint.requests[0]["model"] == "large"
+
+
+def test_an_answer_that_is_no_completion_is_an_error(endpoint: ScriptedEndpoint) -> None:
+    from fastapi.responses import JSONResponse
+
+    endpoint.faults = [lambda endpoint: JSONResponse({"choices": []})]
+    with agent(endpoint) as remote, pytest.raises(Refused, match="is no chat completion"):
+        remote.conversation().act("hi")
+
+
+@pytest.mark.parametrize(
+    ("reason", "own", "finish"),
+    [("length", None, "length"), ("stop", None, "end"), ("stop", "###", "stop")],
+)
+def test_why_an_answer_ended(
+    endpoint: ScriptedEndpoint, reason: str, own: str | None, finish: str
+) -> None:
+    from fastapi.responses import JSONResponse
+
+    choice = {"message": {"content": "x"}, "finish_reason": reason, "stop_reason": own}
+    endpoint.faults = [lambda endpoint: JSONResponse({"choices": [choice]})]
+    with agent(endpoint) as remote:
+        reply = remote.conversation().act("hi")
+    assert (reply.finish, reply.tokens) == (finish, None)
+
+
+def test_it_works_inside_a_running_event_loop(endpoint: ScriptedEndpoint) -> None:
+    async def notebook() -> str:
+        with agent(endpoint) as remote:
+            return remote.conversation().act("hi", seed=1).text
+
+    assert asyncio.run(notebook()) == "1 words, seed 1"
