@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import base64
-import html
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .curves import colour
+from .escape import escape
+from .pictures import Drawing
 from .show import show_number
 from .tables import Cell, Table
-from .transcripts import Sample
-
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-
-
-def escape(text: Any) -> str:
-    """Text for an element or an attribute; what HTML cannot carry becomes U+FFFD."""
-    return html.escape(_UNPRINTABLE.sub("\ufffd", str(text)))
+from .transcripts import Episode, Sample
 
 
 def swatch(index: int, label: str) -> str:
@@ -68,15 +61,16 @@ def table(content: Table, indices: Mapping[str, int]) -> str:
     )
 
 
-def sample(content: Sample, index: int) -> str:
-    """An algorithm's transcripts before and after training."""
-    parts = [_episode("Before training", content.before)]
+def sample(content: Sample, index: int, drawing: Drawing) -> str:
+    """An algorithm's transcripts before and after training, side by side where there is room."""
+    parts = [_episode("Before training", content.before, drawing)]
     if content.after is not None:
-        parts.append(_episode("After training", content.after))
+        parts.append(_episode("After training", content.after, drawing))
     other = "" if content.after is None or content.same_item else " (different items)"
     return (
         f'<article class="sample"><h3>{swatch(index, content.algorithm)} '
-        f"<small>seed {content.seed}{other}</small></h3>{''.join(parts)}</article>"
+        f'<small>seed {content.seed}{other}</small></h3><div class="episodes">{"".join(parts)}'
+        "</div></article>"
     )
 
 
@@ -88,25 +82,29 @@ def _cell(column: str, cell: Cell) -> str:
     return f'<td data-label="{escape(column)}"><span>{text} {note}</span></td>'
 
 
-def _episode(title: str, episode: Mapping[str, Any]) -> str:
-    metrics = {"return": episode.get("return"), **episode.get("metrics", {})}
+def _episode(title: str, episode: Episode, drawing: Drawing) -> str:
+    record = episode.record
+    metrics = {"return": record.get("return"), **record.get("metrics", {})}
     shown = " ".join(
         f"<span class=setting><b>{escape(name)}</b> {escape(_number(value))}</span>"
         for name, value in metrics.items()
     )
-    picture = episode.get("picture")
-    turns = enumerate(episode.get("turns", ()), start=1)
+    text = None if any(episode.pictures) else record.get("picture")
+    turns = zip(record.get("turns", ()), episode.pictures, (None, *episode.pictures), strict=False)
     return (
         f'<section class="episode"><h4>{escape(title)} <small>iteration '
-        f"{escape(episode.get('iteration', '?'))}, item {escape(episode.get('item', '?'))}"
+        f"{escape(record.get('iteration', '?'))}, item {escape(record.get('item', '?'))}"
         f"</small></h4><p>{shown}</p>"
-        + (f'<pre class="picture">{escape(picture)}</pre>' if picture else "")
-        + "".join(_turn(number, turn) for number, turn in turns)
+        + (f'<pre class="picture">{escape(text)}</pre>' if text else "")
+        + "".join(
+            _turn(number, turn, "" if picture is None else drawing.draw(picture, earlier))
+            for number, (turn, picture, earlier) in enumerate(turns, start=1)
+        )
         + "</section>"
     )
 
 
-def _turn(number: int, turn: Mapping[str, Any]) -> str:
+def _turn(number: int, turn: Mapping[str, Any], drawn: str) -> str:
     observations, actions = turn.get("observations", {}), turn.get("actions", {})
     agents = dict.fromkeys([*observations, *actions])
     columns = "".join(
@@ -123,7 +121,7 @@ def _turn(number: int, turn: Mapping[str, Any]) -> str:
     )
     return (
         f'<div class="turn"><h5>Turn {number} <small>reward {_number(turn.get("reward"))}</small>'
-        f'</h5><div class="agents">{columns}</div></div>'
+        f'</h5>{drawn}<div class="agents">{columns}</div></div>'
     )
 
 

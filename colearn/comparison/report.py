@@ -8,6 +8,8 @@ from string import Template
 
 from . import markup
 from .curves import panel_svg, write_curves
+from .escape import escape
+from .pictures import Drawing
 from .show import show_number
 from .source import Compared, read_source
 from .summary import AXES, SMOOTHING, Summary, summarise
@@ -50,20 +52,18 @@ def _markdown(summary: Summary, shown: list[Table]) -> str:
 def _html(summary: Summary, shown: list[Table], samples: list[Sample]) -> str:
     package = files("colearn.comparison")
     indices = {label: index for index, label in enumerate(summary.algorithms)}
-    performance, *others = (markup.table(table, indices) for table in shown)
     sections = [
         _missing(summary),
         _facts(summary),
         _curves(summary),
-        performance,
-        *others,
-        _samples(samples, indices),
+        *(markup.table(table, indices) for table in shown),
+        _samples(samples, indices, summary.compared.agents),
         _method(summary),
     ]
     page = Template(package.joinpath("page.html").read_text(encoding="utf-8"))
     return page.substitute(
-        title=markup.escape(_title(summary.compared)),
-        headline=markup.escape(summary.headline),
+        title=escape(_title(summary.compared)),
+        headline=escape(summary.headline),
         style=package.joinpath("page.css").read_text(encoding="utf-8"),
         sections="\n".join(section for section in sections if section),
     )
@@ -77,7 +77,7 @@ def _missing(summary: Summary) -> str:
     if not summary.missing:
         return ""
     rows = "".join(
-        f"<li><code>{markup.escape(missing.run)}</code>: {markup.escape(missing.status)}"
+        f"<li><code>{escape(missing.run)}</code>: {escape(missing.status)}"
         + (
             f", {missing.environment_steps:,} environment steps made"
             if missing.environment_steps
@@ -97,11 +97,11 @@ def _facts(summary: Summary) -> str:
     compared = summary.compared
     trained = compared.parameters
     models = (
-        f"<code>{markup.escape(name)}</code> {markup.escape(path)}{_trained(trained.get(name))}"
+        f"<code>{escape(name)}</code> {escape(path)}{_trained(trained.get(name))}"
         for name, path in compared.models.items()
     )
     critics = [
-        f"<code>{markup.escape(name)}</code>{_trained(count)}"
+        f"<code>{escape(name)}</code>{_trained(count)}"
         for name, count in trained.items()
         if name not in compared.models
     ]
@@ -118,20 +118,20 @@ def _facts(summary: Summary) -> str:
                 ("Algorithms", "".join(algorithms)),
                 (
                     "Task",
-                    f"{markup.escape(compared.task)} {markup.settings(compared.task_settings)}",
+                    f"{escape(compared.task)} {markup.settings(compared.task_settings)}",
                 ),
-                ("Agents", markup.escape(", ".join(compared.agents))),
+                ("Agents", escape(", ".join(compared.agents))),
                 ("Models", "<br>".join(models)),
-                ("Critic", "<br>".join([markup.escape(compared.critic or ""), *critics])),
+                ("Critic", "<br>".join([escape(compared.critic or ""), *critics])),
                 (
                     "Budget",
                     f"{budget:,} environment steps (joint actions) per run" if budget else "",
                 ),
                 ("Evaluation", markup.settings(compared.evaluation)),
-                ("colearn", markup.escape(", ".join(compared.versions))),
+                ("colearn", escape(", ".join(compared.versions))),
                 (
                     "Command",
-                    f"<code>{markup.escape(compared.command)}</code>" if compared.command else "",
+                    f"<code>{escape(compared.command)}</code>" if compared.command else "",
                 ),
             ]
         )
@@ -170,14 +170,17 @@ def _curves(summary: Summary) -> str:
     )
 
 
-def _samples(samples: list[Sample], indices: dict[str, int]) -> str:
+def _samples(samples: list[Sample], indices: dict[str, int], agents: list[str]) -> str:
     if not samples:
         return ""
-    shown = "".join(markup.sample(sample, indices[sample.algorithm]) for sample in samples)
+    pictures = [picture for sample in samples for picture in sample.pictures]
+    drawing = Drawing(pictures, agents)
+    shown = "".join(markup.sample(each, indices[each.algorithm], drawing) for each in samples)
+    turns = max(len(sample.before.pictures) for sample in samples)
     return (
         '<section><h2>Transcripts</h2><p class="note">The first item that was written out both '
         "before and after training, from each algorithm's first seed: not chosen by its result."
-        f"</p>{shown}</section>"
+        f"</p>{drawing.legend(changes=turns > 1) if pictures else ''}{shown}</section>"
     )
 
 

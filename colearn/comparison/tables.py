@@ -50,27 +50,19 @@ class Table:
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Performance, overhead, and, with two algorithms or more, who improves over whom."""
-    made = [_performance(summary), _overhead(summary)]
-    return [*made, _improvement(summary)] if summary.pairs else made
+    """Performance, the task's own metrics where it has any, overhead, and, with two algorithms or
+    more, who improves over whom."""
+    made = [_performance(summary), _task_metrics(summary), _overhead(summary)]
+    if summary.pairs:
+        made.append(_improvement(summary))
+    return [table for table in made if table.rows]
 
 
 def _performance(summary: Summary) -> Table:
     algorithms = summary.algorithms
-    extra = dict.fromkeys(
-        name
-        for algorithm in algorithms.values()
-        for name in algorithm.metrics
-        if name not in _OWN_COLUMNS
-    )
     columns: dict[str, list[Estimate | None]] = {
         "Return before": [_metric(a, "return").first for a in algorithms.values()],
         "Return after": [_metric(a, "return").last for a in algorithms.values()],
-        **{
-            f"{name} {when}": [getattr(_metric(a, name), attribute) for a in algorithms.values()]
-            for name in extra
-            for when, attribute in (("before", "first"), ("after", "last"))
-        },
         "Response time (s)": [_metric(a, "response_seconds").last for a in algorithms.values()],
         "Tokens per agent and turn": [
             _metric(a, "tokens_per_turn").last for a in algorithms.values()
@@ -96,6 +88,32 @@ def _performance(summary: Summary) -> Table:
                 ),
             )
             for row, (label, algorithm) in enumerate(algorithms.items())
+        ),
+    )
+
+
+def _task_metrics(summary: Summary) -> Table:
+    algorithms = summary.algorithms
+    names = dict.fromkeys(
+        name
+        for algorithm in algorithms.values()
+        for name in algorithm.metrics
+        if name not in _OWN_COLUMNS
+    )
+    return Table(
+        title="The task's own metrics",
+        note="Before -> after training: means over seeds, below them their 95% bootstrap "
+        "intervals. Whether more or less of one is better, the task's page says.",
+        columns=tuple(algorithms),
+        rows=tuple(
+            (
+                name,
+                tuple(
+                    _change(_metric(algorithm, name), len(algorithm.seeds))
+                    for algorithm in algorithms.values()
+                ),
+            )
+            for name in names
         ),
     )
 
@@ -159,6 +177,13 @@ def _cell(value: Estimate | None, seeds: int, best: bool = False) -> Cell:
     elif value is not None and not bracket:
         note = "one seed"
     return Cell(text=text, note=note, best=best)
+
+
+def _change(change: Change, seeds: int) -> Cell:
+    first, last = _cell(change.first, seeds), _cell(change.last, seeds)
+    same = first.note == last.note == "one seed"
+    notes = [last.note] if same else [cell.note for cell in (first, last) if cell.note]
+    return Cell(text=f"{first.text} -> {last.text}", note=" -> ".join(notes))
 
 
 def _count(value: Estimate | None, seeds: int) -> Cell:

@@ -69,9 +69,12 @@ def evaluate_team(
 
 
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
-    """An episode as a reader wants it: per turn, what each agent saw, did, and the reward."""
+    """An episode as a reader wants it: per turn, what each agent saw, did, and the reward.
+
+    A task's `render` gives the text of the last state, its `picture` the picture after each turn.
+    """
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
-    render = getattr(task, "render", None)
+    render, picture = (getattr(task, name, None) for name in ("render", "picture"))
     return {
         "episode": tree.episode,
         "item": str(tree.item),
@@ -83,6 +86,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
                 "reward": after.reward,
                 "observations": {a: o.text for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
+                **({} if picture is None else {"picture": picture(after.state).plain()}),
             }
             for before, after in itertools.pairwise(chain)
         ],

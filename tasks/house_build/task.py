@@ -13,11 +13,13 @@ from typing import Literal
 import numpy as np
 
 from colearn.contract import DecPOMDP
+from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
 from . import text
 from .houses import House
+from .picture import picture
 from .reward import HIGHEST, SOLVED, lowest_reward, raw_reward, survey
 from .settings import TRAIN_HOUSES, check_choices, check_numbers, choose_houses
 from .shapes import block_counts, pieces, resource_limit, shares
@@ -321,13 +323,16 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
     def render(self, state: HouseBuildState) -> str:
         """By layer the house, the build and who placed each block (1, 2, ...), side by side; then
         the blocks' letters, the spiders and the players' health."""
+        return "\n".join([*text.picture(state.item, state.blocks), self._harm(state)])
+
+    def picture(self, state: HouseBuildState) -> Picture:
+        """By layer the house, and beside it the build: blocks, owners, what is missing, extra or of
+        another block than in the house."""
+        return picture(state.item, state.blocks, self.agents, caption=self._harm(state))
+
+    def _harm(self, state: HouseBuildState) -> str:
         left = max(0, self.player_hp - state.damage)
-        return "\n".join(
-            [
-                *text.picture(state.item, state.blocks),
-                f"spiders {state.alive} of {self.spiders}, health {left} of {self.player_hp}",
-            ]
-        )
+        return f"spiders {state.alive} of {self.spiders}, health {left} of {self.player_hp}"
 
     def _kill(self) -> str:
         return "kill" if self.prompt == "compact" else "/kill @e[type=spider]"

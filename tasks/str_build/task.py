@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from colearn.contract import DecPOMDP
+from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
@@ -29,6 +30,7 @@ from ..blocks import (
 )
 from . import text
 from .font import SPACING, draw
+from .picture import picture
 from .reward import HIGHEST, lowest_reward, raw_reward, survey
 from .settings import check_settings
 
@@ -281,6 +283,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         """The target, who placed each block (1, 2, ...), and its texture's first letter (wood,
         stone, concrete, obsidian), side by side."""
         return text.picture(self.rows(state.item), state.blocks)
+
+    def picture(self, state: StrBuildState) -> Picture:
+        """The target, and beside it the build: textures, owners, what is missing or extra."""
+        return picture(self.rows(state.item), state.blocks, self.agents)
 
     def _state(
         self, item: StringItem, *, turn: int, blocks: tuple[Block, ...], rejected: int

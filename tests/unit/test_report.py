@@ -15,7 +15,7 @@ import matplotlib.image
 import pytest
 
 from colearn.comparison import write_report
-from colearn.comparison.markup import escape
+from colearn.comparison.escape import escape
 from colearn.comparison.show import show_estimate, show_number
 from colearn.comparison.statistics import Estimate
 

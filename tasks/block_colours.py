@@ -1,0 +1,13 @@
+"""The colours in which reports draw Minecraft's blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+BLOCK_COLOURS: Mapping[str, str] = {
+    "oak_planks": "#b98a4e",
+    "stone": "#8d9297",
+    "white_concrete": "#e8eaec",
+    "obsidian": "#43316b",
+}
+"""`#rrggbb` by block; a report chooses for the others."""

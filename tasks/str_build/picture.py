@@ -1,0 +1,23 @@
+"""The target beside what was built, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from colearn.contract.picture import Cell, Panel, Picture
+
+from ..block_colours import BLOCK_COLOURS
+from ..blocks import Block, target_cells
+
+
+def picture(rows: Sequence[str], blocks: Sequence[Block], agents: Sequence[str]) -> Picture:
+    """Two panels: the '#' of a drawing (top row first), and the blocks with who placed them."""
+    top, target = len(rows) - 1, target_cells(rows)
+    wanted = {(x, top - y): Cell() for x, y in target}
+    built = {at: Cell(mark="missing") for at in wanted}
+    for block in blocks:
+        at = (block.cell[0], top - block.cell[1])
+        built[at] = Cell(block.name, agents[block.owner], "" if at in wanted else "extra")
+    size = len(rows[0]), len(rows)
+    group = Panel("target", *size, wanted), Panel("built", *size, built)
+    return Picture(groups=(group,), colours=BLOCK_COLOURS)
