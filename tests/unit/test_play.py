@@ -1,0 +1,229 @@
+"""A play with scripted servers: the numbers of the trainer's evaluation, and what losses do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fastapi.responses import JSONResponse
+from scripted_endpoint import ScriptedEndpoint, count_words, status
+from tiny import Notes, Scene, byte_tokenizer
+
+from colearn.config import EvaluationSettings
+from colearn.contract import Generator, Request, Sampled
+from colearn.errors import TaskError
+from colearn.experiment.evaluate import evaluate_team, transcript
+from colearn.experiment.processes import Processes
+from colearn.history import ChatFormat
+from colearn.play import Played, play
+from colearn.rollout.collect import Player
+from colearn.serve.remote_async import AsyncRemoteAgent
+from colearn.serve.remote_http import AgentLost
+from colearn.types import Action, Outcome
+
+AGENTS = ("ada", "ben")
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("colearn.serve.remote_http.FIRST_WAIT", 0.01)
+
+
+@pytest.fixture
+def servers() -> Iterator[dict[str, ScriptedEndpoint]]:
+    with contextlib.ExitStack() as stack:
+        yield {a: stack.enter_context(ScriptedEndpoint(name=a).serving()) for a in AGENTS}
+
+
+def played(
+    servers: Mapping[str, ScriptedEndpoint],
+    task: Any = None,
+    *,
+    at_once: int = 16,
+    tell: Callable[[dict[str, Any]], None] | None = None,
+    retries: int = 2,
+    **evaluation: Any,
+) -> Played:
+    agents = {
+        name: AsyncRemoteAgent(server.url, name=name, timeout=5.0, retries=retries)
+        for name, server in servers.items()
+    }
+    settings = EvaluationSettings(**evaluation)
+    return asyncio.run(play(task or Notes(), agents, settings, seed=3, at_once=at_once, tell=tell))
+
+
+class Scripted(Generator):
+    """In this process what a scripted server is behind one: the same text for the same history
+    and seed."""
+
+    def __init__(self, chat: ChatFormat) -> None:
+        self.chat = chat
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+        return [[self._act(request)] for request in requests]
+
+    def sync(self) -> None: ...
+
+    def _act(self, request: Request) -> Any:
+        shown = {"role": "user", "content": self.chat.decode(request.tokens)}
+        messages = [*(request.session or ()), shown]
+        text = count_words(messages, request.seeds[0])
+        action = Action(text, tuple(text.encode()))
+        return Sampled(action, (*messages, {"role": "assistant", "content": text}))
+
+
+def evaluated(task: Any, **evaluation: Any) -> Any:
+    chat = ChatFormat(byte_tokenizer())
+    return evaluate_team(
+        task,
+        {agent: Player(Scripted(chat), chat) for agent in AGENTS},
+        EvaluationSettings(**evaluation),
+        seed=3,
+        processes=Processes(torch.device("cpu")),
+    )
+
+
+class Dice(Notes):
+    """Random at the start and at every step."""
+
+    def reset(self, item: tuple[str, ...], rng: np.random.Generator) -> Scene:
+        return Scene(tuple(f"{clue} {rng.integers(100)}" for clue in item))
+
+    def step(self, state: Scene, actions: Mapping[str, str], rng: Any) -> Outcome[Scene]:
+        found = super().step(state, actions, rng)
+        return replace(found, reward=found.reward + float(rng.random()), local_rewards={"ada": 1.0})
+
+
+@pytest.mark.parametrize(
+    "task",
+    [Dice(), Dice(sequential=True, horizon=4), Dice(ends=True), Dice(horizon=1)],
+    ids=["together", "in turn", "ends early", "one turn"],
+)
+def test_a_play_gives_the_numbers_and_episodes_of_evaluation_in_the_trainer(
+    servers: dict[str, ScriptedEndpoint], task: Notes
+) -> None:
+    settings = {"episodes": 6, "repeats": 2}
+    remote, local = played(servers, task, **settings), evaluated(task, **settings)
+    timing = ("response_seconds",)
+    assert list(remote.metrics) == list(local.metrics)
+    for name in set(local.metrics) - set(timing):
+        assert remote.metrics[name] == local.metrics[name], name
+    for episode, tree in zip(remote.episodes, local.trees, strict=True):
+        assert transcript(task, episode.tree) == transcript(task, tree)
+        ids = [{a: x.tokens for a, x in node.actions.items()} for node in episode.tree.nodes]
+        assert ids == [{a: x.tokens for a, x in node.actions.items()} for node in tree.nodes]
+
+
+def test_every_episode_has_sessions_of_its_own_that_are_forgotten_at_its_end(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    played(servers)
+    for server in servers.values():
+        assert len(set(server.deleted)) == 4 and server.sessions == {}
+
+
+def test_no_more_episodes_run_at_once_than_asked_for(servers: dict[str, ScriptedEndpoint]) -> None:
+    events: list[dict[str, Any]] = []
+    played(servers, at_once=2, repeats=2, tell=events.append)
+    running = itertools.accumulate(
+        {"started": 1, "ended": -1}.get(event["kind"], 0) for event in events
+    )
+    assert max(running) == 2
+
+
+def test_a_lost_agent_ends_its_own_episode_and_no_other(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    servers["ben"].faults = [lambda server: None] * 5 + [status(400, "too long")]
+    found = played(servers, at_once=1)
+    (lost,) = found.lost
+    assert lost.tree.episode == 1 and lost.lost is not None
+    assert (lost.lost.agent, lost.lost.turn) == ("ben", 2)
+    assert [node.turn for node in lost.tree.nodes] == [0, 1, 2]
+    rest = [tree for tree in evaluated(Notes()).trees if tree.episode != 1]
+    assert found.metrics["return"] == np.mean([tree.returns(1.0)[0] for tree in rest])
+    assert list(found.summary()) == [
+        "played 3 of 4 episodes",
+        f"lost 1: agent 'ben' at {servers['ben'].url}/v1: status 400: too long; "
+        "episodes 1 (turn 3)",
+    ]
+
+
+def test_retries_are_counted_and_change_no_number(servers: dict[str, ScriptedEndpoint]) -> None:
+    servers["ada"].faults = [status(500), status(503)]
+    found = played(servers, at_once=1)
+    assert found.retries == {"ada": 2} and not found.lost
+    assert found.metrics["return"] == evaluated(Notes()).metrics["return"]
+    assert list(found.summary())[1:] == ["retried 2: agent 'ada'"]
+
+
+def test_a_server_that_dies_loses_what_is_not_played_yet(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    ended: list[int] = []
+
+    def kill(event: dict[str, Any]) -> None:
+        if event["kind"] == "ended":
+            ended.append(event["episode"])
+            servers["ben"].stop()
+
+    found = played(servers, at_once=1, retries=1, tell=kill)
+    assert ended == [0]
+    assert [episode.tree.episode for episode in found.lost] == [1, 2, 3]
+    assert found.metrics["turns"] == 3.0
+
+
+def test_with_every_episode_lost_there_are_no_metrics(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    servers["ada"].faults = [status(400)] * 4
+    found = played(servers)
+    assert len(found.lost) == 4 and found.metrics == {}
+
+
+def test_an_agent_that_is_not_there_at_the_start_stops_the_play(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    servers["ben"].stop()
+    servers["ben"].url = "http://127.0.0.1:9"
+    with pytest.raises(AgentLost, match=r"agent 'ben' at http://127\.0\.0\.1:9/v1"):
+        played(servers, retries=0)
+    assert servers["ada"].requests == []
+
+
+def test_an_endpoint_that_does_not_count_tokens_leaves_their_metric_out(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    choice = {"message": {"content": "x"}, "finish_reason": "stop"}
+    servers["ada"].faults = [lambda server: JSONResponse({"choices": [choice]})]
+    found = played(servers)
+    assert "tokens_per_turn" not in found.metrics and "return" in found.metrics
+
+
+def test_a_task_that_breaks_its_contract_stops_the_play(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    class Wrong(Notes):
+        def step(self, state: Scene, actions: Any, rng: Any) -> Any:
+            return Outcome(state=state, reward=float("nan"))
+
+    with pytest.raises(TaskError, match="reward is nan"):
+        played(servers, Wrong())
+
+
+def test_followers_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndpoint]) -> None:
+    events: list[dict[str, Any]] = []
+    played(servers, Notes(horizon=1), episodes=1, tell=events.append)
+    kinds = [event["kind"] for event in events]
+    assert kinds[:3] == ["planned", "started", "observed"]
+    assert sorted(kinds[3:5]) == ["acted", "acted"]
+    assert kinds[5:] == ["stepped", "observed", "ended", "finished"]
+    assert events[0]["agents"] == {name: f"{server.url}/v1" for name, server in servers.items()}
+    assert set(events[2]["observations"]) == {"ada", "ben"}
