@@ -1,11 +1,11 @@
-"""`colearn compare` and `colearn report`: algorithms x seeds, and the page about them."""
+"""`colearn compare` and `colearn report`: algorithms x seeds, on one task or a suite of them."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,14 +26,20 @@ def compare(
     workers: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Compare algorithms on one task; run it again to continue after an interruption."""
+    """Compare algorithms on one task, or on each task of a suite like table1; run it again to
+    continue after an interruption."""
     from colearn.comparison import compare as run_comparison
-    from colearn.config import load_config
+    from colearn.config import is_suite, load_config
 
-    settings = load_config(config, sets)
-    changes: dict[str, Any] = {}
+    chosen = None
     if algorithms is not None:
         chosen = [name.strip() for name in algorithms.split(",") if name.strip()]
+    if is_suite(config):
+        _compare_suite(config, sets, out, chosen=chosen, seeds=seeds, workers=workers)
+        return
+    settings = load_config(config, sets)
+    changes: dict[str, Any] = {}
+    if chosen is not None:
         known = settings.compare.algorithms
         changes["algorithms"] = {name: known.get(name, {}) for name in chosen}
     if seeds is not None:
@@ -43,19 +49,59 @@ def compare(
     if changes:
         comparison = settings.compare.model_copy(update=changes)
         settings = settings.model_copy(update={"compare": comparison})
-    command = "colearn " + shlex.join(sys.argv[1:])
-    report_file = run_comparison(settings, out, command_line=command)
+    report_file = run_comparison(settings, out, command_line=_command_line())
     _show(report_file.parent)
     print(f"report: {report_file}")
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A comparison's folder, or one run's.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a comparison, of a suite, or of one run.")
+    ],
 ) -> None:
     """Write report.html, summary.json, table.md and curves.png anew from finished runs."""
     from colearn.comparison import write_report
+    from colearn.comparison.suite import is_suite_folder, report_suite
 
-    print(f"report: {write_report(folder)}")
+    made = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
+    print(f"report: {made}")
+
+
+def _compare_suite(
+    config: str,
+    sets: Sequence[str],
+    out: Path,
+    *,
+    chosen: Sequence[str] | None,
+    seeds: int | None,
+    workers: int | None,
+) -> None:
+    from rich.console import Console
+
+    from colearn.comparison.suite import compare_suite
+    from colearn.comparison.suite_report import print_suite_table
+    from colearn.config import load_suite
+    from colearn.errors import ConfigError, nearest
+
+    suite = load_suite(config, sets)
+    changes: dict[str, Any] = {}
+    if chosen is not None:
+        for name in chosen:
+            if name not in suite.rows:
+                raise ConfigError(f"--algorithms: no row '{name}'; {nearest(name, suite.rows)}")
+        changes["rows"] = {name: title for name, title in suite.rows.items() if name in chosen}
+    if seeds is not None:
+        changes["seeds"] = tuple(range(seeds))
+    if workers is not None:
+        changes["workers"] = workers
+    suite = suite.model_copy(update=changes)
+    index = compare_suite(suite, out, command_line=_command_line())
+    print_suite_table(suite, out, Console())
+    print(f"report: {index}")
+
+
+def _command_line() -> str:
+    return "colearn " + shlex.join(sys.argv[1:])
 
 
 def _show(folder: Path) -> None:

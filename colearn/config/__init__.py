@@ -1,7 +1,7 @@
 """Settings of a run: typed classes with every default, reading YAML, building what they name."""
 
 from .build import bind_agents, build_algorithm, build_task
-from .load import dump_config, load_config, shipped_configs
+from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
 from .settings import (
     EACH,
     AgentSettings,
@@ -17,6 +17,7 @@ from .settings import (
     SamplingSettings,
     TrainSettings,
 )
+from .suite import MetricColumn, SuiteSettings, TaskColumns
 
 __all__ = [
     "EACH",
@@ -26,16 +27,21 @@ __all__ = [
     "CriticSettings",
     "EvaluationSettings",
     "LoRASettings",
+    "MetricColumn",
     "ModelSettings",
     "Named",
     "OptimizerSettings",
     "RunSettings",
     "SamplingSettings",
+    "SuiteSettings",
+    "TaskColumns",
     "TrainSettings",
     "bind_agents",
     "build_algorithm",
     "build_task",
     "dump_config",
+    "is_suite",
     "load_config",
+    "load_suite",
     "shipped_configs",
 ]

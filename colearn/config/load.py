@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,9 @@ from pydantic import BaseModel, ValidationError
 from colearn.errors import ConfigError, nearest
 
 from .settings import Config
+from .suite import SuiteSettings
+
+Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def load_config(
@@ -23,13 +26,47 @@ def load_config(
     Errors: ConfigError, one line that names the key and the remedy.
     """
     data = dict(source) if isinstance(source, Mapping) else _read_yaml(source)
+    if _holds_suite(data):
+        raise ConfigError(
+            f"config: {source} is a suite of comparisons; run it with colearn compare, or name one "
+            "of its configs"
+        )
+    return _validated(Config, data, overrides)
+
+
+def load_suite(
+    source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()
+) -> SuiteSettings:
+    """`load_config` for a suite of comparisons.
+
+    Errors: ConfigError, one line that names the key and the remedy.
+    """
+    data = dict(source) if isinstance(source, Mapping) else _read_yaml(source)
+    return _validated(SuiteSettings, data, overrides)
+
+
+def is_suite(source: str | Path) -> bool:
+    """Whether a shipped name or a YAML path is a suite of comparisons.
+
+    Errors: ConfigError where there is no such config.
+    """
+    return _holds_suite(_read_yaml(source))
+
+
+def _holds_suite(data: Mapping[str, Any]) -> bool:
+    return "sizes" in data and "task" not in data
+
+
+def _validated(
+    cls: type[Settings], data: dict[str, Any], overrides: Mapping[str, Any] | Sequence[str]
+) -> Settings:
     pairs = overrides.items() if isinstance(overrides, Mapping) else map(_split, overrides)
     for key, value in pairs:
         data = _set(data, key.split("."), value, key)
     try:
-        return Config.model_validate(data)
+        return cls.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(one_line(error)) from None
+        raise ConfigError(one_line(error, cls)) from None
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -100,11 +137,14 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
     return {**data, keys[0]: _set(below or {}, keys[1:], value, whole)}
 
 
-def one_line(error: ValidationError) -> str:
+def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
+    """The first mistake, by its dotted key; `cls` is what was read."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "config"
     if first["type"] == "extra_forbidden":
-        return f"{where}: unknown key; {nearest(str(first['loc'][-1]), _siblings(first['loc']))}"
+        return (
+            f"{where}: unknown key; {nearest(str(first['loc'][-1]), _siblings(first['loc'], cls))}"
+        )
     if first["type"] == "missing":
         return f"{where}: missing; add it to the config"
     message = first["msg"].removeprefix("Value error, ").lower()
@@ -113,8 +153,8 @@ def one_line(error: ValidationError) -> str:
     return f"{where}: {message}{shown}"
 
 
-def _siblings(location: Sequence[int | str]) -> list[str]:
-    fields: Any = Config
+def _siblings(location: Sequence[int | str], cls: type[BaseModel]) -> list[str]:
+    fields: Any = cls
     for part in location[:-1]:
         if not (isinstance(fields, type) and issubclass(fields, BaseModel)):
             break

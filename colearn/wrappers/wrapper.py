@@ -24,15 +24,14 @@ class HasInner(Protocol[Inner_co]):
 
 
 class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
-    """Items, metrics and m_t are the task's, and so are `render` and `legal_action` where it has
-    them."""
+    """Items, metrics and m_t are the task's; so are `render`, `picture` and `legal_action`, if any."""
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         self.inner = inner
         self.agents = inner.agents
         self.horizon = inner.horizon
         self.reward_range = inner.reward_range
-        self._hand_on("render", "legal_action")
+        self._hand_on("render", "picture", "legal_action")
 
     def items(self, split: str) -> Sequence[Item]:
         """The task's."""

@@ -1,0 +1,121 @@
+"""A suite from settings to table: the comparisons of several tasks, run from one pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from colearn.config import Config, SuiteSettings, load_config, load_suite
+from colearn.errors import CheckpointError, ConfigError
+
+from .launch import Command, Job, launch_jobs, raise_failures, train_command
+from .plan import Plan, make_plan
+from .progress import watch
+from .report import write_report
+from .runs import read_object, run_status
+from .source import claim
+from .suite_report import write_suite_report
+
+SUITE = "suite.json"
+
+
+def compare_suite(
+    suite: SuiteSettings,
+    out: str | Path,
+    *,
+    command_line: str | None = None,
+    console: Console | None = None,
+    command: Command = train_command,
+) -> Path:
+    """Run every comparison of the suite into `out/TASK` and report; the path of index.html.
+
+    Finished runs are kept, unfinished ones resumed; `compare` says what the arguments are. Failed
+    runs are missing in the table, which is written before the error is raised.
+    Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
+    ColearnError naming the first failed run, its log and its last error line.
+    """
+    folder = Path(out)
+    plans = plan_suite(suite)
+    for name in ("run.json", "compare.json"):
+        if (folder / name).exists():
+            raise CheckpointError(
+                f"{folder} holds a run or a single comparison; give another --out or delete it"
+            )
+    for task, plan in plans.items():
+        claim(plan, folder / task, command_line)
+    record = {"command": command_line, "settings": suite.model_dump(mode="json")}
+    (folder / SUITE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    jobs = [
+        Job(run=run, out=folder / task, name=f"{task}/{run.name}")
+        for task, plan in plans.items()
+        for run in plan.runs
+    ]
+    with watch(console or Console(), {job.name: job.run.budget for job in jobs}) as watcher:
+        failures = launch_jobs(
+            jobs, watcher, workers=suite.workers, threads=suite.threads, command=command
+        )
+    if len(failures) == len(jobs):
+        raise_failures(failures, len(jobs))
+    index = report_suite(folder)
+    raise_failures(failures, len(jobs))
+    return index
+
+
+def report_suite(folder: str | Path) -> Path:
+    """Write the reports and the table of a suite's folder from the finished runs; the path of
+    index.html.
+
+    Errors: CheckpointError if nothing is finished or a file cannot be read.
+    """
+    folder = Path(folder)
+    record = read_object(folder / SUITE)
+    try:
+        suite = load_suite(record["settings"])
+    except (KeyError, ConfigError) as error:
+        raise CheckpointError(f"{folder / SUITE}: {error}; delete the file") from None
+    reported = [task for task in suite.configs if _any_finished(folder / task)]
+    if not reported:
+        raise CheckpointError(f"{folder}: no finished run to report")
+    for task in reported:
+        write_report(folder / task)
+    return write_suite_report(suite, folder, record.get("command"))
+
+
+def is_suite_folder(folder: str | Path) -> bool:
+    """Whether `compare_suite` has made the folder."""
+    return (Path(folder) / SUITE).is_file()
+
+
+def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
+    """The plan of every task's comparison, checked before anything runs.
+
+    Errors: ConfigError naming the task's config and the key.
+    """
+    plans: dict[str, Plan] = {}
+    for task, name in suite.configs.items():
+        try:
+            plans[task] = make_plan(suite_config(suite, name))
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from None
+    return plans
+
+
+def suite_config(suite: SuiteSettings, name: str) -> Config:
+    """A config of the suite with `each` laid over it, and the suite's rows and seeds in it."""
+    config = load_config(name, suite.overrides)
+    entries: Mapping[str, dict[str, object]] = config.compare.algorithms
+    changes: dict[str, object] = {
+        "algorithms": {label: entries[label] for label in suite.rows if label in entries}
+    }
+    if not changes["algorithms"]:
+        raise ConfigError("compare.algorithms: has none of the suite's rows; add them there")
+    if suite.seeds is not None:
+        changes["seeds"] = suite.seeds
+    return config.model_copy(update={"compare": config.compare.model_copy(update=changes)})
+
+
+def _any_finished(folder: Path) -> bool:
+    return any(run_status(path) == "finished" for path in (folder / "runs").glob("*"))

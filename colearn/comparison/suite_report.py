@@ -1,0 +1,193 @@
+"""A suite's table as Markdown, as a page, as JSON and on a terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from rich.console import Console
+from rich.table import Table as TerminalTable
+
+import colearn
+from colearn.config import SuiteSettings
+
+from . import markup
+from .escape import escape
+from .show import show_number
+from .statistics import Estimate
+from .suite_table import COST, TIME, Figures, read_figures
+from .tables import Cell, Table
+
+_CAPTION = (
+    "Time: seconds that an episode's answers take, the slowest agent of a turn summed over its "
+    "turns; a pipeline's agents answer one after the other, so theirs are added up. All episodes "
+    "of an evaluation are played as one batch, whose time it is: rows of one task compare, tasks "
+    "do not. Cost: tokens per agent and turn. All else in percent, after training. Bold: best mean "
+    "of a column ({low}: lowest), which need not differ from the others. {seeds}"
+)
+_WIDEST_CELL = 7
+
+
+def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) -> Path:
+    """Write NAME.md, summary.json and index.html; the path of the last.
+
+    Errors: CheckpointError if a file of a run cannot be read.
+    """
+    figures = read_figures(suite, folder)
+    (folder / "summary.json").write_text(
+        json.dumps(_summary(suite, figures, command), indent=1, allow_nan=False) + "\n",
+        encoding="utf-8",
+    )
+    (folder / f"{suite.name}.md").write_text(_markdown(suite, figures, command), encoding="utf-8")
+    index = folder / "index.html"
+    index.write_text(_html(suite, figures, folder, command), encoding="utf-8")
+    return index
+
+
+def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> None:
+    """The table of a finished suite; one per task where the terminal is too narrow for all."""
+    figures = read_figures(suite, folder)
+    longest = max(map(len, suite.rows.values()))
+    wide = longest + (_WIDEST_CELL + 3) * len(figures.columns) + 4 <= console.width
+    tasks = list(suite.configs)
+    for group in [tasks] if wide else [[task] for task in tasks]:
+        console.print(_terminal_table(suite, figures, group))
+    console.print(_caption(suite, figures), highlight=False)
+    for line in _numbered(figures):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _terminal_table(suite: SuiteSettings, figures: Figures, tasks: list[str]) -> TerminalTable:
+    numbers = [n for n, column in enumerate(figures.columns) if column.task in tasks]
+    alone = len(tasks) == 1
+    table = TerminalTable("", title=suite.columns[tasks[0]].title if alone else None)
+    for number in numbers:
+        column = figures.columns[number]
+        first = next(n for n in numbers if figures.columns[n].task == column.task)
+        title = suite.columns[column.task].title if number == first and not alone else ""
+        table.add_column(f"{title}\n{column.title}".lstrip("\n" if alone else ""), justify="right")
+    for label, printed in suite.rows.items():
+        cells = (_cell(figures, label, number) for number in numbers)
+        table.add_row(
+            printed,
+            *(
+                f"{_bold(cell.text) if cell.best else cell.text} {cell.note}".strip()
+                for cell in cells
+            ),
+        )
+    return table
+
+
+def _table(suite: SuiteSettings, figures: Figures) -> Table:
+    return Table(
+        title=suite.title,
+        note=_caption(suite, figures),
+        columns=tuple(
+            f"{suite.columns[column.task].title} {column.title}" for column in figures.columns
+        ),
+        rows=tuple(
+            (
+                printed,
+                tuple(_cell(figures, label, number) for number in range(len(figures.columns))),
+            )
+            for label, printed in suite.rows.items()
+        ),
+    )
+
+
+def _cell(figures: Figures, label: str, number: int) -> Cell:
+    value = figures.values[label][number]
+    mark = figures.marks.get((label, number))
+    return Cell(
+        text="-" if value is None else _shown(value),
+        note="" if mark is None else f"({mark})",
+        best=label in figures.best(number),
+    )
+
+
+def _bold(text: str) -> str:
+    return f"[bold]{text}[/bold]"
+
+
+def _shown(value: Estimate) -> str:
+    return show_number(value.mean)
+
+
+def _caption(suite: SuiteSettings, figures: Figures) -> str:
+    low = dict.fromkeys(column.title for column in figures.columns if not column.high)
+    count = len(figures.seeds)
+    if count == 1:
+        seeds = f"One seed ({figures.seeds[0]}): no intervals."
+    else:
+        seeds = f"Means over {count} seeds, intervals in summary.json."
+    return _CAPTION.format(low=", ".join(low), seeds=f"Size {suite.size}. {seeds}")
+
+
+def _numbered(figures: Figures) -> list[str]:
+    return [f"({number}) {text}" for number, text in enumerate(figures.notes, start=1)]
+
+
+def _markdown(suite: SuiteSettings, figures: Figures, command: str | None) -> str:
+    lines = [_table(suite, figures).markdown()]
+    lines += [f"{line}\n" for line in _numbered(figures)]
+    if command:
+        lines.append(f"Made with `{command}`.\n")
+    return "\n".join(lines)
+
+
+def _html(suite: SuiteSettings, figures: Figures, folder: Path, command: str | None) -> str:
+    package = files("colearn.comparison")
+    notes = "".join(f"<li>{escape(text)}</li>" for text in figures.notes)
+    reports = "".join(
+        f'<li><a href="{escape(task)}/report.html">{escape(columns.title)}</a>'
+        f" <code>{escape(suite.configs[task])}</code></li>"
+        for task, columns in suite.columns.items()
+        if task in suite.configs and (folder / task / "report.html").is_file()
+    )
+    sections = [
+        markup.table(_table(suite, figures), {}),
+        f"<section><h2>Notes</h2><ol>{notes}</ol></section>" if notes else "",
+        f"<section><h2>Reports</h2><ul>{reports}</ul></section>",
+        f"<section><h2>Command</h2><p><code>{escape(command)}</code></p></section>"
+        if command
+        else "",
+    ]
+    page = Template(package.joinpath("page.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        title=escape(suite.name),
+        headline=escape(suite.title),
+        style=package.joinpath("page.css").read_text(encoding="utf-8"),
+        sections="\n".join(section for section in sections if section),
+    )
+
+
+def _summary(suite: SuiteSettings, figures: Figures, command: str | None) -> dict[str, object]:
+    units = {TIME: "seconds per episode", COST: "tokens per agent and turn"}
+    return {
+        "name": suite.name,
+        "title": suite.title,
+        "size": suite.size,
+        "configs": suite.configs,
+        "command": command,
+        "version": colearn.__version__,
+        "seeds": list(figures.seeds),
+        "rows": suite.rows,
+        "columns": [
+            {
+                "task": column.task,
+                "key": column.key,
+                "title": column.title,
+                "unit": units.get(column.key, f"{column.key} times {column.scale:g}"),
+                "best": "high" if column.high else "low",
+            }
+            for column in figures.columns
+        ],
+        "figures": {
+            label: [None if value is None else dataclasses.asdict(value) for value in row]
+            for label, row in figures.values.items()
+        },
+        "notes": list(figures.notes),
+    }

@@ -1,0 +1,166 @@
+"""The figures of a suite's table: per row and task response time, cost and the task's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colearn.config import SuiteSettings
+
+from .launch import last_error
+from .runs import Run, read_lines, read_object, read_run, run_status
+from .show import show_number
+from .source import RECORD
+from .statistics import Estimate, estimate
+
+TIME, COST = "time", "cost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    task: str
+    key: str
+    """`time`, `cost`, or a metric's name."""
+    title: str
+    scale: float
+    high: bool
+    """Whether the highest mean is the best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a suite has measured."""
+
+    columns: tuple[Column, ...]
+    values: dict[str, tuple[Estimate | None, ...]]
+    """By row's label, one for each column."""
+    notes: tuple[str, ...]
+    """Why cells have no figure, or fewer seeds than were planned."""
+    marks: dict[tuple[str, int], int]
+    """By row's label and number of the column: the number of the note, from 1."""
+    seeds: tuple[int, ...]
+    """The seeds that any figure rests on."""
+
+    def best(self, column: int) -> set[str]:
+        """The labels whose mean, as it is shown, is the best of a column of two or more."""
+        means = {
+            label: value.mean
+            for label, row in self.values.items()
+            if (value := row[column]) is not None
+        }
+        if len(means) < 2:
+            return set()
+        top = (max if self.columns[column].high else min)(means.values())
+        return {label for label, mean in means.items() if show_number(mean) == show_number(top)}
+
+
+def suite_columns(suite: SuiteSettings) -> tuple[Column, ...]:
+    """Time, cost and metrics of each task."""
+    found: list[Column] = []
+    for task in suite.configs:
+        found += [
+            Column(task=task, key=TIME, title="Time", scale=1.0, high=False),
+            Column(task=task, key=COST, title="Cost", scale=1.0, high=False),
+        ]
+        found += [
+            Column(
+                task=task,
+                key=column.metric,
+                title=column.title,
+                scale=column.scale,
+                high=column.best == "high",
+            )
+            for column in suite.columns[task].metrics
+        ]
+    return tuple(found)
+
+
+def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
+    """The figures of the finished runs below `folder`.
+
+    Errors: CheckpointError if a file of a run cannot be read.
+    """
+    columns = suite_columns(suite)
+    values: dict[str, list[Estimate | None]] = {label: [] for label in suite.rows}
+    notes: list[str] = []
+    marks: dict[tuple[str, int], int] = {}
+    seeds: set[int] = set()
+
+    def note(text: str) -> int:
+        if text not in notes:
+            notes.append(text)
+        return notes.index(text) + 1
+
+    for task in suite.configs:
+        planned = _planned(folder / task)
+        own = [(n, column) for n, column in enumerate(columns) if column.task == task]
+        for label, printed in suite.rows.items():
+            where = f"{suite.columns[task].title}, {printed}"
+            folders = planned.get(label, [])
+            finished = [path for path in folders if run_status(path) == "finished"]
+            runs = [read_run(path, label) for path in finished]
+            seeds |= {run.seed for run in runs}
+            missing = _why_missing(folders, finished, suite.configs[task], label)
+            for number, column in own:
+                found = estimate([_figure(run, column) for run in runs])
+                values[label].append(found)
+                if missing:
+                    marks[label, number] = note(f"{where}: {missing}")
+                elif found is None:
+                    reason = f"its evaluation gave no finite '{_metrics(column)[0]}'"
+                    marks[label, number] = note(f"{where}: {reason}")
+    return Figures(
+        columns=columns,
+        values={label: tuple(row) for label, row in values.items()},
+        notes=tuple(notes),
+        marks=marks,
+        seeds=tuple(sorted(seeds)),
+    )
+
+
+def _planned(folder: Path) -> dict[str, list[Path]]:
+    """The folders of every label's runs."""
+    found: dict[str, list[Path]] = {}
+    for run in read_object(folder / RECORD)["runs"]:
+        found.setdefault(str(run["algorithm"]), []).append(folder / "runs" / str(run["run"]))
+    return found
+
+
+def _why_missing(
+    folders: Sequence[Path], finished: Sequence[Path], config: str, label: str
+) -> str | None:
+    if not folders:
+        return f"{config} has no entry '{label}' in compare.algorithms"
+    absent = [path for path in folders if path not in finished]
+    if not absent:
+        return None
+    error = last_error(absent[0])
+    reason = f"run failed: {error}" if error else _unfinished(absent[0])
+    if len(folders) == 1:
+        return reason
+    return f"{len(finished)} of {len(folders)} seeds; {absent[0].name}: {reason}"
+
+
+def _unfinished(folder: Path) -> str:
+    steps = [int(line.get("environment_steps", 0)) for line in read_lines(folder / "metrics.jsonl")]
+    return f"not finished, {max(steps)} environment steps made" if steps else "not run yet"
+
+
+def _metrics(column: Column) -> tuple[str, ...]:
+    """The evaluation metrics whose product a column shows."""
+    if column.key == TIME:
+        # a pipeline's turns are micro-turns, one agent's after the other's, so that they add up
+        return ("response_seconds", "turns")
+    return ("tokens_per_turn",) if column.key == COST else (column.key,)
+
+
+def _figure(run: Run, column: Column) -> float | None:
+    """Of the last evaluation."""
+    product = column.scale
+    for name in _metrics(column):
+        value = run.evaluations[-1].metrics.get(name)
+        if value is None:
+            return None
+        product *= value
+    return product
