@@ -24,7 +24,7 @@ class HasInner(Protocol[Inner_co]):
 
 
 class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
-    """Items, metrics and m_t are the task's; so are `render`, `picture` and `legal_action`, if any."""
+    """Items, metrics, m_t are the task's; so are `render`, `picture`, `legal_action`, if any."""
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         self.inner = inner
