@@ -8,7 +8,7 @@ import typer
 
 from colearn.errors import ColearnError
 
-from . import compare, evaluate, export, listing, new, play, train
+from . import compare, evaluate, export, listing, new, play, serve, train
 
 app = typer.Typer(
     name="colearn",
@@ -23,6 +23,7 @@ app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.report)
 app.command()(export.export)
+app.command()(serve.serve)
 app.command()(play.play)
 app.add_typer(new.app)
 app.command()(listing.check)

@@ -1,0 +1,42 @@
+"""The bearer token, and who may reach a server without one."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+from colearn.errors import ConfigError
+
+
+def read_token(file: Path | None, given: str | None, *, host: str, insecure: bool) -> str | None:
+    """The token of a file, or the one given by the environment; None is none.
+
+    Errors: ConfigError for a file without one, or where the server would be open to others.
+    """
+    token = given or None
+    if file is not None:
+        if not file.is_file():
+            raise ConfigError(f"--token-file: no file {file}; write a token to it")
+        token = file.read_text(encoding="utf-8", errors="replace").strip()
+        if not token:
+            raise ConfigError(f"--token-file: {file} is empty; write a token to it")
+    if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+        raise ConfigError(
+            "--token-file: the token holds characters that no header can carry; make one with: "
+            "openssl rand -hex 32"
+        )
+    if token is None and not insecure and not is_loopback(host):
+        raise ConfigError(
+            f"--host {host}: others could use the agent; give --token-file FILE "
+            "(or COLEARN_TOKEN), or --insecure"
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,109 @@
+"""What a client gets: completions and the chunks of a stream, as OpenAI writes them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from colearn.types import Finish
+
+from .errors import ServeError
+from .job import Choice, Job, Token
+from .spelling import Spelling
+
+_REASONS = {"end": "stop", "stop": "stop", "length": "length"}
+
+
+class Answer:
+    """The answer to one request; `spelling` where log-probabilities were asked for."""
+
+    def __init__(self, model: str, job: Job, spelling: Spelling | None) -> None:
+        self.job, self._spelling = job, spelling
+        self._head = {
+            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": model,
+        }
+
+    def whole(self) -> dict[str, Any]:
+        choices = [self._choice(number, c) for number, c in enumerate(self.job.choices)]
+        head = {**self._head, "object": "chat.completion"}
+        return {**head, "choices": choices, "usage": self.usage()}
+
+    def usage(self) -> dict[str, Any]:
+        """`cached_tokens`: those of the prompt that were not run through the model now."""
+        prompt = len(self.job.history)
+        completion = sum(len(choice.tokens) for choice in self.job.choices)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": prompt - self.job.prefilled},
+        }
+
+    def role(self, choice: int, usage: bool) -> bytes:
+        return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
+
+    def grown(self, token: Token, usage: bool) -> bytes | None:
+        """None where nothing can be shown yet."""
+        if not token.text and self._spelling is None:
+            return None
+        logprobs = self._logprobs([(token.id, token.logprob, token.top)])
+        return self._chunk(token.choice, {"content": token.text}, logprobs, None, usage)
+
+    def ended(self, choice: int, text: str, finish: Finish, usage: bool) -> bytes:
+        rest = self._chunk(choice, {"content": text}, None, None, usage) if text else b""
+        return rest + self._chunk(choice, {}, None, _REASONS[finish], usage)
+
+    def counted(self) -> bytes:
+        """The last chunk where `include_usage` was asked for."""
+        return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
+
+    def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
+        noted = zip(choice.tokens, choice.logprobs, choice.top, strict=True)
+        return {
+            "index": number,
+            "message": {"role": "assistant", "content": choice.text, "refusal": None},
+            "logprobs": self._logprobs(list(noted)),
+            "finish_reason": _REASONS[choice.finish],
+            "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
+        }
+
+    def _logprobs(
+        self, noted: Sequence[tuple[int, float, Sequence[tuple[int, float]]]]
+    ) -> dict[str, Any] | None:
+        if self._spelling is None:
+            return None
+        return {"content": [self._spelling.entry(*entry) for entry in noted], "refusal": None}
+
+    def _chunk_head(self) -> dict[str, Any]:
+        return {**self._head, "object": "chat.completion.chunk"}
+
+    def _chunk(
+        self,
+        choice: int,
+        delta: dict[str, Any],
+        logprobs: dict[str, Any] | None,
+        reason: str | None,
+        usage: bool,
+    ) -> bytes:
+        entry = {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        return event(
+            {**self._chunk_head(), "choices": [entry], **({"usage": None} if usage else {})}
+        )
+
+
+def event(content: dict[str, Any]) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n".encode()
+
+
+def failure(error: ServeError) -> bytes:
+    """How a stream that has begun tells that it cannot go on."""
+    return event(error.body())
+
+
+DONE = b"data: [DONE]\n\n"

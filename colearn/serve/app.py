@@ -1,0 +1,149 @@
+"""The routes: what a request means, and which part answers it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from .answer import DONE, Answer, failure
+from .errors import ServeError
+from .guard import refuse
+from .job import ChoiceEnd, Done, Token
+from .limits import read_body
+from .page_files import INDEX, PageFiles
+from .schema import ChatRequest, parse
+from .service import ServedTurn, Service
+from .waiting import Told
+
+
+def build_app(service: Service) -> FastAPI:
+    """The server's application, without the guard around it."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    page = PageFiles()
+
+    @app.post("/v1/chat/completions")
+    async def chat(request: Request) -> Response:
+        return await _chat(service, request)
+
+    @app.delete("/v1/sessions/{name}")
+    async def forget(name: str) -> Response:
+        service.sessions.forget(name)
+        return Response(status_code=204)
+
+    @app.get("/v1/models")
+    async def models() -> Response:
+        return JSONResponse({"object": "list", "data": [service.model()]})
+
+    @app.get("/v1/models/{name}")
+    async def model(name: str) -> Response:
+        service.check_model(name)
+        return JSONResponse(service.model())
+
+    @app.get("/v1/agent")
+    async def agent() -> Response:
+        shown = {"agent", "task", "task_settings", "algorithm", "window", "sampling", "weights"}
+        return JSONResponse(service.agent.manifest.model_dump(mode="json", include=shown))
+
+    @app.get("/health")
+    async def health() -> Response:
+        if service.draining:
+            return JSONResponse({"status": "shutting down"}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/")
+    async def index() -> Response:
+        return page.response(INDEX)
+
+    @app.get("/page/{name}")
+    async def part(name: str) -> Response:
+        return page.response(name)
+
+    @app.exception_handler(ServeError)
+    async def refused(_: Request, error: ServeError) -> Response:
+        return refuse(error)
+
+    @app.exception_handler(HTTPException)
+    async def unknown(_: Request, error: HTTPException) -> Response:
+        texts = {404: "no such path", 405: "this path does not take this method"}
+        message = texts.get(error.status_code, "the request cannot be served")
+        return refuse(ServeError(error.status_code, message, headers=error.headers))
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, __: Exception) -> Response:
+        return refuse(ServeError(500, "internal error"))  # the guard reports it
+
+    return app
+
+
+async def _chat(service: Service, request: Request) -> Response:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ServeError(
+            415, "send JSON, with the header Content-Type: application/json", code="invalid_type"
+        )
+    body = await read_body(request, service.limits)
+    asked = parse(body)
+    told = Told()
+    turn = await service.begin(asked, told.receive)
+    told.job = turn.job
+    try:
+        service.submit(turn)
+        answer = Answer(service.agent.name, turn.job, service.spelling if asked.logprobs else None)
+        if asked.stream:
+            return _Stream(service, turn, answer, told, asked)
+        if not await told.done(request):
+            raise ServeError(499, "the client has closed the connection")
+        service.commit(turn)
+        return JSONResponse(answer.whole())
+    finally:
+        if not (asked.stream and turn.submitted):
+            service.end(turn)
+
+
+class _Stream(StreamingResponse):
+    """An answer as server-sent events; the turn ends with it, however it ends."""
+
+    def __init__(
+        self, service: Service, turn: ServedTurn, answer: Answer, told: Told, asked: ChatRequest
+    ) -> None:
+        self._service, self._turn, self._answer, self._told = service, turn, answer, told
+        options = asked.stream_options
+        self._usage = options is not None and bool(options.include_usage)
+        super().__init__(
+            self._parts(),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-cache", "x-accel-buffering": "no"},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._service.end(self._turn)
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        answer, usage = self._answer, self._usage
+        try:
+            yield b"".join(answer.role(n, usage) for n in range(self._turn.job.rows))
+            async for event in self._told.events():
+                match event:
+                    case Token():
+                        part = answer.grown(event, usage)
+                        if part is not None:
+                            yield part
+                    case ChoiceEnd():
+                        yield answer.ended(event.choice, event.text, event.finish, usage)
+                    case Done():
+                        self._service.commit(self._turn)
+                        yield (answer.counted() if usage else b"") + DONE
+        except ServeError as error:
+            yield failure(error)

@@ -1,0 +1,51 @@
+"""Errors as clients see them, in OpenAI's format, and as the operator does, without content."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+class ServeError(Exception):
+    """A refusal: the HTTP status, what is wrong and the remedy, and the field it is about."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+        self.code, self.param = code, param
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        return {
+            "error": {
+                "message": self.message,
+                "type": _TYPES.get(self.status, kind),
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+
+def report(error: BaseException) -> None:
+    """What failed and where, on stderr. The error's own text may quote a request, so it stays
+    out."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    print(f"internal error: {type(error).__name__}\n{frames}", file=sys.stderr, flush=True)

@@ -1,0 +1,111 @@
+"""Around every request: who may ask, how often, what is logged, and how failures look."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.responses import JSONResponse
+
+from .errors import ServeError, report
+from .limits import RateLimiter
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+access = logging.getLogger("colearn.serve.access")
+
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Guard:
+    """ASGI middleware. `token` None lets everyone in, but `hosts` then bounds the names by which
+    the server may be called: a page from elsewhere in a browser on this machine has another.
+
+    `seen` is told each request's path and status.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        hosts: frozenset[str] | None,
+        limiter: RateLimiter,
+        draining: Callable[[], bool],
+        seen: Callable[[str, int], None],
+    ) -> None:
+        self.app, self.limiter, self.draining, self.seen = app, limiter, draining, seen
+        self._token = None if token is None else token.encode()
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self.app(scope, receive, noting)
+        except ServeError as error:
+            await refuse(error)(scope, receive, noting)
+        except Exception as error:  # noqa: BLE001 - reported without its text, which may be a client's
+            report(error)
+            if not status:
+                await refuse(ServeError(500, "internal error"))(scope, receive, noting)
+        path = quote(scope["path"], safe="/-_.~")[:80]
+        elapsed = 1000 * (time.perf_counter() - started)
+        access.info("%s %s %d %.1f ms", scope["method"][:16], path, status, elapsed)
+        self.seen(scope["path"], status)
+
+    def _check(self, scope: Scope) -> None:
+        path = scope["path"]
+        headers = dict(scope["headers"])
+        if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
+            raise ServeError(
+                403,
+                "this server answers to localhost only; start it with a token and --host to call "
+                "it by another name",
+                code="forbidden_host",
+            )
+        if not (path.startswith("/v1/") or path == "/metrics"):
+            return
+        if self._token is not None:
+            given = headers.get(b"authorization", b"")
+            scheme, _, token = given.partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+                raise ServeError(
+                    401,
+                    "no or wrong token; send the header Authorization: Bearer TOKEN",
+                    code="invalid_api_key",
+                    headers={"www-authenticate": "Bearer"},
+                )
+        if self.draining():
+            raise ServeError(503, "the server is shutting down", headers={"retry-after": "5"})
+        if path.startswith("/v1/"):
+            client: Any = scope.get("client")
+            self.limiter.check(client[0] if client else "")
+
+
+def refuse(error: ServeError) -> JSONResponse:
+    return JSONResponse(error.body(), status_code=error.status, headers=error.headers)
+
+
+def _host(header: bytes) -> str:
+    """The name in a Host header, without the port."""
+    text = header.decode("latin-1").lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.rpartition(":")[0] if ":" in text else text

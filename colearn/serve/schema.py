@@ -1,0 +1,158 @@
+"""The body of a chat completion request: OpenAI's fields, strictly typed, and two of our own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from .errors import ServeError
+
+SESSION_ID = r"^[A-Za-z0-9_.-]{1,64}$"
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "audio": (),
+    "frequency_penalty": (0, 0.0),
+    "function_call": ("none",),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "moderation": (),
+    "parallel_tool_calls": (True, False),
+    "prediction": (),
+    "presence_penalty": (0, 0.0),
+    "reasoning_effort": ("none",),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "verbosity": ("medium",),
+    "web_search_options": (),
+}
+"""Fields that would change the answer, and the values (beside null) with which they do not."""
+
+_IGNORED = frozenset(
+    ("metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier")
+    + ("store", "user")
+)
+"""Fields that change nothing of an answer."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["text"]
+    text: str
+
+
+class Message(BaseModel):
+    """One message; of an assistant's, null in place of fields that are not text is accepted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[_Part]
+    name: str | None = None
+    refusal: None = None
+    annotations: Annotated[list[Any], Field(max_length=0)] | None = None
+    audio: None = None
+    function_call: None = None
+    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.text for part in self.content)
+
+    @property
+    def speaker(self) -> str:
+        """`developer` is OpenAI's newer name of the system."""
+        return "system" if self.role == "developer" else self.role
+
+
+class StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class ChatRequest(BaseModel):
+    """What is asked; None stands for the agent's own setting."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    stop: str | list[str] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    n: Annotated[int, Field(ge=1)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    session_id: Annotated[str, Field(pattern=SESSION_ID)] | None = None
+
+    @field_validator("stop")
+    @classmethod
+    def _few_and_not_empty(cls, stop: str | list[str] | None) -> str | list[str] | None:
+        texts = [stop] if isinstance(stop, str) else stop or []
+        if len(texts) > 16 or any(not 1 <= len(text) <= 256 for text in texts):
+            raise ValueError("give at most 16 strings of 1 to 256 characters")
+        return stop
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+
+def parse(body: bytes) -> ChatRequest:
+    """Errors: ServeError 400 that names the field, and never quotes its value."""
+    import json
+
+    try:
+        fields = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise ServeError(400, "the body is no valid JSON") from None
+    if not isinstance(fields, dict):
+        raise ServeError(400, "the body must be a JSON object")
+    for name, neutral in _NEUTRAL.items():
+        value = fields.pop(name, None)
+        if value is not None and value not in neutral:
+            raise ServeError(
+                400,
+                f"'{name}' is not supported by this server; leave it out",
+                param=name,
+                code="unsupported_parameter",
+            )
+    for name in _IGNORED:
+        fields.pop(name, None)
+    try:
+        return ChatRequest.model_validate(fields)
+    except ValidationError as error:
+        raise _refusal(error) from None
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _refusal(error: ValidationError) -> ServeError:
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    where = [part for part in first["loc"] if part not in ("str", "list[_Part]")]
+    field = ".".join(str(part) for part in where)[:80]
+    if first["type"] == "extra_forbidden":
+        known = len(where) > 1 or not str(where[0]).isidentifier()
+        name = "a field" if known else f"'{field}'"
+        return ServeError(
+            400,
+            f"{name} is unknown to this server; leave it out",
+            param=field,
+            code="unknown_parameter",
+        )
+    return ServeError(400, f"'{field}': {first['msg']}", param=field, code="invalid_value")

@@ -1,0 +1,136 @@
+"""The process: an agent's service under uvicorn, from the first line to a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from colearn.errors import ColearnError, ConfigError
+
+from .agent import ServedAgent
+from .app import build_app
+from .connection import protocol
+from .guard import LOOPBACK, Guard
+from .limits import Limits, RateLimiter
+from .service import Service
+
+_CONNECTIONS = 2048
+
+
+class EngineFailed(ColearnError):
+    """The model failed again and again; the server has ended."""
+
+
+def serve(
+    folder: Path,
+    *,
+    host: str,
+    port: int,
+    token: str | None,
+    limits: Limits,
+    device: str,
+    context: int | None,
+) -> None:
+    """Serve until a signal to end (SIGTERM, SIGINT); a second one ends without grace.
+
+    Errors: ConfigError before the start; EngineFailed.
+    """
+    agent = ServedAgent(folder, device=device, context=context)
+    listening = _listen(host, port)
+    logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
+    logging.getLogger("colearn.serve.access").setLevel(logging.INFO)
+    asyncio.run(_serve(agent, listening, host, token, limits))
+
+
+async def _serve(
+    agent: ServedAgent, listening: socket.socket, host: str, token: str | None, limits: Limits
+) -> None:
+    failed = asyncio.Event()
+    service = Service(agent, limits, failed.set)
+    guard = Guard(
+        build_app(service),
+        token=token,
+        hosts=frozenset((*LOOPBACK, host)) if token is None and host in LOOPBACK else None,
+        limiter=RateLimiter(limits.rate),
+        draining=lambda: service.draining,
+        seen=service.seen,
+    )
+    config = uvicorn.Config(
+        guard,
+        http=protocol(limits.read_timeout),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(config)
+    service.start()
+    name, bound = listening.getsockname()[:2]
+    shown = f"[{name}]" if ":" in name else name
+    print(f"agent '{agent.name}' at http://{shown}:{bound}/v1", flush=True)
+    ending = asyncio.create_task(_end(server, service, failed))
+    try:
+        await server.serve([listening])
+    finally:
+        ending.cancel()
+        service.close()
+    if failed.is_set():
+        raise EngineFailed("the model failed repeatedly; see the errors above, then start anew")
+
+
+async def _end(server: _Server, service: Service, failed: asyncio.Event) -> None:
+    """At the first signal take nothing new and let what runs finish, within the grace."""
+    asked = asyncio.create_task(server.asked.wait())
+    broken = asyncio.create_task(failed.wait())
+    await asyncio.wait((asked, broken), return_when=asyncio.FIRST_COMPLETED)
+    service.draining = True
+    if not failed.is_set():
+        try:
+            async with asyncio.timeout(service.limits.grace):
+                while service.turns:
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            print("error: the grace is over, running requests are given up", file=sys.stderr)
+    # tells those that still wait, so that their answers can be written before the sockets close
+    await asyncio.to_thread(service.engine.close)
+    await asyncio.sleep(0.05)
+    server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Signals begin the end; uvicorn's own way would close the door to /health at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.asked = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.asked.is_set():
+            self.force_exit = self.should_exit = True
+        self._loop.call_soon_threadsafe(self.asked.set)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise ConfigError(
+            f"--host {host} --port {port}: {error.strerror or error}; give another one"
+        ) from None
+    return found

@@ -1,0 +1,53 @@
+"""How single tokens are spelt: the `logprobs` part of an answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+class Spelling:
+    """Text and bytes of ids. A token may hold part of a character; its bytes are then exact where
+    the vocabulary is byte-level or falls back on bytes, and null elsewhere."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._bytes = _byte_alphabet()
+        self._spell = lru_cache(maxsize=65536)(self._spelt)
+
+    def entry(self, token: int, logprob: float, top: Sequence[tuple[int, float]]) -> dict[str, Any]:
+        """One element of OpenAI's `logprobs.content`."""
+        likeliest = [self._one(number, value) for number, value in top]
+        return {**self._one(token, logprob), "top_logprobs": likeliest}
+
+    def _one(self, token: int, logprob: float) -> dict[str, Any]:
+        text, raw = self._spell(token)
+        return {"token": text, "logprob": logprob, "bytes": None if raw is None else list(raw)}
+
+    def _spelt(self, token: int) -> tuple[str, bytes | None]:
+        text = self._tokenizer.decode([token], skip_special_tokens=False)
+        if "\ufffd" not in text:
+            return text, text.encode()
+        piece = self._tokenizer.convert_ids_to_tokens(token)
+        found = _BYTE.fullmatch(piece)
+        if found:
+            return text, bytes.fromhex(found[1])
+        if all(letter in self._bytes for letter in piece):
+            return text, bytes(self._bytes[letter] for letter in piece)
+        return text, None
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The letters by which byte-level vocabularies write bytes: printable Latin-1 as itself, the
+    others in order from U+0100 on."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    letters = {chr(byte): byte for byte in plain}
+    return letters | {chr(0x100 + number): byte for number, byte in enumerate(others)}

@@ -1,0 +1,101 @@
+"""Exported agents for the tests of the server, and the server in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tiny import byte_tokenizer, tiny_model
+
+from colearn.config import SamplingSettings
+from colearn.export import AgentManifest
+from colearn.export.checksums import write_checksums
+
+
+def export_tiny(
+    folder: Path,
+    *,
+    kind: str = "qwen3",
+    window: int | None = None,
+    system: str | None = "be brief",
+    chat: str = "auto",
+    end_scale: float = 4.0,
+    **sampling: Any,
+) -> Path:
+    """A folder as `colearn export` leaves it, of a tiny random model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tiny_model(kind, end_scale=end_scale).save_pretrained(folder)
+    byte_tokenizer(template=None).save_pretrained(folder) if chat == "plain" else (
+        byte_tokenizer().save_pretrained(folder)
+    )
+    manifest = AgentManifest(
+        agent="ada",
+        task="notes",
+        algorithm="magrpo",
+        system=system,
+        chat=chat,
+        window=window,
+        sampling=SamplingSettings(**{"max_tokens": 12, **sampling}),
+        weights="merged",
+    )
+    manifest.write(folder)
+    write_checksums(folder)
+    return folder
+
+
+@dataclass
+class Running:
+    """A server process; `log` is what it has written to stderr, at its end."""
+
+    process: subprocess.Popen[str]
+    url: str
+    errors: Path
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def log(self) -> str:
+        return self.errors.read_text()
+
+    def get(self, path: str, **arguments: Any) -> httpx.Response:
+        return httpx.get(self.url + path, headers=self.headers, timeout=20, **arguments)
+
+    def metric(self, name: str) -> float:
+        for line in self.get("/metrics").text.splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+        raise KeyError(name)
+
+
+@contextmanager
+def serving(
+    folder: Path, *options: str, token: str | None = None, code: Sequence[str] = ("-m", "colearn")
+) -> Iterator[Running]:
+    """A server of `folder` on a free port, ended at the end."""
+    errors = folder.parent / f"{folder.name}.{len(list(folder.parent.iterdir()))}.log"
+    environment = {k: v for k, v in os.environ.items() if k != "COLEARN_TOKEN"}
+    environment |= {"OMP_NUM_THREADS": "1"} | ({"COLEARN_TOKEN": token} if token else {})
+    with errors.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *code, "serve", str(folder), "--port", "0", *options],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment,
+        )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert " at http://" in line, (line, errors.read_text())
+        url = line.split(" at ")[1].strip().removesuffix("/v1")
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        yield Running(process, url, errors, headers)
+    finally:
+        process.terminate()
+        process.wait(20)
