@@ -100,6 +100,11 @@ class AsyncRemoteAgent:
                 )
             (self.model,) = listed
         self.sessions = listed.get(self.model, {}).get("owned_by") == "colearn"
+        if self.sessions and "stop" in self.sampling:
+            own = (await self.endpoint.request("GET", "/agent")).get("sampling")
+            if isinstance(own, dict) and own.get("stop") == self.sampling["stop"]:
+                # its own stop strings stay in the text, as in training; a request's are cut off
+                del self.sampling["stop"]
 
 
 class AsyncConversation:
@@ -200,13 +205,17 @@ class AsyncConversation:
             line = "the answer is no chat completion; is this an OpenAI-compatible server?"
             raise Refused(self._agent.endpoint.line(line), 200, None) from None
         choice, usage = found.choices[0], found.usage
-        ids = None if choice.colearn is None else choice.colearn.token_ids
-        finish: Finish = "stop" if isinstance(choice.stop_reason, str) else "end"
+        own = choice.colearn
+        ids = None if own is None else own.token_ids
+        finish = None if own is None else own.finish
+        if finish is None:
+            ended: Finish = "stop" if isinstance(choice.stop_reason, str) else "end"
+            finish = "length" if choice.finish_reason == "length" else ended
         return Reply(
             text=choice.message.content or "",
             tokens=len(ids) if ids is not None else usage.completion_tokens if usage else None,
             seconds=seconds,
-            finish="length" if choice.finish_reason == "length" else finish,
+            finish=finish,
             token_ids=ids,
         )
 
@@ -217,6 +226,7 @@ class _Message(BaseModel):
 
 class _Own(BaseModel):
     token_ids: tuple[int, ...]
+    finish: Finish | None = None
 
 
 class _Choice(BaseModel):
