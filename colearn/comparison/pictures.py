@@ -8,7 +8,7 @@ from colearn.contract.picture import Cell, Panel, Picture
 
 from .escape import escape
 
-SIDE = 20
+SIDE = 24
 """Of a cell, in pixels where there is room."""
 _KINDS = ("#4c9f70", "#c2703d", "#5b7fbf", "#b65f8f", "#a39b3b", "#5fa8ad", "#8a6fb0", "#9a9a9a")
 """For kinds whose colour the task does not give."""
@@ -46,7 +46,7 @@ class Drawing:
         """What the colours and marks mean; `changes` where pictures of later turns are drawn."""
         here = [(0, 0)]
         entries = [
-            (f'<path d="{_squares(here)}" fill="{colour}"/>', kind)
+            (f'<path d="{_squares(here)}" class="block" fill="{colour}"/>', kind)
             for kind, colour in self._kinds.items()
         ]
         entries += [(self._discs(here, owner), owner) for owner in self._owners]
@@ -77,7 +77,7 @@ class Drawing:
         standing = {at: cell for at, cell in panel.cells.items() if cell.mark != "missing"}
         parts = [_grid(panel)]
         for kind in dict.fromkeys(cell.kind for cell in panel.cells.values()):
-            fill = f'fill="{self._kinds[kind]}"' if kind else 'class="plain"'
+            fill = f'class="block" fill="{self._kinds[kind]}"' if kind else 'class="plain"'
             cells = [at for at, cell in standing.items() if cell.kind == kind]
             absent = [
                 at for at, cell in panel.cells.items() if cell.kind == kind and at not in standing
@@ -87,15 +87,15 @@ class Drawing:
             if absent and kind:
                 parts.append(f'<path d="{_squares(absent)}" {fill} opacity=".28"/>')
         parts += [
-            self._discs([at for at, cell in standing.items() if cell.owner == owner], owner)
-            for owner in self._owners
-        ]
-        parts += [
             _mark(mark, [at for at, cell in panel.cells.items() if cell.mark == mark])
             for mark in self._marks
         ]
         if earlier is not None:
             parts.append(_corners(changed(panel, earlier)))
+        parts += [
+            self._discs([at for at, cell in standing.items() if cell.owner == owner], owner)
+            for owner in self._owners
+        ]
         return (
             f'<div class="panel"><small>{escape(panel.title)}</small>'
             f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '

@@ -45,6 +45,9 @@ class StringItem:
 
     text: str
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrBuildState:
