@@ -76,10 +76,7 @@ def _compare_suite(
     seeds: int | None,
     workers: int | None,
 ) -> None:
-    from rich.console import Console
-
     from colearn.comparison.suite import compare_suite
-    from colearn.comparison.suite_report import print_suite_table
     from colearn.config import load_suite
     from colearn.errors import ConfigError, nearest
 
@@ -95,9 +92,7 @@ def _compare_suite(
     if workers is not None:
         changes["workers"] = workers
     suite = suite.model_copy(update=changes)
-    index = compare_suite(suite, out, command_line=_command_line())
-    print_suite_table(suite, out, Console())
-    print(f"report: {index}")
+    print(f"report: {compare_suite(suite, out, command_line=_command_line())}")
 
 
 def _command_line() -> str:

@@ -17,7 +17,7 @@ from .progress import watch
 from .report import write_report
 from .runs import read_object, run_status
 from .source import claim
-from .suite_report import write_suite_report
+from .suite_report import print_suite_table, write_suite_report
 
 SUITE = "suite.json"
 
@@ -32,8 +32,9 @@ def compare_suite(
 ) -> Path:
     """Run every comparison of the suite into `out/TASK` and report; the path of index.html.
 
-    Finished runs are kept, unfinished ones resumed; `compare` says what the arguments are. Failed
-    runs are missing in the table, which is written before the error is raised.
+    Finished runs are kept, unfinished ones resumed; `compare` says what the arguments are. The
+    table is written and shown on `console`; failed runs are missing in it, with the reason, before
+    the error is raised.
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
@@ -53,13 +54,15 @@ def compare_suite(
         for task, plan in plans.items()
         for run in plan.runs
     ]
-    with watch(console or Console(), {job.name: job.run.budget for job in jobs}) as watcher:
+    console = console or Console()
+    with watch(console, {job.name: job.run.budget for job in jobs}) as watcher:
         failures = launch_jobs(
             jobs, watcher, workers=suite.workers, threads=suite.threads, command=command
         )
     if len(failures) == len(jobs):
         raise_failures(failures, len(jobs))
     index = report_suite(folder)
+    print_suite_table(suite, folder, console)
     raise_failures(failures, len(jobs))
     return index
 

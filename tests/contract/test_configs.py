@@ -5,14 +5,32 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from colearn import registry
-from colearn.comparison.plan import make_plan
-from colearn.config import dump_config, load_config, shipped_configs
+from colearn.comparison.plan import config_of, make_plan
+from colearn.comparison.suite import plan_suite
+from colearn.config import (
+    Config,
+    build_task,
+    dump_config,
+    is_suite,
+    load_config,
+    load_suite,
+    shipped_configs,
+)
 
 ROOT = Path(__file__).parents[2]
-CONFIGS = shipped_configs()
+SHIPPED = shipped_configs()
+SUITES = [name for name in SHIPPED if is_suite(name)]
+CONFIGS = [name for name in SHIPPED if name not in SUITES]
+METHODS = {
+    *("collm_cc", "collm_dc", "magrpo", "grpo", "ac"),
+    *("raw", "parallel", "pipeline", "discussion"),
+}
+TASKS = ("tldr", "arxiv", "coop_humaneval", "str_build", "house_build")
+SINGLE = ("raw", "grpo", "ac")
 DEEPSPEED = sorted((ROOT / "configs").rglob("*.json"))
 
 
@@ -20,9 +38,9 @@ def test_the_quickstart_is_shipped() -> None:
     assert "quickstart" in CONFIGS
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_config_opens_with_a_line_that_says_what_it_is(name: str) -> None:
-    first = CONFIGS[name].read_text().splitlines()[0]
+    first = SHIPPED[name].read_text().splitlines()[0]
     assert first.startswith("# ") and len(first) > 20
 
 
@@ -33,8 +51,74 @@ def test_a_config_names_a_known_task(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_config_builds_its_plan(name: str) -> None:
-    plan = make_plan(load_config(name))
+    plan = make_plan(offline(name))
     assert {run.config.algorithm.name for run in plan.runs} <= set(registry.names("algorithms"))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("size", ["paper", "tiny"])
+def test_every_task_of_table_1_has_all_nine_methods(size: str, task: str) -> None:
+    config = load_config(f"{size}/{task}")
+    assert config.task.name == task
+    assert set(config.compare.algorithms) == METHODS
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("size", ["paper", "tiny"])
+def test_single_models_are_one_agent_that_plays_one_turn(size: str, task: str) -> None:
+    config = offline(f"{size}/{task}")
+    for label in SINGLE:
+        played = build_task(config_of(config, label))
+        assert (len(played.agents), played.horizon) == (1, 1)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_papers_methods_get_the_papers_number_of_joint_actions(task: str) -> None:
+    """Epochs x items x joint actions per item (C.3), without early ends."""
+    config = load_config(f"paper/{task}")
+    steps = {
+        label: config_of(config, label).train.environment_steps for label in ("collm_cc", "magrpo")
+    }
+    expected = {
+        "tldr": (20 * 1000 * 1, 2 * 1000 * 4),
+        "arxiv": (20 * 1000 * 1, 2 * 1000 * 4),
+        "coop_humaneval": (80 * 66 * 2, 8 * 66 * (4 + 16)),
+        "str_build": (120 * 8 * 4, 16 * 8 * (2 + 4 + 8 + 16)),
+        "house_build": (120 * 8 * 4, 16 * 8 * (2 + 4 + 8 + 16)),
+    }
+    assert (steps["collm_cc"], steps["magrpo"]) == expected[task]
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_runs_shipped_configs_that_have_all_its_rows(name: str) -> None:
+    for size in load_suite(name).sizes:
+        suite = load_suite(name, [f"size={size}"])
+        for config in suite.configs.values():
+            assert set(suite.rows) <= set(load_config(config).compare.algorithms)
+
+
+def test_the_tiny_suite_can_be_planned() -> None:
+    plans = plan_suite(load_suite("table1", ["size=tiny"]))
+    assert tuple(plans) == TASKS
+    assert sum(len(plan.runs) for plan in plans.values()) == 45
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suites_metrics_are_its_tasks(name: str) -> None:
+    suite = load_suite(name, ["size=tiny"])
+    for task, config in suite.configs.items():
+        played = build_task(load_config(config))
+        state = played.reset(played.items("test")[0], np.random.default_rng(0))
+        assert {column.metric for column in suite.columns[task].metrics} <= set(
+            played.metrics(state)
+        )
+
+
+def offline(name: str) -> Config:
+    """The config with packaged data in place of a hub's."""
+    config = load_config(name)
+    hub = config.task.settings.get("data") == "hub"
+    return load_config(name, {"task.data": "packaged"}) if hub else config
 
 
 @pytest.mark.parametrize("name", CONFIGS)

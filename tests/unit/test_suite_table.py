@@ -1,0 +1,147 @@
+"""The figures of a suite's table, on run folders with known numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colearn.comparison.suite_report import write_suite_report
+from colearn.comparison.suite_table import read_figures
+from colearn.config import SuiteSettings
+
+SUITE = SuiteSettings.model_validate(
+    {
+        "name": "board",
+        "title": "A board",
+        "size": "small",
+        "sizes": {"small": {"walls": "small/walls"}},
+        "rows": {"raw": "Raw", "cc": "CC", "dc": "DC"},
+        "columns": {
+            "walls": {
+                "title": "Walls",
+                "metrics": [
+                    {"metric": "iou", "title": "IoU"},
+                    {"metric": "adjacency", "title": "Adj", "best": "low"},
+                ],
+            }
+        },
+    }
+)
+LAST = {"return": 1.0, "response_seconds": 0.5, "turns": 4.0, "tokens_per_turn": 30.0}
+
+
+def write(folder: Path, runs: dict[str, dict[str, Any] | str]) -> None:
+    """Runs by name: the metrics of the last evaluation, or the log of a run that has none."""
+    planned = [
+        {"run": name, "algorithm": name.partition("-")[0], "seed": int(name[-1])} for name in runs
+    ]
+    (folder / "walls").mkdir()
+    (folder / "walls" / "compare.json").write_text(json.dumps({"runs": planned}))
+    for name, metrics in runs.items():
+        path = folder / "walls" / "runs" / name
+        path.mkdir(parents=True)
+        if isinstance(metrics, str):
+            (path / "log.txt").write_text(metrics)
+            continue
+        record = {"status": "finished", "algorithm": "any", "seed": int(name[-1])}
+        (path / "run.json").write_text(json.dumps(record))
+        line = {
+            "kind": "evaluation",
+            "environment_steps": 0,
+            "generated_tokens": 0,
+            "updates": 0,
+            "wall_seconds": 0.0,
+        }
+        lines = [
+            line | {"iteration": 0, "metrics": LAST | {"iou": 0.1, "adjacency": 0.9}},
+            line | {"iteration": 8, "metrics": LAST | metrics},
+        ]
+        (path / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+def means(folder: Path, label: str) -> list[float | None]:
+    return [v and v.mean for v in read_figures(SUITE, folder).values[label]]
+
+
+def test_time_is_the_response_time_of_all_turns_and_metrics_are_in_percent(tmp_path):
+    write(tmp_path, {"cc-s0": {"iou": 0.75, "adjacency": 0.125}})
+    assert means(tmp_path, "cc") == [2.0, 30.0, 75.0, 12.5]
+
+
+def test_the_micro_turns_of_a_pipeline_add_up(tmp_path):
+    runs = {"cc-s0": {"iou": 1, "adjacency": 0}, "dc-s0": {"iou": 1, "adjacency": 0, "turns": 8.0}}
+    write(tmp_path, runs)
+    assert means(tmp_path, "dc")[:2] == [4.0, 30.0]
+
+
+def test_the_best_of_time_cost_and_adjacency_is_the_lowest(tmp_path):
+    write(
+        tmp_path,
+        {
+            "cc-s0": {"iou": 0.5, "adjacency": 0.2, "tokens_per_turn": 20.0},
+            "dc-s0": {"iou": 0.7, "adjacency": 0.1, "turns": 3.0},
+        },
+    )
+    found = read_figures(SUITE, tmp_path)
+    assert [found.best(column) for column in range(4)] == [{"dc"}, {"cc"}, {"dc"}, {"dc"}]
+
+
+def test_means_that_look_alike_are_both_best(tmp_path):
+    write(
+        tmp_path,
+        {"cc-s0": {"iou": 0.5, "adjacency": 0.2}, "dc-s0": {"iou": 0.5 + 1e-9, "adjacency": 0.1}},
+    )
+    assert read_figures(SUITE, tmp_path).best(2) == {"cc", "dc"}
+
+
+def test_several_seeds_give_a_mean_and_an_interval(tmp_path):
+    runs = {f"cc-s{n}": {"iou": iou, "adjacency": 0.0} for n, iou in enumerate((0.2, 0.4, 0.9))}
+    write(tmp_path, runs)
+    value = read_figures(SUITE, tmp_path).values["cc"][2]
+    assert abs(value.mean - 50) < 1e-9
+    assert (value.seeds, value.low >= 20, value.high <= 90) == (3, True, True)
+
+
+@pytest.mark.parametrize(
+    ("runs", "note"),
+    [
+        ({}, "Walls, CC: small/walls has no entry 'cc' in compare.algorithms"),
+        ({"cc-s0": "ValueError: too big\n"}, "Walls, CC: run failed: ValueError: too big"),
+        ({"cc-s0": "loading\n"}, "Walls, CC: not run yet"),
+        ({"cc-s0": {"iou": 0.5}}, "Walls, CC: its evaluation gave no finite 'adjacency'"),
+        (
+            {"cc-s0": {"iou": 0.5, "adjacency": 0.1}, "cc-s1": "error: no space\n"},
+            "Walls, CC: 1 of 2 seeds; cc-s1: run failed: error: no space",
+        ),
+    ],
+)
+def test_what_is_missing_says_why(tmp_path, runs, note):
+    write(tmp_path, runs)
+    assert note in read_figures(SUITE, tmp_path).notes
+
+
+def test_the_markdown_has_a_row_for_each_method_and_numbers_its_notes(tmp_path):
+    write(tmp_path, {"raw-s0": {"iou": 0.25, "adjacency": 0.5}, "cc-s0": {"iou": 0.5}})
+    write_suite_report(SUITE, tmp_path, "colearn compare board")
+    lines = (tmp_path / "board.md").read_text().splitlines()
+    assert "| | Walls Time | Walls Cost | Walls IoU | Walls Adj |" in lines
+    assert "| Raw | **2** | **30** | 25 | 50 |" in lines
+    assert "| CC | **2** | **30** | **50** | - (1) |" in lines
+    assert "(1) Walls, CC: its evaluation gave no finite 'adjacency'" in lines
+
+
+def test_the_summary_says_what_its_columns_are(tmp_path):
+    write(tmp_path, {"cc-s0": {"iou": 0.5, "adjacency": 0.1}})
+    write_suite_report(SUITE, tmp_path, None)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert [c["unit"] for c in summary["columns"]] == [
+        "seconds per episode",
+        "tokens per agent and turn",
+        "iou times 100",
+        "adjacency times 100",
+    ]
+    assert summary["figures"]["cc"][2] == {"mean": 50.0, "low": None, "high": None, "seeds": 1}
+    assert summary["figures"]["raw"] == [None] * 4
