@@ -1,0 +1,74 @@
+"""Counting bytes without having them: code runs on fake tensors, a ledger notes what is alive."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Ledger(TorchDispatchMode):
+    """Bytes of all storages made under it: `live` now, `peak` at most. A view costs nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = 0
+        self.peak = 0
+        self._bytes: dict[int, int] = {}
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = operator(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._note(tensor.untyped_storage())
+        return result
+
+    def _note(self, storage: torch.UntypedStorage) -> None:
+        key = storage._cdata
+        if key in self._bytes:
+            return
+        self._bytes[key] = storage.nbytes()
+        self.live += self._bytes[key]
+        self.peak = max(self.peak, self.live)
+        weakref.finalize(storage, self._drop, key)
+
+    def _drop(self, key: int) -> None:
+        self.live -= self._bytes.pop(key)
+
+
+@contextmanager
+def rehearsal() -> Iterator[Ledger]:
+    """Tensors made inside have a shape and no content; gives the ledger of their bytes."""
+    # autograd's own threads would not see the ledger
+    with FakeTensorMode(), Ledger() as ledger, torch.autograd.set_multithreading_enabled(False):
+        yield ledger
+
+
+def make_fake(module: nn.Module, device: torch.device) -> None:
+    """Put fake tensors in place of a module's tensors on the meta device, inside a rehearsal."""
+    made: dict[int, Any] = {}
+
+    def fake(tensor: Tensor) -> Any:
+        if id(tensor) not in made:
+            empty = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
+            made[id(tensor)] = (
+                nn.Parameter(empty, requires_grad=tensor.requires_grad)
+                if isinstance(tensor, nn.Parameter)
+                else empty
+            )
+        return made[id(tensor)]
+
+    for part in module.modules():
+        for store in (part._parameters, part._buffers):
+            for name, tensor in store.items():
+                if tensor is not None:
+                    store[name] = fake(tensor)

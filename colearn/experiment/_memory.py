@@ -1,0 +1,85 @@
+"""Lasting bytes of each network: weights, gradients, optimiser state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from colearn.config import Config, OptimizerSettings
+from colearn.models.load import resolve_device
+from colearn.models.network import Network
+from colearn.models.team import Team
+
+from ._zero import Division, division_of, kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkMemory:
+    """One network's lasting bytes in one process."""
+
+    name: str
+    device: str
+    trained: int
+    """Parameters that its learner steps."""
+    weights: int
+    """Of what it does not share with a network above it."""
+    gradients: int
+    adam: int
+    """Both moments, and ZeRO's copy of the weights."""
+    missing: str | None = None
+    """Why nothing was counted, with the remedy."""
+
+
+def count_networks(
+    config: Config, team: Team, missing: Mapping[str, str], processes: int
+) -> tuple[NetworkMemory, ...]:
+    """Errors: ConfigError for a DeepSpeed JSON that the learner would refuse."""
+    seen: set[int] = set()
+    found = []
+    for name, network, settings in networks_of(config, team):
+        kind, _, own = name.partition("-")
+        field = "critic.path" if kind == "critic" else f"models.{own}.path"
+        base = list(network.base.causal.named_parameters())
+        trained = 0 if settings is None else sum(p.numel() for p in network.trained().values())
+        others = {id(p): p for key, p in base if not _is_adapter(key)}
+        if id(network.base) in seen or (settings is not None and network.adapter is None):
+            others = {}
+        seen.add(id(network.base))
+        division = Division() if settings is None else division_of(config, settings, processes)
+        bytes_ = kept(trained, sum(p.numel() * p.element_size() for p in others.values()), division)
+        gone = missing.get(field)
+        found.append(
+            NetworkMemory(
+                name=name,
+                device=device_of(config, name),
+                trained=0 if gone else trained,
+                weights=0 if gone else bytes_.weights,
+                gradients=0 if gone else bytes_.gradients,
+                adam=0 if gone else bytes_.adam + bytes_.master,
+                missing=gone,
+            )
+        )
+    return tuple(found)
+
+
+def networks_of(config: Config, team: Team) -> list[tuple[str, Network, OptimizerSettings | None]]:
+    """Name, network, and the learner's settings where it has one."""
+    found: list[tuple[str, Network, OptimizerSettings | None]] = []
+    for name, network in team.actors.items():
+        model = config.models[name]
+        found.append((f"actor-{name}", network, model if model.trained else None))
+    found += [(f"critic-{name}", network, config.critic) for name, network in team.critics.items()]
+    found += [(f"reference-{name}", network, None) for name, network in team.references.items()]
+    return found
+
+
+def _is_adapter(key: str) -> bool:
+    return ".lora_" in key
+
+
+def device_of(config: Config, name: str) -> str:
+    kind, _, own = name.partition("-")
+    chosen = config.models[own].device if kind != "critic" else None
+    if kind == "critic" and config.critic is not None:
+        chosen = config.critic.device
+    return str(resolve_device(chosen or config.run.device))

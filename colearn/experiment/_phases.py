@@ -1,0 +1,175 @@
+"""Peak bytes of one process, by device and phase of an iteration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from colearn.config import Config
+from colearn.contract import Rollout
+from colearn.models.network import Network
+from colearn.models.team import Team
+from colearn.rollout.chain import Chain
+
+from ._learning import Work, rehearse_update
+from ._ledger import make_fake, rehearsal
+from ._memory import NetworkMemory, device_of, networks_of
+from ._script import Script, Speech, grow_tree
+from ._speaking import Call, Speaker, cache_bytes, plan_calls, rehearse_call
+
+FIXED_BYTES = 420_000_000
+"""Resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after the
+imports of a run and one step of AdamW."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """What is played in one phase."""
+
+    scripts: Sequence[Script]
+    shape: Rollout
+    episodes: int
+
+
+class Phases:
+    """The phases of one config, each the peak over what is alive in it."""
+
+    def __init__(
+        self,
+        config: Config,
+        team: Team,
+        networks: Sequence[NetworkMemory],
+        speech: Mapping[str, Speech],
+        *,
+        resident: int,
+    ) -> None:
+        self.config, self.team, self.speech = config, team, speech
+        self.memory = {network.name: network for network in networks}
+        self.networks = {name: network for name, network, _ in networks_of(config, team)}
+        self.static = {network.device: 0 for network in networks} | {"cpu": FIXED_BYTES + resident}
+        for network in networks:
+            self.static[network.device] += network.weights + network.adam
+        self.found: dict[str, dict[str, int]] = {device: {} for device in self.static}
+        self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
+        """Most bytes of keys and values, by device."""
+
+    def _note(self, device: str, phase: str, extra: int) -> None:
+        at = self.found[device]
+        at[phase] = max(at.get(phase, 0), self.static[device] + extra)
+
+    def add_play(self, phase: str, play: Play) -> None:
+        """A rollout or an evaluation: caches of this turn and the one before, and one call."""
+        chains = [
+            grow_tree(number, script, Chain(), self.speech)
+            for number, script in enumerate(play.scripts)
+        ]
+        planned: dict[str, list[list[int]]] = {}
+        calls_of: dict[str, int] = {}
+        for speakers in self._generators():
+            network = self._network_of(next(iter(speakers)))
+            device = self._device(next(iter(speakers)))
+            calls = plan_calls(speakers, chains, play.scripts[0], play.shape, play.episodes)
+            held = [0, *(cache_bytes(network.base, call) for call in calls)]
+            planned.setdefault(device, []).append(
+                [before + now for before, now in itertools.pairwise(held)]
+            )
+            # the widest call is the last one or, where the prompt is long, the first
+            for number in sorted({0, len(calls) - 1}):
+                needed = held[number] + self._call(network, calls[number], speakers)
+                excess = needed - planned[device][-1][number]
+                calls_of[device] = max(calls_of.get(device, 0), excess)
+        for device, groups in planned.items():
+            caches = sum(max(turns) for turns in groups)
+            self.caches[device] = max(self.caches[device], caches)
+            self._note(device, phase, caches + max(0, calls_of[device]))
+
+    def add_updates(self, works: Mapping[str, Work], *, entropy: bool) -> None:
+        """Gradients of critics, then of actors, pile up until all of them step."""
+        held = dict.fromkeys(self.static, 0)
+        needed = self._passes(works, entropy)
+        for kind in ("critic", "actor"):
+            for name in works:
+                if name.startswith(kind):
+                    network = self.memory[name]
+                    at = network.device
+                    # the pass has counted its gradients whole; ZeRO may keep a part of them
+                    passing = needed[name] - 4 * network.trained + network.gradients
+                    self._note(at, f"{kind} update", held[at] + passing)
+                    held[at] += network.gradients
+        for name in works:
+            network = self.memory[name]
+            self._note(network.device, "optimizer step", held[network.device] + self._step(name))
+            # weights, then both moments are cloned before they are written
+            self._note("cpu", "checkpoint", 8 * network.trained)
+
+    def _generators(self) -> list[dict[str, Speaker]]:
+        """Agents by generator: those on one base, or each by itself."""
+        groups: dict[object, dict[str, Speaker]] = {}
+        for agent, settings in self.config.agents.items():
+            network = self.team.actors[settings.model]
+            key = id(network.base) if self.config.run.batch_agents else agent
+            sampling = settings.sampling
+            groups.setdefault(key, {})[agent] = Speaker(
+                adapter=network.adapter,
+                max_tokens=sampling.max_tokens,
+                window=settings.window,
+                cuts=sampling.top_k is not None or sampling.top_p < 1,
+            )
+        return list(groups.values())
+
+    def _network_of(self, agent: str) -> Network:
+        return self.team.actors[self.config.agents[agent].model]
+
+    def _device(self, agent: str) -> str:
+        return device_of(self.config, f"actor-{self.config.agents[agent].model}")
+
+    def _call(self, network: Network, call: Call, speakers: Mapping[str, Speaker]) -> int:
+        with rehearsal() as ledger:
+            make_fake(network, _rehearsal_device(self._device(call.rows[0])))
+            return rehearse_call(ledger, network.base, call, speakers)
+
+    def _passes(self, works: Mapping[str, Work], entropy: bool) -> dict[str, int]:
+        """Bytes of each learner's largest micro-batch; networks of one kind are tried once, with
+        the largest of all."""
+        kinds: dict[str, list[str]] = {}
+        for name in works:
+            kinds.setdefault(self._kind(name), []).append(name)
+        found: dict[str, int] = {}
+        for names in kinds.values():
+            name = max(names, key=lambda name: works[name].size)
+            with rehearsal() as ledger:
+                make_fake(self.networks[name], _rehearsal_device(self.memory[name].device))
+                needed = rehearse_update(
+                    ledger,
+                    self.networks[name],
+                    works[name],
+                    entropy=entropy and name.startswith("actor"),
+                )
+            found |= dict.fromkeys(names, needed)
+        return found
+
+    def _kind(self, name: str) -> str:
+        kind, _, own = name.partition("-")
+        settings = self.config.critic if kind == "critic" else self.config.models[own]
+        assert settings is not None
+        chosen = settings.model_dump(mode="json", include={"path", "dtype", "lora", "device"})
+        return json.dumps([kind, chosen])
+
+    def _step(self, name: str) -> int:
+        """What AdamW holds beside its state: on an accelerator a root of every second moment at
+        once, on a CPU the root and the quotient of one tensor at a time."""
+        memory, network = self.memory[name], self.networks[name]
+        if memory.device != "cpu":
+            return memory.adam // 2
+        return 8 * max(parameter.numel() for parameter in network.trained().values())
+
+
+def _rehearsal_device(name: str) -> torch.device:
+    """The device itself where this machine has its kind, the CPU in its place elsewhere."""
+    device = torch.device(name)
+    here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return device if here is not None and here.type == device.type else torch.device("cpu")

@@ -1,0 +1,140 @@
+"""Memory of a rollout: key/value caches, prefill and one step of decoding, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from colearn.contract import Rollout
+from colearn.generate.cache import BLOCK, Slab
+from colearn.learn.row import window_start
+from colearn.models.base import Base
+from colearn.types import Tree
+
+from ._ledger import Ledger
+from ._script import Script, live_nodes
+
+_SAMPLED, _CUT = 16, 36
+"""Bytes that drawing holds for each row and word beside the logits: scaled logits and shares in
+float32 and their cumulative sum in float64; top-k and top-p add a sort."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """An agent as its generator sees it."""
+
+    adapter: str | None
+    max_tokens: int
+    window: int | None
+    cuts: bool
+    """Draws with top-k or top-p."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One generator call: all agents of one generator at one turn."""
+
+    requests: tuple[str, ...]
+    """The agent of each history that is extended."""
+    rows: tuple[str, ...]
+    """The agent of each action that is sampled."""
+    width: int
+    """Most new tokens of a history, the pending one included."""
+    used: int
+    """Most pairs of a history after the prefill."""
+    capacity: int
+    """Slots of each row."""
+
+
+def plan_calls(
+    speakers: Mapping[str, Speaker],
+    chains: Sequence[Tree[Any]],
+    script: Script,
+    shape: Rollout,
+    episodes: int,
+) -> list[Call]:
+    """The calls of a rollout of `episodes` items; `chains` give the lengths of histories."""
+    starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
+    calls = []
+    for turn, nodes in enumerate(live_nodes(shape, script)):
+        samples = shape.samples(turn, tuple(script[turn].seen))
+        acting = [agent for agent in script[turn].seen if agent in speakers]
+        if not acting:
+            continue
+        width = used = 0
+        for number, chain in enumerate(chains):
+            node = chain.nodes[turn]
+            for agent in acting:
+                length = len(chain.history(node.index, agent).tokens)
+                new = len(node.observations[agent].tokens)
+                start = starts[number, agent]
+                pending = int(length > new)
+                width = max(width, new + pending)
+                used = max(used, length - start)
+                starts[number, agent] = window_start(start, length, speakers[agent].window)
+        room = max(speakers[agent].max_tokens for agent in acting)
+        calls.append(
+            Call(
+                requests=tuple(a for a in acting for _ in range(nodes * episodes)),
+                rows=tuple(a for a in acting for _ in range(nodes * episodes * samples[a])),
+                width=width,
+                used=used,
+                capacity=-(-(used + max(room, width)) // BLOCK) * BLOCK,
+            )
+        )
+    return calls
+
+
+def cache_bytes(base: Base, call: Call) -> int:
+    """Keys and values of all rows: 2 x layers x heads x width x bytes for each slot."""
+    config = base.config
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    pair = 2 * config.num_hidden_layers * heads * width * base.compute.itemsize
+    return pair * len(call.rows) * call.capacity
+
+
+@torch.no_grad()
+def rehearse_call(ledger: Ledger, base: Base, call: Call, speakers: Mapping[str, Speaker]) -> int:
+    """Peak of a call over what was alive before, its own caches included; inside a rehearsal."""
+    before = ledger.live
+    ledger.peak = before
+    slab, last = _forward(base, call.requests, call, call.width, speakers)
+    if len(call.rows) != len(call.requests):
+        forked = Slab(len(call.rows), call.capacity, base.device)
+        for old, new in ((slab.keys, forked.keys), (slab.values, forked.values)):
+            new += [x.new_zeros(len(call.rows), *x.shape[1:]) for x in old]
+        slab = forked
+    del last
+    _forward(base, call.rows, call, 1, speakers, slab)
+    return ledger.peak - before
+
+
+def _forward(
+    base: Base,
+    rows: Sequence[str],
+    call: Call,
+    width: int,
+    speakers: Mapping[str, Speaker],
+    slab: Slab | None = None,
+) -> tuple[Slab, Any]:
+    """The prefill (no slab yet) or one decoding step, and the drawing after it."""
+    prefill = slab is None
+    if slab is None:
+        slab = Slab(len(rows), call.capacity, base.device)
+    positions = slab.begin(width, call.used if prefill else call.capacity)
+    ids = torch.zeros((len(rows), width), dtype=torch.long, device=base.device)
+    visible = torch.zeros((len(rows), width), dtype=torch.long, device=base.device)
+    with base.using([speakers[agent].adapter for agent in rows]):
+        hidden = base.hidden(
+            ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
+        )
+        logits = base.logits(hidden[:, -1])
+    del hidden
+    each = _CUT if any(speakers[agent].cuts for agent in rows) else _SAMPLED
+    drawn = torch.empty(each * logits.numel(), dtype=torch.uint8, device=base.device)
+    del drawn
+    return slab, logits

@@ -1,0 +1,32 @@
+"""The tokenizers of a run: how agents are spoken to, and what the tokenizers weigh."""
+
+from __future__ import annotations
+
+from colearn.config import Config
+from colearn.history import ChatFormat
+
+from ._architecture import Architectures, NotHere
+from ._script import Speech
+
+
+def read_speech(config: Config, architectures: Architectures) -> dict[str, Speech] | None:
+    """By agent; None where a tokenizer is not on this machine."""
+    speech = {}
+    for agent, settings in config.agents.items():
+        path = config.models[settings.model].path
+        try:
+            tokenizer = architectures.tokenizer(path, f"models.{settings.model}.path")
+        except NotHere:
+            return None
+        chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
+        speech[agent] = Speech(chat, settings.sampling.max_tokens)
+    return speech
+
+
+def tokenizer_bytes(config: Config, architectures: Architectures) -> int:
+    """Resident bytes of a run's tokenizers, one for each agent and one for the critic. The
+    embedded models' are too small to count."""
+    uses = [config.models[settings.model].path for settings in config.agents.values()]
+    if config.critic is not None and config.critic.path is not None:
+        uses.append(config.critic.path)
+    return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

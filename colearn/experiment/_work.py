@@ -1,0 +1,117 @@
+"""The rows of an iteration's update, cut into minibatches and micro-batches as the run does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.config import Config
+from colearn.contract import Parts
+from colearn.contract.rows import Row
+from colearn.critic.stream import text_stream
+from colearn.learn.row import actor_rows, stream_row
+from colearn.types import Tree
+
+from ._architecture import Architectures, NotHere
+from ._learning import Work, plan_work
+from ._script import limit_tokens
+
+Trees = Sequence[Tree[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """What goes through each learner, by its name."""
+
+    works: Mapping[str, Work]
+    """Of the minibatch with the largest micro-batch."""
+    padded_tokens: Mapping[str, int]
+    """Over all epochs of an iteration."""
+
+
+def plan_updates(
+    config: Config, parts: Parts, trees: Trees, architectures: Architectures
+) -> Updates | None:
+    """None where the critic's tokenizer is not on this machine.
+
+    Errors: ConfigError where a stream is longer than the critic takes.
+    """
+    try:
+        rows = _actor_rows(config, parts, trees) | _critic_rows(config, parts, trees, architectures)
+    except NotHere:
+        return None
+    works, padded = {}, {}
+    for name, groups in rows.items():
+        planned = [
+            plan_work([groups[number] for number in batch], config.train.token_budget)
+            for batch in _groups_of(config, trees, len(groups))
+        ]
+        works[name] = max(planned, key=lambda work: work.size)
+        padded[name] = config.train.epochs * sum(work.padded_tokens for work in planned)
+    return Updates(works, padded)
+
+
+def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[str, list[list[Row]]]:
+    """By learner: one group for each tree and agent, trees first."""
+    shared = parts.critic is not None and config.critic is not None and config.critic.path is None
+    found: dict[str, list[list[Row]]] = {}
+    for number, tree in enumerate(trees):
+        for agent, settings in config.agents.items():
+            if not config.models[settings.model].trained:
+                continue
+            rows = actor_rows(
+                tree,
+                agent,
+                key=number,
+                window=settings.window,
+                budget=None if shared else config.train.token_budget,
+                value=parts.critic.value if shared and parts.critic is not None else None,
+            )
+            kept = [row for row in rows if row.spans or row.marks]
+            found.setdefault(f"actor-{settings.model}", []).append(kept)
+    return found
+
+
+def _critic_rows(
+    config: Config, parts: Parts, trees: Trees, architectures: Architectures
+) -> dict[str, list[list[Row]]]:
+    critic, settings = parts.critic, config.critic
+    if critic is None or settings is None or settings.path is None:
+        return {}
+    tokenizer = architectures.tokenizer(settings.path, "critic.path")
+
+    def ids(text: str) -> tuple[int, ...]:
+        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    return {
+        f"critic-{reader}": [
+            [
+                stream_row(
+                    tree,
+                    text_stream(tree, critic, reader, limit_tokens(ids)),
+                    key=number,
+                    limit=settings.max_length,
+                    field_name="critic.max_length",
+                )
+            ]
+            for number, tree in enumerate(trees)
+        ]
+        for reader in critic.readers(trees[0].agents)
+    }
+
+
+def _groups_of(config: Config, trees: Trees, groups: int) -> Iterator[list[int]]:
+    """Numbers of the groups in each minibatch; `groups` stand in the order of their trees."""
+    each = groups // len(trees)
+    current: list[int] = []
+    size = 0
+    for number, tree in enumerate(trees):
+        count = len(tree.nodes) - 1
+        limit = config.train.minibatch
+        if current and limit is not None and size + count > limit:
+            yield current
+            current, size = [], 0
+        current += range(number * each, (number + 1) * each)
+        size += count
+    yield current

@@ -1,0 +1,168 @@
+"""What a run will need, before any weight is loaded: memory per device, tokens per iteration.
+
+Weights, gradients, optimiser state and caches are counted from the architecture; what passes
+through a device in between is found by running the run's own code on tensors without content.
+Every action is taken to be as long as it may be and no episode to end early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from colearn.config import Config, bind_agents, build_algorithm, build_task
+from colearn.contract import Algorithm, DecPOMDP, Rollout
+from colearn.errors import ConfigError
+from colearn.rollout.chain import Chain
+from colearn.rollout.validate import validate_items
+
+from ._architecture import Architectures
+from ._fake_team import FakeTeamBuilder
+from ._memory import NetworkMemory, count_networks
+from ._phases import Phases, Play
+from ._script import (
+    Script,
+    Speech,
+    generations,
+    grow_tree,
+    joint_actions,
+    read_script,
+)
+from ._voices import read_speech, tokenizer_bytes
+from ._work import Updates, plan_updates
+
+_PROBES = 4
+"""Items that are read for the lengths of observations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Upper bounds for one iteration; None where a tokenizer is not on this machine."""
+
+    episodes: int
+    generations: int
+    joint_actions: int
+    new_tokens: int
+    prompt_tokens: int | None
+    """Observations prefilled, once for each history, as in the items that were read."""
+    padded_tokens: Mapping[str, int] | None
+    """Through each learner, over all epochs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A run that has been resolved and not started."""
+
+    config: Config
+    """With every agent and model spelled out."""
+    agents: tuple[str, ...]
+    steps: Steps | None
+    """None where nothing is learned."""
+    networks: tuple[NetworkMemory, ...]
+    phases: Mapping[str, Mapping[str, int]] | None
+    """Peak bytes by device and phase, for one process; None where a model is not here."""
+    caches: Mapping[str, int] | None
+    """Of that, most bytes of keys and values, by device."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """By field, what could not be counted and the remedy."""
+
+    def peak(self, device: str) -> int:
+        """Bytes at the most of any phase. Errors: ValueError where a model was not counted."""
+        if self.phases is None:
+            raise ValueError("no peak: " + "; ".join(self.missing.values()))
+        return max(self.phases[device].values())
+
+
+def estimate(config: Config, *, processes: int = 1) -> Estimate:
+    """Resolve a run and count what it will need, each of `processes` by itself.
+
+    Nothing is written and no weight is read. Errors: ConfigError or TaskError, as the run's own.
+    """
+    task = build_task(config)
+    config = bind_agents(config, task.agents)
+    algorithm = build_algorithm(config)
+    algorithm.check_team(task.agents)
+    parts = algorithm.checked_parts()
+    config = _learning_part(config, algorithm)
+    architectures = Architectures(task, config)
+    builder = FakeTeamBuilder(config, architectures)
+    team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
+
+    split = config.evaluation.split
+    train = validate_items(task.items("train"), "train")
+    held_out = validate_items(task.items(split), split)
+    scripts = _scripts(task, train)
+    networks = count_networks(config, team, builder.missing, processes)
+    speech = read_speech(config, architectures)
+    updates = None
+    if speech is not None and algorithm.learns:
+        trees = [
+            grow_tree(number, scripts[number % len(scripts)], parts.rollout, speech)
+            for number in range(config.train.episodes)
+        ]
+        updates = plan_updates(config, parts, trees, architectures)
+    phases = None
+    if speech is not None and not builder.missing:
+        resident = tokenizer_bytes(config, architectures)
+        found = Phases(config, team, networks, speech, resident=resident)
+        played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
+        found.add_play("evaluation", _play(_scripts(task, held_out), Chain(), played, processes))
+        if updates is not None:
+            episodes = config.train.episodes
+            found.add_play("rollout", _play(scripts, parts.rollout, episodes, processes))
+            found.add_updates(updates.works, entropy=parts.loss.needs_entropy)
+        phases = found
+    return Estimate(
+        config=config,
+        agents=tuple(task.agents),
+        steps=_steps(config, parts.rollout, scripts, speech, updates) if algorithm.learns else None,
+        networks=networks,
+        phases=None if phases is None else phases.found,
+        caches=None if phases is None else phases.caches,
+        missing=builder.missing,
+    )
+
+
+def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
+    return [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
+
+
+def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: int) -> Play:
+    return Play(scripts=scripts, shape=shape, episodes=-(-episodes // processes))
+
+
+def _steps(
+    config: Config,
+    shape: Rollout,
+    scripts: Sequence[Script],
+    speech: Mapping[str, Speech] | None,
+    updates: Updates | None,
+) -> Steps:
+    episodes, script = config.train.episodes, scripts[0]
+    limits = {a: settings.sampling.max_tokens for a, settings in config.agents.items()}
+    prompts = None
+    if speech is not None:
+        read = [grow_tree(n, one, shape, speech) for n, one in enumerate(scripts)]
+        shown = [o for tree in read for node in tree.nodes for o in node.observations.values()]
+        prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(read)
+    return Steps(
+        episodes=episodes,
+        generations=episodes * generations(shape, script, lambda _: 1),
+        joint_actions=episodes * joint_actions(shape, script),
+        new_tokens=episodes * generations(shape, script, limits.__getitem__),
+        prompt_tokens=prompts,
+        padded_tokens=None if updates is None else updates.padded_tokens,
+    )
+
+
+def _learning_part(config: Config, algorithm: Algorithm) -> Config:
+    if algorithm.learns:
+        if not any(model.trained for model in config.models.values()):
+            raise ConfigError("models: no model is trained; set trained: true on one of them")
+        return config
+    models = {
+        name: model.model_copy(update={"trained": False, "lora": None})
+        for name, model in config.models.items()
+    }
+    return config.model_copy(update={"models": models, "critic": None})

@@ -1,0 +1,215 @@
+"""Bytes counted by hand: weights, gradients, Adam, caches, ZeRO; and the ledger under them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import register, save_model
+
+from colearn.config import load_config
+from colearn.errors import ConfigError
+from colearn.experiment._ledger import rehearsal
+from colearn.experiment._script import generations, joint_actions, live_nodes, read_script
+from colearn.experiment._zero import Division, kept
+from colearn.experiment.estimate import Estimate, estimate
+from colearn.registry import task_class
+from colearn.rollout.chain import Chain
+from colearn.rollout.cross import Cross
+from colearn.rollout.parallel import Parallel
+from colearn.rollout.tree import KaryTree
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"), "llama")
+
+
+@pytest.fixture
+def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    register(monkeypatch, notes="tiny:Notes")
+
+    def run(*overrides: str, processes: int = 1, **sections: Any) -> Estimate:
+        settings = {
+            "task": {"name": "notes", "horizon": 2, "items": 3},
+            "algorithm": {"name": "collm_cc"},
+            "models": {"*": {"path": model}},
+            "agents": {"*": {"sampling": {"max_tokens": 4}}},
+            "critic": {"path": model},
+            "train": {"episodes": 2},
+            "evaluation": {"episodes": 1},
+            "run": {"device": "cpu"},
+        }
+        return estimate(load_config(settings | sections, overrides), processes=processes)
+
+    return run
+
+
+def test_a_ledger_counts_what_is_alive_at_most() -> None:
+    with rehearsal() as ledger:
+        kept = torch.zeros(10, 10)  # 400 bytes
+        (kept + 1).sum()  # 400 more, and 4 for the sum, gone afterwards
+        assert (ledger.live, ledger.peak) == (400, 804)
+
+
+def test_a_view_costs_nothing() -> None:
+    with rehearsal() as ledger:
+        kept = torch.zeros(10, 10)
+        view = kept[2:].transpose(0, 1)
+        assert (ledger.live, view.shape) == (400, (10, 8))
+
+
+def test_a_local_learner_keeps_sixteen_bytes_for_each_trained_weight() -> None:
+    found = kept(1000, 300, Division(processes=4))
+    # 4 the weight (and 300 bytes of frozen ones), 4 its gradient, 8 both moments
+    assert (found.weights, found.gradients, found.adam, found.master) == (4300, 4000, 8000, 0)
+
+
+@pytest.mark.parametrize(
+    ("stage", "weights", "gradients", "adam", "master"),
+    [
+        (0, 4000, 4000, 8000, 0),
+        # a quarter of the moments, and a copy of the quarter that this process steps
+        (1, 4000, 4000, 2000, 1000),
+        # a quarter of the gradients and two buckets of 50
+        (2, 4000, 1400, 2000, 1000),
+        # a quarter of the weights
+        (3, 1000, 1400, 2000, 1000),
+    ],
+)
+def test_zero_divides_among_four_processes(
+    stage: int, weights: int, gradients: int, adam: int, master: int
+) -> None:
+    found = kept(1000, 0, Division(stage=stage, processes=4, bucket=50))
+    assert (found.weights, found.gradients, found.adam, found.master) == (
+        weights,
+        gradients,
+        adam,
+        master,
+    )
+
+
+SHARED = ("models.*.lora={rank: 2}", "critic.lora={rank: 2}")
+
+
+def weights_of_tiny_llama() -> tuple[int, int]:
+    """All parameters of tests/tiny.py's model, and those of its LM head."""
+    words, width, inner, layers = 266, 32, 48, 2
+    attention = width * 32 + 2 * width * 16 + 32 * width  # q of 4 x 8, k and v of 2 x 8, o
+    mlp = 3 * width * inner
+    norms = 2 * width
+    total = 2 * words * width + layers * (attention + mlp + norms) + width
+    return total, words * width
+
+
+def test_models_trained_in_full_keep_sixteen_bytes_a_weight(estimated: Any) -> None:
+    found = {network.name: network for network in estimated().networks}
+    total, head = weights_of_tiny_llama()
+    # two actors of their own, and a critic without the LM head, with a value head of 32 + 1
+    for name, count in (("actor-ada", total), ("critic-team", total - head + 33)):
+        one = found[name]
+        assert (one.trained, one.weights, one.gradients, one.adam) == (
+            count,
+            4 * count,
+            4 * count,
+            8 * count,
+        )
+
+
+def test_adapters_share_one_frozen_base(estimated: Any) -> None:
+    found = {network.name: network for network in estimated(*SHARED).networks}
+    total, _ = weights_of_tiny_llama()
+    # rank 2 on q, k, v, o, gate, up, down of two layers: 2 x (inputs + outputs) each
+    pairs = (32 + 32) + 2 * (32 + 16) + (32 + 32) + 3 * (32 + 48)
+    adapter = 2 * 2 * pairs
+    assert found["actor-ada"].weights == 4 * total + 4 * adapter
+    assert found["actor-ben"].weights == 4 * adapter
+    assert found["critic-team"].trained == adapter + 33
+    assert found["actor-ben"].adam == 8 * adapter
+
+
+def test_a_frozen_base_is_stored_in_its_compute_type(estimated: Any) -> None:
+    both = ("models.*.dtype=bfloat16", "critic.dtype=bfloat16")
+    wide, narrow = (estimated(*SHARED, *more).networks[0].weights for more in ((), both))
+    # 2 bytes less for each weight of the base; the adapter stays float32
+    assert wide - narrow == 2 * weights_of_tiny_llama()[0]
+
+
+def test_lora_needs_less_than_training_in_full(estimated: Any) -> None:
+    assert estimated(*SHARED).peak("cpu") < estimated().peak("cpu")
+
+
+def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
+    found = {network.name: network for network in estimated("algorithm.kl=0.1").networks}
+    one = found["reference-ada"]
+    assert (one.trained, one.weights, one.adam) == (0, 4 * weights_of_tiny_llama()[0], 0)
+
+
+def test_keys_and_values_of_the_widest_turn(estimated: Any) -> None:
+    found = estimated("evaluation.episodes=8")
+    # 2 (keys, values) x 2 layers x 2 heads x 8 wide x 4 bytes = 256 a slot. Each agent has a base
+    # and so a generator of its own: 8 rows of one block of 64 slots at the second turn, beside
+    # the first turn's.
+    assert found.caches["cpu"] == 256 * 2 * 8 * (64 + 64)
+
+
+def test_deepspeed_divides_moments_among_processes(estimated: Any) -> None:
+    found = estimated("run.learner=deepspeed", processes=2).networks[0]
+    total, _ = weights_of_tiny_llama()
+    part = total // 2 + total % 2
+    assert found.adam == 8 * part + 4 * part  # two moments, and the copy that is stepped
+
+
+@pytest.mark.parametrize(
+    ("shape", "nodes", "joint"),
+    [
+        (Chain(), [1, 1], 2),
+        # Proposition 4.3: K (K^H - 1) / (K - 1) with K = 3, H = 2
+        (KaryTree(3), [1, 3], 12),
+        (Parallel(3), [1, 3], 6),
+        # K^m + K^(mH) with two agents: 9 + 81
+        (Cross(3), [1, 9], 90),
+    ],
+)
+def test_a_shape_costs_what_it_says(
+    shape: Any, nodes: list[int], joint: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    task = task_class("notes")(horizon=2)
+    script = read_script(task, task.items("train")[0], 0)
+    assert (live_nodes(shape, script), joint_actions(shape, script)) == (nodes, joint)
+
+
+def test_generations_are_actions_of_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    task = task_class("notes")(agents=3, horizon=2)
+    script = read_script(task, task.items("train")[0], 0)
+    assert generations(KaryTree(3), script, lambda _: 1) == 36  # 3 agents x 12
+
+
+def test_new_tokens_are_actions_at_their_limit(estimated: Any) -> None:
+    steps = estimated().steps
+    # 2 episodes x 2 turns, 2 agents, 4 tokens each
+    assert (steps.joint_actions, steps.generations, steps.new_tokens) == (4, 8, 32)
+
+
+def test_a_model_that_is_elsewhere_is_named_with_the_remedy(estimated: Any) -> None:
+    found = estimated("critic.path=nobody/nothing")
+    assert found.phases is None
+    assert "not on this machine: nobody/nothing" in found.missing["critic.path"]
+    assert "critic.path" in found.missing["critic.path"]
+
+
+def test_what_is_here_is_counted_beside_what_is_not(estimated: Any) -> None:
+    found = estimated("critic.path=nobody/nothing")
+    assert [(n.name, n.weights > 0) for n in found.networks] == [
+        ("actor-ada", True),
+        ("actor-ben", True),
+        ("critic-team", False),
+    ]
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(estimated: Any) -> None:
+    with pytest.raises(ConfigError, match=r"critic.path: no folder /nowhere"):
+        estimated("critic.path=/nowhere")
