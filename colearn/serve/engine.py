@@ -32,7 +32,7 @@ from .text import GrowingText
 Deliver = Callable[[Sequence[tuple[Job, Event]]], None]
 
 FAILURES = 3
-"""Steps that fail one after the other before the engine gives up."""
+"""Steps that fail, with no answer completed between them, before the engine gives up."""
 
 
 class QueueFull(Exception):
@@ -86,6 +86,7 @@ class Engine:
         self._forgotten: deque[int] = deque()
         self._wake = threading.Condition()
         self._closing = False
+        self._failures = 0
         self._slab = RunningSlab(base.device)
         self._rows: list[_Row] = []
         self._drawn = torch.zeros(0, dtype=torch.long, device=base.device)
@@ -161,25 +162,22 @@ class Engine:
 
     @torch.inference_mode()
     def _run(self) -> None:
-        failures = 0
-        while failures < FAILURES and self._wait():
+        while self._failures < FAILURES and self._wait():
             for phase in (self._admit, self._prefill, self._decode):
                 concerned: list[Job] = []
                 try:
                     phase(concerned)
                 except Exception as error:  # noqa: BLE001 - its requests fail, the server does not
-                    failures += 1
+                    self._failures += 1
                     report(error)
                     self._fail(concerned, "the model failed on this request")
-                else:
-                    failures = 0 if concerned else failures
             self._tell()
         with self._wake:
             self._closing = True
         left = [*self._jobs(), *(job for prefill in self._prefills for job in prefill.jobs)]
         self._fail([*left, *self._waiting], "the server is shutting down")
         self._tell()
-        if failures >= FAILURES:
+        if self._failures >= FAILURES:
             self._gave_up()
 
     def _wait(self) -> bool:
@@ -355,6 +353,7 @@ class Engine:
             self._make_room()
 
     def _finish(self, row: _Row) -> None:
+        self._failures = 0
         job, choice = row.job, row.choice
         rest = "" if row.text is None else row.text.finish()
         choice.text = self.chat.decode(tuple(choice.tokens)) if row.text is None else row.text.text

@@ -51,7 +51,7 @@ class History:
         new = len(ids) - len(self.ids)
         if window is not None and new > window:
             raise WindowExceeded(
-                f"a message of {new} tokens exceeds the agent's window of {window}"
+                f"{new} new tokens exceed the agent's window of {window}"
             )
         start = self.visible_from
         if window is not None:

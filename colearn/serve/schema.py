@@ -30,9 +30,14 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 """Fields that would change the answer, and the values (beside null) with which they do not."""
 
-_IGNORED = frozenset(
-    ("metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier")
-    + ("store", "user")
+_IGNORED = (
+    "metadata",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
 )
 """Fields that change nothing of an answer."""
 

@@ -1,4 +1,4 @@
-"""The rows that decode: pairs of the histories that grow now, in one store that grows and shrinks."""
+"""The rows that decode: the pairs of growing histories, in one store that grows and shrinks."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 class Spelling:
     """Text and bytes of ids. A token may hold part of a character; its bytes are then exact where
-    the vocabulary is byte-level or falls back on bytes, and null elsewhere."""
+    the vocabulary is byte-level or falls back on bytes, and null elsewhere. One that answers leave out (an end
+    token) has none, so that all bytes join to the answer."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
@@ -33,6 +34,8 @@ class Spelling:
 
     def _spelt(self, token: int) -> tuple[str, bytes | None]:
         text = self._tokenizer.decode([token], skip_special_tokens=False)
+        if not self._tokenizer.decode([token], skip_special_tokens=True):
+            return text, b""
         if "\ufffd" not in text:
             return text, text.encode()
         piece = self._tokenizer.convert_ids_to_tokens(token)

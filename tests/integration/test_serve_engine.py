@@ -1,0 +1,296 @@
+"""The serving engine draws the trainer's tokens, whoever else is served beside."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tiny import Cast, cast
+
+from colearn.contract import Request, Sampling
+from colearn.serve import engine as engines
+from colearn.serve import prefill
+from colearn.serve.engine import Engine, EngineStopped, QueueFull
+from colearn.serve.history import History
+from colearn.serve.job import Done, Event, Failed, Job, Place
+from colearn.types import Action
+
+MEGABYTE = 2**20
+LIMIT = MEGABYTE // 8
+SECRET = "what the client said"
+WORDS = ("a long walk through the wood", "ash", "the elder and the fir", "oak", "larch " * 12)
+
+
+class Served:
+    """An engine and what its jobs were told."""
+
+    def __init__(self, team: Cast, **settings: Any) -> None:
+        self.voice = next(iter(team.voices.values()))
+        self.base = next(iter(team.bases.values()))
+        self.told: dict[Job, list[Event]] = {}
+        self.gave_up = threading.Event()
+        self.changed = threading.Condition()
+        defaults = {"max_rows": 16, "max_waiting": 64, "limit": 64 * MEGABYTE}
+        self.engine = Engine(
+            self.base,
+            self.voice.chat,
+            deliver=self._deliver,
+            gave_up=self.gave_up.set,
+            **{**defaults, **settings},
+        )
+
+    def _deliver(self, told: Sequence[tuple[Job, Event]]) -> None:
+        with self.changed:
+            for job, event in told:
+                self.told.setdefault(job, []).append(event)
+            self.changed.notify_all()
+
+    def job(self, history: History, *seeds: int, **settings: Any) -> Job:
+        filled = {"history": history, "sampling": self.voice.sampling, "seeds": seeds}
+        return Job(**{**filled, "receive": lambda event: None, **settings})
+
+    def ended(self, job: Job) -> bool:
+        return any(isinstance(event, Done | Failed) for event in self.told.get(job, ()))
+
+    def wait(self, *jobs: Job) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: all(map(self.ended, jobs)), timeout=30)
+
+    def failed(self, job: Job) -> bool:
+        return isinstance(self.told[job][-1], Failed)
+
+
+@contextmanager
+def served(team: Cast, **settings: Any) -> Iterator[Served]:
+    found = Served(team, **settings)
+    found.engine.start()
+    try:
+        yield found
+    finally:
+        found.engine.close()
+
+
+def opening(one: Served, text: str, window: int | None = None) -> History:
+    return History().observe(one.voice.chat.open(text).tokens, window)
+
+
+def three_turns(
+    one: Served, words: Sequence[str], seed: int, *, beside: Callable[[], None] = lambda: None
+) -> list[tuple[int, ...]]:
+    """The tokens of a session's three turns; `beside` runs between them."""
+    marks = itertools.count(1)
+    key, mark = next(engines_keys), None
+    history, last, found = History(), None, []
+    for turn, text in enumerate(words):
+        chat = one.voice.chat
+        seen = chat.open(text) if last is None else chat.continuation(text, last)
+        history = history.observe(seen.tokens, one.voice.window)
+        place = Place(key, mark, next(marks))
+        job = one.job(history, seed + turn, place=place)
+        one.engine.submit(job)
+        one.wait(job)
+        tokens = tuple(job.choices[0].tokens)
+        found.append(tokens)
+        history, last, mark = history.act(tokens), Action("", tokens), place.mark
+        beside()
+    return found
+
+
+engines_keys = itertools.count(1)
+
+
+def trained_turns(team: Cast, words: Sequence[str], seed: int) -> list[tuple[int, ...]]:
+    """The same by the trainer's generator."""
+    (agent, voice), (generator,) = next(iter(team.voices.items())), team.generators.values()
+    session, last, found = None, None, []
+    for turn, text in enumerate(words):
+        seen = voice.chat.open(text) if last is None else voice.chat.continuation(text, last)
+        request = Request(agent=agent, session=session, tokens=seen.tokens, seeds=(seed + turn,))
+        ((sampled,),) = generator.generate([request])
+        session, last = sampled.session, sampled.action
+        found.append(sampled.action.tokens)
+    return found
+
+
+@pytest.mark.parametrize("kind", ("qwen3", "gemma3"))
+@pytest.mark.parametrize("window", (None, 40))
+@pytest.mark.parametrize("temperature", (0.0, 1.0))
+def test_three_turns_are_the_trainers(kind: str, window: int | None, temperature: float) -> None:
+    team = cast(("ada",), kind=kind, window=window, temperature=temperature)
+    with served(team) as one:
+        assert three_turns(one, WORDS[:3], 5) == trained_turns(team, WORDS[:3], 5)
+
+
+def test_a_session_prefills_only_its_new_tokens() -> None:
+    with served(cast(("ada",))) as one:
+        history = opening(one, "ash")
+        first = one.job(history, 1, place=Place(1, None, 1))
+        one.engine.submit(first)
+        one.wait(first)
+        sampled = first.choices[0].tokens
+        seen = one.voice.chat.continuation("oak", Action("", tuple(sampled)))
+        second = one.job(history.act(sampled).observe(seen.tokens, None), 2, place=Place(1, 1, 2))
+        one.engine.submit(second)
+        one.wait(second)
+    # the last sampled token has no pair yet
+    assert (first.prefilled, second.prefilled) == (len(history), 1 + len(seen.tokens))
+
+
+@pytest.mark.parametrize("window", (None, 40))
+def test_an_evicted_session_goes_on_with_the_same_tokens(window: int | None) -> None:
+    team = cast(("ada",), window=window)
+    with served(team) as one:
+        kept = three_turns(one, WORDS[:3], 5)
+    with served(team) as one:
+        evicted = three_turns(one, WORDS[:3], 5, beside=lambda: one.engine.pairs.shrink(0))
+        assert one.engine.pairs.evicted == 3
+    assert evicted == kept
+
+
+def test_pairs_of_a_turn_that_was_given_up_are_not_used() -> None:
+    with served(cast(("ada",))) as one:
+        history = opening(one, "ash")
+        given_up = one.job(opening(one, "another text"), 1, place=Place(1, None, 1))
+        again = one.job(history, 2, place=Place(1, None, 2))
+        for job in (given_up, again):
+            one.engine.submit(job)
+            one.wait(job)
+    assert again.prefilled == len(history)
+
+
+def test_many_at_once_are_what_each_is_alone() -> None:
+    team = cast(("ada",), max_tokens=10)
+    with served(team) as one:
+        jobs = [one.job(opening(one, WORDS[n % 5]), n) for n in range(24)]
+        for number, job in enumerate(jobs):
+            one.engine.submit(job)
+            if number % 7 == 0:
+                time.sleep(0.01)  # rows join while others decode
+        one.wait(*jobs)
+    alone = [trained_turns(team, [WORDS[n % 5]], n)[0] for n in range(24)]
+    assert [tuple(job.choices[0].tokens) for job in jobs] == alone
+
+
+def test_a_long_prompt_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    team = cast(("ada",))
+    monkeypatch.setattr(prefill, "PIECE", 7)
+    with served(team) as one:
+        assert three_turns(one, WORDS[2:], 5) == trained_turns(team, WORDS[2:], 5)
+
+
+def test_choices_fork_after_one_prefill() -> None:
+    team = cast(("ada",))
+    (generator,) = team.generators.values()
+    with served(team) as one:
+        job = one.job(opening(one, "ash"), 3, 4, 5)
+        one.engine.submit(job)
+        one.wait(job)
+        assert one.engine.prefilled_tokens == len(job.history)
+    request = Request(agent="ada", session=None, tokens=tuple(job.history.ids), seeds=job.seeds)
+    (sampled,) = generator.generate([request])
+    assert [tuple(c.tokens) for c in job.choices] == [s.action.tokens for s in sampled]
+    assert [c.finish for c in job.choices] == [s.action.finish for s in sampled]
+
+
+def test_the_agents_own_stop_ends_as_in_training() -> None:
+    team = cast(("ada",), stop=("e", "a"), max_tokens=60, temperature=1.0)
+    (generator,) = team.generators.values()
+    with served(team) as one:
+        job = one.job(opening(one, "ash"), *range(8))
+        one.engine.submit(job)
+        one.wait(job)
+    request = Request(agent="ada", session=None, tokens=tuple(job.history.ids), seeds=job.seeds)
+    (sampled,) = generator.generate([request])
+    assert [(c.text, c.finish) for c in job.choices] == [
+        (s.action.text, s.action.finish) for s in sampled
+    ]
+    assert any(choice.finish == "stop" for choice in job.choices)
+
+
+def test_a_cancelled_job_frees_its_row() -> None:
+    team = cast(("ada",))
+    with served(team, max_rows=1) as one:
+        endless = one.job(opening(one, "ash"), 1)
+        endless.sampling = replace(endless.sampling, max_tokens=100_000)
+        one.engine.submit(endless)
+        short = one.job(opening(one, "oak"), 2)
+        one.engine.submit(short)
+        endless.cancelled = True
+        one.wait(short)
+        assert one.engine.running == 0
+    assert not one.ended(endless)
+
+
+def test_more_than_may_wait_is_refused() -> None:
+    found = Served(cast(("ada",)), max_waiting=2)
+    jobs = [found.job(opening(found, "ash"), n) for n in range(3)]
+    for job in jobs[:2]:
+        found.engine.submit(job)
+    with pytest.raises(QueueFull):
+        found.engine.submit(jobs[2])
+
+
+def test_memory_stays_within_its_limit() -> None:
+    team = cast(("ada",))
+    with served(team, limit=LIMIT) as one:
+        most = 0
+        for number in range(12):
+            job = one.job(opening(one, WORDS[number % 5]), number, place=Place(number, None, 1))
+            one.engine.submit(job)
+            one.wait(job)
+            most = max(most, one.engine.cache_bytes)
+        assert one.engine.pairs.evicted > 0
+    assert most <= LIMIT
+
+
+def test_a_failure_fails_its_requests_and_the_next_is_served(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with served(cast(("ada",))) as one:
+        job, after = one.job(opening(one, "ash"), 1), one.job(opening(one, "ash"), 1)
+        hidden = one.base.hidden
+
+        def broken(*_: Any, **__: Any) -> Any:
+            raise RuntimeError(SECRET)
+
+        monkeypatch.setattr(one.base, "hidden", broken)
+        one.engine.submit(job)
+        one.wait(job)
+        monkeypatch.setattr(one.base, "hidden", hidden)
+        one.engine.submit(after)
+        one.wait(after)
+        assert one.failed(job) and not one.failed(after)
+    reported = capfd.readouterr().err
+    assert "internal error: RuntimeError" in reported and SECRET not in reported
+
+
+def test_an_engine_that_fails_again_and_again_gives_up(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with served(cast(("ada",))) as one:
+        monkeypatch.setattr(one.base, "hidden", lambda *_, **__: 1 / 0)
+        for number in range(engines.FAILURES):
+            job = one.job(opening(one, "ash"), number)
+            one.engine.submit(job)
+            one.wait(job)
+        assert one.gave_up.wait(10)
+        with pytest.raises(EngineStopped):
+            one.engine.submit(one.job(opening(one, "ash"), 9))
+    capfd.readouterr()
+
+
+def test_the_end_tells_those_that_run_and_those_that_wait() -> None:
+    with served(cast(("ada",)), max_rows=1) as one:
+        jobs = [one.job(opening(one, "ash"), n) for n in range(3)]
+        for job in jobs:
+            job.sampling = Sampling(max_tokens=100_000)
+            one.engine.submit(job)
+        one.engine.close()
+        one.wait(*jobs)
+        assert all(map(one.failed, jobs))
