@@ -3,7 +3,8 @@
 - `python` is executed, one namespace per file; a block that opens with `# name.py` is that file.
 - `yaml` is a config, a part of one (laid over the quickstart), or, with `# name.yaml`, that file.
 - `toml` that names entry points registers them.
-- `bash` and `console`: each `colearn` line must parse; the cheap commands are executed.
+- `bash` and `console`: each `colearn` line must parse; the cheap commands are executed, and so is
+  `cd` into a folder that one of them wrote.
 
 `<!-- runs: slow -->` before a block moves it to the slow marker.
 """
@@ -34,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
 }
-CHEAP = ("tasks", "algorithms", "configs", "check")
+CHEAP = ("tasks", "algorithms", "configs", "check", "new")
 LANGUAGES = ("python", "yaml", "toml", "bash", "console", "text")
 """`text` shows output or a shape; everything else is checked."""
 
@@ -53,7 +54,7 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The name in a first line like `# meeting.py`."""
+        """The name in a first line like `# picnic.py`."""
         found = re.match(r"# ([\w-]+\.(?:py|yaml))\n", self.text)
         return found[1] if found else None
 
@@ -137,8 +138,13 @@ def _run(name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.Monke
             case "toml":
                 _register(block, monkeypatch)
             case "bash" | "console":
-                for words in _commands(block):
-                    _check_command(words, monkeypatch)
+                for program, *words in _commands(block):
+                    if program == "colearn":
+                        _check_command(words, monkeypatch)
+                    elif (folder / words[0]).is_dir():  # other folders come with what is not run
+                        folder /= words[0]
+                        monkeypatch.chdir(folder)
+                        monkeypatch.syspath_prepend(str(folder))
 
 
 def _check_yaml(block: Block) -> None:
@@ -162,7 +168,7 @@ def _register(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _commands(block: Block) -> Iterator[list[str]]:
-    """The words after `colearn` of each command in a block."""
+    """The words of each `colearn` and `cd` in a block."""
     text = block.text.replace("\\\n", " ")
     for line in text.splitlines():
         if block.language == "console" and not line.startswith("$ "):
@@ -171,8 +177,8 @@ def _commands(block: Block) -> Iterator[list[str]]:
             words = shlex.split(command, comments=True)
             while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
                 words.pop(0)
-            if words and words[0] == "colearn":
-                yield words[1:]
+            if words and words[0] in ("colearn", "cd"):
+                yield words
 
 
 def _check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
