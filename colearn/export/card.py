@@ -75,10 +75,7 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
         "base": _base(model.path),
         "trained": _trained(model),
         "weights shared in training with": ", ".join(f"`{agent}`" for agent in sharing) or "nobody",
-        "optimiser": (
-            f"AdamW, learning rate {model.learning_rate:g} ({model.schedule}), "
-            f"epochs per iteration: {config.train.epochs}"
-        ),
+        "optimiser": _optimiser(model, config.train.epochs),
         "compute type": model.dtype,
         "budget": (
             f"{progress.environment_steps} of {config.train.environment_steps} environment steps "
@@ -139,10 +136,17 @@ def _on_a_hub(path: str) -> bool:
 
 def _trained(model: ModelSettings) -> str:
     if not model.trained:
-        return "nothing: it played as it was while others learned"
+        return "nothing: it plays as it was"
     if model.lora is None:
         return "all weights"
     return f"LoRA, rank {model.lora.rank}, alpha {model.lora.alpha:g}"
+
+
+def _optimiser(model: ModelSettings, epochs: int) -> str:
+    if not model.trained:
+        return "none"
+    rate = f"{model.learning_rate:g} ({model.schedule})"
+    return f"AdamW, learning rate {rate}, epochs per iteration: {epochs}"
 
 
 def _choice(name: str, settings: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from colearn.comparison.runs import read_record
 from colearn.comparison.source import RECORD
-from colearn.config import Config, bind_agents, build_task, load_config
+from colearn.config import Config, bind_agents, build_algorithm, build_task, load_config
 from colearn.errors import CheckpointError
 from colearn.experiment.checkpoint import PROGRESS, Progress, list_checkpoints
 from colearn.models.embedded import EMBEDDED, embedded_model
@@ -21,7 +21,8 @@ class Trained:
 
     folder: Path
     config: Config
-    """With every agent and model spelled out; paths as the run was given them."""
+    """With every agent and model spelled out; paths as the run was given them. Where the algorithm
+    learns nothing, no model is trained."""
     record: dict[str, Any]
     """run.json."""
     checkpoint: Path
@@ -59,6 +60,8 @@ def read_trained(folder: Path, step: int | None = None) -> Trained:
     except KeyError as error:
         raise CheckpointError(f"{folder / 'run.json'}: lacks {error}; run it again") from None
     config = bind_agents(load_config(folder / "config.yaml"), agents)
+    if not build_algorithm(config).learns:
+        config = _untrained(config)
     return Trained(
         folder=folder,
         config=config,
@@ -80,6 +83,13 @@ def _checkpoint(folder: Path, step: int | None) -> Path:
             return path
     kept = ", ".join(path.name.removeprefix("step-") for path in found)
     raise CheckpointError(f"--step {step}: the run keeps no such checkpoint; it has: {kept}")
+
+
+def _untrained(config: Config) -> Config:
+    """The config with every model as it is, which is how the algorithm played it."""
+    as_it_is = {"trained": False, "lora": None}
+    models = {name: model.model_copy(update=as_it_is) for name, model in config.models.items()}
+    return config.model_copy(update={"models": models})
 
 
 def _paths(config: Config) -> dict[str, str]:
