@@ -70,6 +70,7 @@ class Page:
         self.command("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, url: str) -> None:
+        """Begin to load a page; wait for what it shows."""
         self.command("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
@@ -81,20 +82,18 @@ class Page:
         return found["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 15.0) -> None:
-        """Until an expression is true."""
+        """Until the page has loaded and an expression is true of it."""
         end = time.monotonic() + seconds
-        while not self.value(expression):
-            text = self.value("document.body.innerText")
-            assert time.monotonic() < end, f"never true: {expression}\n{text}"
+        loaded = "document.readyState === 'complete' && location.protocol === 'http:'"
+        while not self.value(f"{loaded} && ({expression})"):
+            assert time.monotonic() < end, f"never true: {expression}\n{self.text()}"
             time.sleep(0.05)
 
     def text(self) -> str:
         return str(self.value("document.body.innerText"))
 
     def picture(self, path: Path, *, whole: bool = False) -> None:
-        found = self.command(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=whole
-        )
+        found = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(found["data"]))
 
     def _next(self, seconds: float) -> dict[str, Any]:

@@ -67,7 +67,9 @@ class ScriptedEndpoint:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            config = uvicorn.Config(self.app(), log_level="critical", timeout_graceful_shutdown=0)
+            config = uvicorn.Config(
+                self.app(), log_level="critical", lifespan="off", timeout_graceful_shutdown=0
+            )
             self.server = uvicorn.Server(config)
             thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]})
             thread.start()

@@ -85,7 +85,11 @@ async def watched(title: str, port: int = 0) -> AsyncIterator[Watch]:
     watch = Watch(title, port)
     server = _Server(
         uvicorn.Config(
-            watch_app(watch), log_level="warning", access_log=False, timeout_graceful_shutdown=3
+            watch_app(watch),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
         )
     )
     serving = asyncio.create_task(server.serve(sockets=[watch.socket]))

@@ -1,0 +1,318 @@
+"""The pages in a real browser: what they show, what their console says, what stays text."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from browser import Page, browser, needs_chromium
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from scripted_endpoint import ScriptedEndpoint, status
+from tiny import Notes, Scene
+
+from colearn.config import EvaluationSettings
+from colearn.play import play
+from colearn.play.watch import watched
+from colearn.serve.remote_async import AsyncRemoteAgent
+
+pytestmark = needs_chromium
+
+HOSTILE = "<script>document.title = 'owned'</script><img src=x onerror=alert(1)> &lt; </pre>"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Page]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(chromium: Page) -> Page:
+    """The browser's page, empty, its console too."""
+    chromium.open("about:blank")
+    chromium.size(1100, 900)
+    chromium.complaints.clear()
+    return chromium
+
+
+class World(Notes):
+    """Notes with a world to look at."""
+
+    def render(self, state: Scene) -> str:
+        return "\n".join(["#" * (2 + len(state.said)), "..", HOSTILE])
+
+
+class Showing:
+    """A play in a thread of its own whose page stays until the block is left."""
+
+    def __init__(
+        self, servers: Mapping[str, ScriptedEndpoint], task: Notes, **settings: Any
+    ) -> None:
+        self.servers, self.task, self.settings = servers, task, settings
+        self.url = ""
+        self._ready, self._leave = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._show()))
+
+    def __enter__(self) -> Showing:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    async def _show(self) -> None:
+        agents = {
+            name: AsyncRemoteAgent(server.url, name=name, timeout=20.0)
+            for name, server in self.servers.items()
+        }
+        async with watched("notes", 0) as page:
+            self.url = page.url
+            self._ready.set()
+            settings = EvaluationSettings(**self.settings)
+            await play(self.task, agents, settings, seed=3, at_once=1, tell=page.tell)
+            while not self._leave.is_set():
+                await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def servers() -> Iterator[dict[str, ScriptedEndpoint]]:
+    with contextlib.ExitStack() as stack:
+        yield {
+            name: stack.enter_context(ScriptedEndpoint(name=name).serving())
+            for name in ("ada", "ben")
+        }
+
+
+def test_the_page_shows_every_agents_own_view_side_by_side(
+    page: Page, servers: dict[str, ScriptedEndpoint]
+) -> None:
+    task = Notes(clues=(("for ada", "for ben"),), horizon=2)
+    with Showing(servers, task) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        text = page.text()
+        boxes = page.value(
+            "[...document.querySelectorAll('.turn')[0].querySelectorAll('.agent')]"
+            ".map(e => [e.getBoundingClientRect().top, e.getBoundingClientRect().left,"
+            " e.innerText])"
+        )
+    (top, left, ada), (other_top, other_left, ben) = boxes
+    assert top == other_top and left < other_left
+    assert "for ada" in ada and "2 words, seed" in ada and "for ben" not in ada
+    assert "for ben" in ben and "2 words, seed" in ben and "for ada" not in ben
+    assert "1 of 1 episodes played" in text and "Turn 2" in text and "reward" in text
+    assert page.complaints == []
+
+
+def test_an_action_appears_while_the_others_still_think(
+    page: Page, servers: dict[str, ScriptedEndpoint]
+) -> None:
+    gate = threading.Event()
+    servers["ben"].faults = [lambda server: _after(gate)]
+    with Showing(servers, World(horizon=1), episodes=1) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('words, seed')")
+        assert page.value("document.querySelectorAll('.thinking').length") == 1
+        assert "1 under way" in page.text()
+        gate.set()
+        page.wait("document.querySelectorAll('.thinking').length === 0")
+    assert page.complaints == []
+
+
+def _after(gate: threading.Event) -> None:
+    assert gate.wait(15)
+
+
+def test_whoever_comes_late_sees_the_episodes_from_the_start(
+    page: Page, servers: dict[str, ScriptedEndpoint]
+) -> None:
+    with Showing(servers, World()) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        page.open("about:blank")
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        page.value("document.querySelector('#episodes button').click()")
+        page.wait("document.querySelector('#episode h2').innerText.startsWith('Episode 0')")
+        assert page.value("document.querySelectorAll('.turn').length") == 3
+        assert page.value("document.querySelector('.picture').textContent").startswith("#####\n..")
+    assert page.complaints == []
+
+
+def test_a_lost_episode_is_marked_with_its_reason(
+    page: Page, servers: dict[str, ScriptedEndpoint]
+) -> None:
+    servers["ben"].faults = [status(400, f"too long {HOSTILE}")]
+    with Showing(servers, World()) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        assert "3 of 4 episodes played; 1 lost" in page.text()
+        page.value("document.querySelector('#episodes button.lost').click()")
+        page.wait("document.querySelector('.lossline') !== null")
+        line = page.value("document.querySelector('.lossline').textContent")
+    assert line.startswith("Lost in turn 1: agent 'ben' at ") and "too long <script>" in line
+    assert page.complaints == []
+
+
+def test_hostile_text_of_tasks_and_agents_stays_text(
+    page: Page, servers: dict[str, ScriptedEndpoint]
+) -> None:
+    servers["ada"].speak = lambda messages, seed: HOSTILE
+    with Showing(servers, World(clues=((HOSTILE, "plain"),))) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        assert page.value("document.querySelector('.observation').textContent") == HOSTILE
+        assert page.value("document.querySelector('.action').textContent") == HOSTILE
+        assert page.value("document.querySelector('.picture').textContent").endswith(HOSTILE)
+        assert page.value("document.querySelectorAll('script, img').length") == 1
+        assert page.value("document.title") == "colearn play notes"
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("width", [360, 700, 1400])
+def test_the_page_fits_its_window(
+    page: Page, servers: dict[str, ScriptedEndpoint], width: int
+) -> None:
+    page.size(width, 800, dark=True)
+    servers["ada"].speak = lambda messages, seed: "x" * 500
+    with Showing(servers, World(horizon=1)) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        assert page.value("document.documentElement.scrollWidth") <= width
+        assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 20)"
+
+
+class Served(ScriptedEndpoint):
+    """An agent's server with its page: answers arrive in pieces."""
+
+    def app(self) -> FastAPI:
+        app = super().app()
+        # the scripted chat is replaced by one that streams
+        app.router.routes = [r for r in app.router.routes if not r.path.endswith("completions")]
+        folder = files("colearn.serve") / "page"
+        kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+
+        def allowed(request: Request) -> bool:
+            return self.token in (None, request.headers.get("authorization", "")[7:])
+
+        def refusal() -> Response:
+            error = {"message": "no or wrong token", "code": "invalid_api_key"}
+            return JSONResponse({"error": error}, status_code=401)
+
+        @app.get("/")
+        @app.get("/page/{name}")
+        def part(name: str = "index.html") -> Response:
+            text = (folder / name).read_text()
+            return Response(text, media_type=kinds[name.rpartition(".")[2]])
+
+        @app.get("/v1/agent")
+        def card(request: Request) -> Response:
+            shown = {"agent": self.name, "task": HOSTILE, "algorithm": "collm_cc", "window": None}
+            return JSONResponse(shown) if allowed(request) else refusal()
+
+        @app.get("/metrics")
+        def metrics(request: Request) -> Response:
+            text = (
+                "# HELP turns_total Turns played.\n# TYPE turns_total counter\n"
+                f'turns_total{{kind="a"}} {len(self.requests)}\nturns_total{{kind="b"}} 40\n'
+                "# HELP wait_seconds Time waited.\n# TYPE wait_seconds histogram\n"
+                'wait_seconds_bucket{le="+Inf"} 4\nwait_seconds_sum 2.0\nwait_seconds_count 4\n'
+            )
+            return PlainTextResponse(text) if allowed(request) else refusal()
+
+        @app.post("/v1/chat/completions")
+        async def chat(request: Request) -> Response:
+            self.requests.append(await request.json())
+            if self.faults:
+                failed = self.faults.pop(0)(self)
+                if failed is not None:
+                    return failed
+            return StreamingResponse(self._pieces(), media_type="text/event-stream")
+
+        return app
+
+    async def _pieces(self) -> AsyncIterator[str]:
+        for text in ("turn ", str(len(self.requests)), f" {HOSTILE}"):
+            yield f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n"
+            await asyncio.sleep(0.02)
+        usage = {"prompt_tokens": 30, "completion_tokens": 9}
+        usage |= {"prompt_tokens_details": {"cached_tokens": 20}}
+        yield f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n"
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with Served().serving() as serving:
+        yield serving
+
+
+def say(page: Page, text: str) -> None:
+    page.value(f"document.getElementById('text').value = {json.dumps(text)}")
+    page.value("document.getElementById('send').click()")
+
+
+def test_the_agents_page_shows_its_card_and_live_numbers(page: Page, served: Served) -> None:
+    page.open(served.url)
+    page.wait("document.getElementById('numbers').children.length > 0")
+    assert page.value("document.querySelector('h1').textContent") == "ada"
+    shown = page.value("[...document.querySelectorAll('#numbers > *')].map(e => e.textContent)")
+    assert shown == ["Turns played", "40", "Time waited", "0.5 (mean of 4)"]
+    assert HOSTILE in page.value("document.getElementById('card').textContent")
+    assert page.complaints == []
+
+
+def test_one_talks_to_the_agent_in_a_session_and_starts_anew(page: Page, served: Served) -> None:
+    page.open(served.url)
+    page.wait("document.querySelector('h1').textContent === 'ada'")
+    for number in (1, 2):
+        say(page, HOSTILE)
+        page.wait(f"document.querySelectorAll('.said.assistant small').length === {number}")
+        page.wait("!document.getElementById('send').disabled")
+    said = page.value("[...document.querySelectorAll('.said pre')].map(e => e.textContent)")
+    assert said == [HOSTILE, f"turn 1 {HOSTILE}", HOSTILE, f"turn 2 {HOSTILE}"]
+    assert "9 tokens" in page.text() and "10 of 30 read anew" in page.text()
+    first, second = served.requests
+    assert first["session_id"] == second["session_id"]
+    assert second["messages"] == [{"role": "user", "content": HOSTILE}]
+    page.value("document.getElementById('anew').click()")
+    say(page, "hi")
+    page.wait("document.querySelectorAll('.said.assistant').length === 1")
+    page.wait("!document.getElementById('send').disabled")
+    assert served.requests[2]["session_id"] != first["session_id"]
+    assert served.deleted == [first["session_id"]]
+    assert page.value("document.querySelectorAll('script, img').length") == 1
+
+
+def test_a_servers_refusal_is_shown(page: Page, served: Served) -> None:
+    served.faults = [status(429, "slow down")]
+    page.open(served.url)
+    page.wait("document.querySelector('h1').textContent === 'ada'")
+    say(page, "hi")
+    page.wait("document.querySelector('.trouble')?.textContent === 'slow down'")
+    assert not page.value("document.getElementById('send').disabled")
+
+
+def test_a_server_with_a_token_asks_for_it(page: Page, served: Served) -> None:
+    served.token = "s3cret"
+    page.open(served.url)
+    page.wait("!document.getElementById('locked').hidden")
+    page.value("document.getElementById('token').value = 's3cret'")
+    page.value("document.querySelector('#token-form button').click()")
+    page.wait("document.querySelector('h1').textContent === 'ada'")
+    assert page.value("document.getElementById('locked').hidden")
+
+
+def test_the_agents_page_fits_a_phone(page: Page, served: Served) -> None:
+    page.size(360, 700)
+    page.open(served.url)
+    page.wait("document.getElementById('numbers').children.length > 0")
+    assert page.value("document.documentElement.scrollWidth") <= 360
