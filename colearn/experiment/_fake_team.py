@@ -70,6 +70,8 @@ class FakeTeamBuilder(TeamBuilder):
                 num_hidden_layers=1,
                 num_attention_heads=1,
                 num_key_value_heads=1,
+                bos_token_id=None,
+                eos_token_id=None,
             )
         dtype = DTYPES[compute]
         with torch.device("meta"):

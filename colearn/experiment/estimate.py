@@ -13,7 +13,7 @@ from typing import Any
 
 from colearn.config import Config, bind_agents, build_algorithm, build_task
 from colearn.contract import Algorithm, DecPOMDP, Rollout
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, MissingExtra
 from colearn.rollout.chain import Chain
 from colearn.rollout.validate import validate_items
 
@@ -79,7 +79,7 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
 
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as the run's own.
     """
-    task = build_task(config)
+    task, train, held_out, gone = _read_task(config)
     config = bind_agents(config, task.agents)
     algorithm = build_algorithm(config)
     algorithm.check_team(task.agents)
@@ -89,9 +89,6 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     builder = FakeTeamBuilder(config, architectures)
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
 
-    split = config.evaluation.split
-    train = validate_items(task.items("train"), "train")
-    held_out = validate_items(task.items(split), split)
     scripts = _scripts(task, train)
     networks = count_networks(config, team, builder.missing, processes)
     speech = read_speech(config, architectures)
@@ -120,8 +117,32 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
         networks=networks,
         phases=None if phases is None else phases.found,
         caches=None if phases is None else phases.caches,
-        missing=builder.missing,
+        missing=gone | builder.missing,
     )
+
+
+def _read_task(
+    config: Config,
+) -> tuple[DecPOMDP[Any, Any], Sequence[Any], Sequence[Any], dict[str, str]]:
+    """The task, its items to train and to evaluate on, and what of it is not on this machine.
+
+    The hub's data may not be here; the task's own default data then stand in for it.
+    """
+    gone: dict[str, str] = {}
+    try:
+        task = build_task(config)
+        train = task.items("train")
+    except (ConfigError, MissingExtra) as error:
+        if config.task.settings.get("data") != "hub":
+            raise
+        reason = str(error).removeprefix("task.data: ")
+        gone["task.data"] = f"not on this machine; lengths are those of the default data ({reason})"
+        own = {key: value for key, value in config.task.settings.items() if key != "data"}
+        chosen = type(config.task)(name=config.task.name, **own)
+        task = build_task(config.model_copy(update={"task": chosen}))
+        train = task.items("train")
+    split = config.evaluation.split
+    return task, validate_items(train, "train"), validate_items(task.items(split), split), gone
 
 
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:

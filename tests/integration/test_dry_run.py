@@ -1,0 +1,174 @@
+"""`colearn train --dry-run`: what needs no weights is checked, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import DEVNULL, run
+from typing import Any
+
+import pytest
+import yaml
+from tiny import register, save_model
+
+from colearn.cli import main
+from colearn.comparison.plan import config_of
+from colearn.config import load_config, shipped_configs
+from colearn.experiment.estimate import estimate
+from colearn.experiment.loop import Experiment
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder to stand in, an empty cache of embedded models, no hub."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+@pytest.fixture
+def colearn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["colearn", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return code, shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def config(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    register(monkeypatch, notes="tiny:Notes")
+    settings: dict[str, Any] = {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "models": {"*": {"path": model}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "critic": {"path": model},
+        "train": {"environment_steps": 8, "episodes": 2},
+        "run": {"device": "cpu"},
+        "compare": {
+            "algorithms": {
+                "collm_cc": {},
+                "wide": {"algorithm.name": "magrpo", "algorithm.samples": 3},
+            }
+        },
+    }
+    path = tmp_path / "notes.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    return str(path)
+
+
+def test_a_dry_run_ends_well_and_writes_nothing(colearn: Run, config: str, tmp_path: Path) -> None:
+    code, _, err = colearn("train", config, "--dry-run", "--out", str(tmp_path / "run"))
+    assert (code, err) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.yaml"}
+
+
+def test_it_shows_networks_peaks_and_tokens(colearn: Run, config: str) -> None:
+    _, out, _ = colearn("train", config, "--dry-run")
+    for word in ("actor-ada", "critic-team", "rollout", "actor update", "most", "generations"):
+        assert word in out
+
+
+def test_a_label_of_the_comparison_is_resolved(colearn: Run, config: str) -> None:
+    _, out, _ = colearn("train", config, "--dry-run", "--algorithm", "wide")
+    # 2 episodes of 3 + 9 joint actions
+    assert "notes, magrpo" in out and any(
+        "joint actions" in line and " 24 " in line for line in out.splitlines()
+    )
+
+
+def test_a_model_on_no_disk_is_a_line_with_the_remedy(colearn: Run, config: str) -> None:
+    code, out, _ = colearn("train", config, "--dry-run", "--set", "critic.path=nobody/nothing")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "critic.path: not on this machine: nobody/nothing; download it" in said
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ("train.episode=2", "train.episode: unknown key"),
+        ("task.horizn=2", "task.horizn: unknown setting"),
+        ("agents={ada: {}}", "agents.ben: "),
+        ("critic=null", "critic: "),
+        ("critic.path=/nowhere", "critic.path: no folder /nowhere"),
+        ("algorithm.name=grpo", "algorithm: "),
+    ],
+)
+def test_a_mistake_is_one_line(colearn: Run, config: str, pair: str, said: str) -> None:
+    code, out, err = colearn("train", config, "--dry-run", "--set", pair)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_a_run_without_a_folder_is_one_line(colearn: Run, config: str) -> None:
+    code, _, err = colearn("train", config)
+    assert code == 2 and err.startswith("error: --out: missing; ") and err.count("\n") == 1
+
+
+LABELS = {
+    name: sorted(load_config(name).compare.algorithms) or [load_config(name).algorithm.name]
+    for name in shipped_configs()
+    if yaml.safe_load(shipped_configs()[name].read_text()).get("models")
+}
+"""Of every shipped config that describes a run."""
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_every_shipped_config_resolves_for_each_of_its_labels(name: str) -> None:
+    for label in LABELS[name]:
+        found = estimate(config_of(load_config(name), label))
+        gone = {field for field in found.missing if field.endswith(".path")}
+        # a model that is not here leaves the peak out, and nothing else does
+        assert any(network.missing for network in found.networks) == bool(gone)
+        assert (found.phases is None) == bool(gone)
+
+
+def test_what_a_dry_run_counts_is_what_a_run_trains(config: str, tmp_path: Path) -> None:
+    settings = load_config(config)
+    done = Experiment(settings, tmp_path / "run").run()
+    counted = {n.name.removeprefix("actor-"): n.trained for n in estimate(settings).networks}
+    assert counted == done["parameters"]
+
+
+def test_what_a_dry_run_bounds_is_what_an_iteration_costs(config: str, tmp_path: Path) -> None:
+    settings = load_config(config)
+    done = Experiment(settings, tmp_path / "run").run()
+    steps = estimate(settings).steps
+    assert steps is not None
+    # two iterations, every episode at its horizon
+    assert (done["joint_actions"], done["generations"]) == (
+        2 * steps.joint_actions,
+        2 * steps.generations,
+    )
+    assert done["generated_tokens"] <= 2 * steps.new_tokens
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["collm_cc", "magrpo"])
+def test_the_estimate_is_within_a_fifth_of_what_a_run_measures(
+    algorithm: str, tmp_path: Path
+) -> None:
+    words = ["train", "quickstart", "--algorithm", algorithm, "--set=train.environment_steps=64"]
+    for folder in ("warm", "run"):  # the first makes the embedded model, which needs memory, too
+        command = [sys.executable, "-m", "colearn", *words, "--out", str(tmp_path / folder)]
+        run(command, check=True, stdout=DEVNULL)
+    measured = json.loads((tmp_path / "run" / "run.json").read_text())["peak_memory_bytes"]
+    found = estimate(config_of(load_config("quickstart"), algorithm))
+    assert found.peak("cpu") == pytest.approx(measured, rel=0.2)
