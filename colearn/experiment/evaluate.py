@@ -18,6 +18,7 @@ from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_seed
 from colearn.types import Node, Tree
 
+from .pass_at_k import pass_metrics
 from .processes import Processes
 
 
@@ -26,8 +27,9 @@ class Evaluation:
     """Mean metrics over the episodes played, and those episodes."""
 
     metrics: dict[str, float]
-    """`return` (undiscounted), the task's own metrics at the end of an episode, `turns`,
-    `tokens_per_turn` (per agent and turn) and `response_seconds` (per turn, slowest agent)."""
+    """`return` (undiscounted), the task's own metrics at the end of an episode, `pass@k` where
+    asked, `turns`, `tokens_per_turn` (per agent and turn) and `response_seconds` (per turn, slowest
+    agent)."""
     trees: list[Tree[Any]]
 
 
@@ -41,10 +43,9 @@ def evaluate_team(
     pool: Executor | None = None,
 ) -> Evaluation:
     """Play the items of a split, the same items and seeds at every call."""
-    items = list(validate_items(task.items(settings.split), settings.split))
-    if settings.episodes is not None:
-        items = [items[number % len(items)] for number in range(settings.episodes)]
-    items = items * settings.repeats
+    split = list(validate_items(task.items(settings.split), settings.split))
+    played = settings.episodes or len(split)
+    items = [split[number % len(split)] for number in range(played)] * settings.repeats
     first, mine = processes.share_of(items)
     trees, counts = processes.exchange(
         *collect(
@@ -62,6 +63,7 @@ def evaluate_team(
     metrics = {"return": float(np.mean([tree.returns(1.0)[0] for tree in trees]))}
     for key in ends[0].metrics:
         metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+    metrics |= pass_metrics(trees, settings, len(split))
     metrics["turns"] = float(np.mean([end.turn for end in ends]))
     metrics["tokens_per_turn"] = counts.tokens / counts.generations
     metrics["response_seconds"] = float(np.mean(counts.response_seconds))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from collections.abc import Sequence
 
 import pytest
+from trees import chain
 
-from colearn.comparison.pass_at_k import mean_pass_at_k, pass_at_k
+from colearn.config import EvaluationSettings
 from colearn.errors import ConfigError
+from colearn.experiment.pass_at_k import mean_pass_at_k, pass_at_k, pass_metrics
 
 
 @pytest.mark.parametrize(
@@ -65,3 +69,43 @@ def test_impossible_counts_are_named(samples, passed, k, line):
 def test_no_problems_have_no_mean():
     with pytest.raises(ConfigError, match="counts: is empty"):
         mean_pass_at_k([], 1)
+
+
+def _episodes(passed: Sequence[float], name: str = "pass"):
+    """One finished episode for each entry, in order."""
+    played = []
+    for episode, value in enumerate(passed):
+        tree = chain([0.0])
+        end = dataclasses.replace(tree.nodes[-1], metrics={name: value})
+        played.append(dataclasses.replace(tree, episode=episode, nodes=(*tree.nodes[:-1], end)))
+    return played
+
+
+def test_the_repeats_of_an_item_are_its_samples():
+    # two items, three repeats: item 0 passes at episodes 0 and 4, item 1 never
+    played = _episodes([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+    settings = EvaluationSettings(repeats=3, pass_at=(1, 2))
+    # pass@1: (2/3 + 0) / 2; pass@2: (1 - C(1,2)/C(3,2) + 0) / 2
+    assert pass_metrics(played, settings, 2) == pytest.approx({"pass@1": 1 / 3, "pass@2": 0.5})
+
+
+def test_items_that_come_round_again_within_a_pass_are_one_item():
+    # three episodes of a split of two: items 0, 1, 0; the second item has one sample
+    played = _episodes([1.0, 1.0, 0.0])
+    settings = EvaluationSettings(episodes=3, pass_at=(1,))
+    assert pass_metrics(played, settings, 2) == pytest.approx({"pass@1": 0.75})
+
+
+def test_too_few_episodes_name_the_setting():
+    settings = EvaluationSettings(repeats=2, pass_at=(1, 3))
+    with pytest.raises(ConfigError, match=r"k = 3 .* there are 2; raise evaluation\.repeats"):
+        pass_metrics(_episodes([1.0, 0.0]), settings, 1)
+
+
+def test_a_task_without_pass_is_named():
+    with pytest.raises(ConfigError, match="no metric 'pass'"):
+        pass_metrics(_episodes([1.0], "score"), EvaluationSettings(pass_at=(1,)), 1)
+
+
+def test_nothing_is_asked_of_a_task_where_no_k_is_given():
+    assert pass_metrics(_episodes([1.0], "score"), EvaluationSettings(), 1) == {}

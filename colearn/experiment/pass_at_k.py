@@ -1,0 +1,71 @@
+"""pass@k: the chance that at least one of k programs for a problem passes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from colearn.config import EvaluationSettings
+from colearn.errors import ConfigError
+from colearn.types import Tree
+
+PASS = "pass"
+"""The task's metric that says whether an episode passed, 1 or 0."""
+
+
+def pass_at_k(samples: int, passed: int, k: int) -> float:
+    """The unbiased estimate 1 - C(n-c, k) / C(n, k) from n samples of which c passed (Chen et al.,
+    2021), as a product of k ratios or fewer, so that no binomial overflows.
+
+    Errors: ConfigError unless 0 <= passed <= samples and 1 <= k <= samples.
+    """
+    if not 0 <= passed <= samples:
+        raise ConfigError(f"passed: {passed} must lie between 0 and samples ({samples})")
+    if not 1 <= k <= samples:
+        raise ConfigError(
+            f"k: {k} must lie between 1 and samples ({samples}); draw more samples or lower k"
+        )
+    few, many = sorted((passed, k))
+    # C(n-c, k) / C(n, k) is symmetric in c and k, so the shorter of the two products serves.
+    return 1.0 - math.prod((samples - many - i) / (samples - i) for i in range(few))
+
+
+def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:
+    """The mean over problems, each given as (samples, passed).
+
+    Errors: ConfigError as in `pass_at_k`, or if there are no problems.
+    """
+    values = [pass_at_k(samples, passed, k) for samples, passed in counts]
+    if not values:
+        raise ConfigError("counts: is empty; give (samples, passed) of at least one problem")
+    return math.fsum(values) / len(values)
+
+
+def pass_metrics(
+    trees: Sequence[Tree[Any]], settings: EvaluationSettings, split_size: int
+) -> dict[str, float]:
+    """`pass@k` for each k of `settings.pass_at` (Table 2): the episodes of an item are its samples.
+
+    Errors: ConfigError where the task has no metric `pass`, or an item has fewer than k episodes.
+    """
+    if not settings.pass_at:
+        return {}
+    played = settings.episodes or split_size
+    passed: dict[int, list[float]] = defaultdict(list)
+    for tree in trees:
+        end = tree.nodes[-1]
+        if PASS not in end.metrics:
+            raise ConfigError(
+                f"evaluation.pass_at: the task has no metric '{PASS}'; leave the setting out"
+            )
+        passed[tree.episode % played % split_size].append(end.metrics[PASS])
+    fewest = min(len(values) for values in passed.values())
+    if fewest < max(settings.pass_at):
+        raise ConfigError(
+            f"evaluation.pass_at: k = {max(settings.pass_at)} needs as many episodes of each item, "
+            f"there are {fewest}; raise evaluation.repeats"
+        )
+    counts = [(len(values), round(sum(values))) for values in passed.values()]
+    return {f"pass@{k}": mean_pass_at_k(counts, k) for k in settings.pass_at}
