@@ -9,10 +9,13 @@ from colearn.contract.picture import Cell, Panel, Picture
 from .escape import escape
 
 SIDE = 24
-"""Of a cell, in pixels where there is room."""
+"""Of a cell, in units of its SVG, and in pixels where the panel is small."""
+_SMALL = 4
+"""Columns or rows; of larger panels a cell is _DENSE pixels wide, so that four fit into a row."""
+_DENSE = 16
 _KINDS = ("#4c9f70", "#c2703d", "#5b7fbf", "#b65f8f", "#a39b3b", "#5fa8ad", "#8a6fb0", "#9a9a9a")
 """For kinds whose colour the task does not give."""
-_AGENTS = ("#0b3d91", "#b3123f", "#0f6b3a", "#6b2fa0", "#8a5200", "#00616b")
+_AGENTS = ("#1f6fd0", "#c2185b", "#0f6b3a", "#6b2fa0", "#8a5200", "#00616b")
 """Of the discs with an agent's number; dark enough for white digits."""
 _NUMBERS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MARKS = {
@@ -73,7 +76,7 @@ class Drawing:
         return f'<figure class="world"><div>{"".join(groups)}</div>{caption}</figure>'
 
     def _panel(self, panel: Panel, earlier: Panel | None) -> str:
-        width, height = panel.columns * SIDE, panel.rows * SIDE
+        side = SIDE if max(panel.columns, panel.rows) <= _SMALL else _DENSE
         standing = {at: cell for at, cell in panel.cells.items() if cell.mark != "missing"}
         parts = [_grid(panel)]
         for kind in dict.fromkeys(cell.kind for cell in panel.cells.values()):
@@ -98,7 +101,8 @@ class Drawing:
         ]
         return (
             f'<div class="panel"><small>{escape(panel.title)}</small>'
-            f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+            f'<svg viewBox="0 0 {panel.columns * SIDE} {panel.rows * SIDE}" '
+            f'width="{panel.columns * side}" height="{panel.rows * side}" role="img" '
             f'aria-label="{escape(_told(panel))}">{"".join(parts)}</svg></div>'
         )
 
