@@ -50,9 +50,7 @@ class History:
         ids.extend(tokens)
         new = len(ids) - len(self.ids)
         if window is not None and new > window:
-            raise WindowExceeded(
-                f"{new} new tokens exceed the agent's window of {window}"
-            )
+            raise WindowExceeded(f"{new} new tokens exceed the agent's window of {window}")
         start = self.visible_from
         if window is not None:
             start = max(start, len(ids) - window)

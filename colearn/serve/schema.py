@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -118,10 +119,10 @@ class ChatRequest(BaseModel):
 
 def parse(body: bytes) -> ChatRequest:
     """Errors: ServeError 400 that names the field, and never quotes its value."""
-    import json
-
     try:
         fields = json.loads(body, parse_constant=_no_constant)
+        if b"\\u" in body:  # half of a surrogate pair is no text
+            json.dumps(fields, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ServeError(400, "the body is no valid JSON") from None
     if not isinstance(fields, dict):

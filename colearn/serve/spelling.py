@@ -14,9 +14,12 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class Spelling:
-    """Text and bytes of ids. A token may hold part of a character; its bytes are then exact where
-    the vocabulary is byte-level or falls back on bytes, and null elsewhere. One that answers leave out (an end
-    token) has none, so that all bytes join to the answer."""
+    """Text and bytes of ids.
+
+    A token may hold part of a character; its bytes are then exact where the vocabulary is
+    byte-level or falls back on bytes, and null elsewhere. One that answers leave out (an end token)
+    has none, so that all bytes join to the answer.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer

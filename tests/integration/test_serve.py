@@ -280,7 +280,7 @@ def test_sessions_side_by_side_do_not_mix(client: OpenAI, base: Base, folder: Pa
 
 
 def test_a_busy_session_says_so(client: OpenAI) -> None:
-    stream = ask(client, "hello", "busy", stream=True, max_tokens=400, seed=7)
+    stream = ask(client, "hello", "busy", stream=True, max_tokens=600, temperature=0)
     next(iter(stream))
     assert refusal(client, "hello", "busy") == (409, "session_busy")
     stream.close()

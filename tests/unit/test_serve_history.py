@@ -1,0 +1,117 @@
+"""Histories and sessions as the server keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from colearn.serve.conversation import Conversation
+from colearn.serve.errors import ServeError
+from colearn.serve.history import History, WindowExceeded
+from colearn.serve.job import Choice, Job
+from colearn.serve.metrics import Metrics
+from colearn.serve.sessions import Session, Sessions
+
+
+def test_each_turn_sees_what_its_window_left() -> None:
+    history = History().observe(range(4), 6).act(range(2)).observe(range(3), 6).act(range(1))
+    # o_0 a_0 fill 0..5 under 0; at o_1's end 9 positions are known, of which 6 stay
+    assert history.visibility(0) == [0] * 6 + [3] * 4
+    assert history.visibility(5) == [0] + [3] * 4
+
+
+def test_a_window_never_sees_more_again() -> None:
+    history = History().observe(range(5), 5).act(range(9)).observe(range(1), 5)
+    assert history.observe(range(1), None).visible_from == history.visible_from == 10
+
+
+def test_an_observation_beyond_the_window_is_refused() -> None:
+    with pytest.raises(WindowExceeded, match="7 new tokens exceed"):
+        History().observe(range(7), 6)
+
+
+def sessions(most: int = 2, idle: float = 0.0) -> tuple[Sessions, list[int]]:
+    freed: list[int] = []
+    return Sessions(most, idle, freed.append), freed
+
+
+def play(
+    held: Sessions, name: str, said: str, answer: str = "yes", *turns: tuple[str, str]
+) -> Session:
+    conversation = Conversation(None, turns, said)
+    session = held.begin(name, conversation)
+    job = Job(
+        history=session.history.observe(range(3), None),
+        sampling=None,  # type: ignore[arg-type]
+        seeds=(0,),
+        receive=lambda event: None,
+        place=session.place(),
+    )
+    job.choices = [Choice(tokens=[7], text=answer)]
+    held.commit(session, conversation, job)
+    held.end(name, session)
+    return session
+
+
+def test_a_session_grows_by_its_turns() -> None:
+    held, _ = sessions()
+    play(held, "a", "hello")
+    session = play(held, "a", "more", "no", ("hello", "yes"))
+    assert (session.turns, len(session.history)) == (2, 8)
+
+
+@pytest.mark.parametrize("turns", ([("hello", "no")], [("hell", "oyes")], [("a", "b"), ("c", "d")]))
+def test_other_words_are_a_conflict(turns: list[tuple[str, str]]) -> None:
+    held, _ = sessions()
+    play(held, "a", "hello")
+    with pytest.raises(ServeError) as refused:
+        held.begin("a", Conversation(None, tuple(turns), "more"))
+    assert (refused.value.status, refused.value.code) == (409, "session_conflict")
+
+
+def test_a_turn_that_was_given_up_leaves_no_trace() -> None:
+    held, _ = sessions()
+    session = play(held, "a", "hello")
+    held.end("a", held.begin("a", Conversation(None, (), "lost")))
+    assert session.turns == 1
+    first = held.begin("b", Conversation(None, (), "lost"))
+    held.end("b", first)
+    assert len(held) == 1
+
+
+def test_the_least_recently_used_session_makes_room() -> None:
+    held, freed = sessions()
+    old = [play(held, name, "hello") for name in "ab"]
+    play(held, "a", "again")
+    play(held, "c", "hello")
+    assert freed == [old[1].key]
+
+
+def test_sessions_in_use_make_no_room() -> None:
+    held, _ = sessions(idle=100.0)
+    for name in "ab":
+        play(held, name, "hello")
+    with pytest.raises(ServeError) as refused:
+        held.begin("c", Conversation(None, (), "hello"))
+    assert (refused.value.status, refused.value.headers) == (429, {"retry-after": "100"})
+
+
+def test_metrics_are_in_prometheus_text() -> None:
+    metrics = Metrics()
+    metrics.counter("a_total", "A.", "status").add(2, "200")
+    metrics.reading("gauge", "b", "B.", lambda: 3)
+    seconds = metrics.histogram("c_seconds", "C.")
+    seconds.observe(0.01)
+    seconds.observe(500.0)
+    lines = metrics.text().splitlines()
+    assert lines[:6] == [
+        "# HELP a_total A.",
+        "# TYPE a_total counter",
+        'a_total{status="200"} 2',
+        "# HELP b B.",
+        "# TYPE b gauge",
+        "b 3",
+    ]
+    assert 'c_seconds_bucket{le="0.005"} 0' in lines
+    assert 'c_seconds_bucket{le="0.01"} 1' in lines
+    assert 'c_seconds_bucket{le="+Inf"} 2' in lines
+    assert lines[-2:] == ["c_seconds_sum 500.010000", "c_seconds_count 2"]

@@ -1,0 +1,77 @@
+"""Growing text: whole characters, and nothing that a stop takes back."""
+
+from __future__ import annotations
+
+import pytest
+from tiny import byte_tokenizer
+
+from colearn.history import ChatFormat
+from colearn.serve.spelling import Spelling
+from colearn.serve.text import GrowingText
+
+CHAT = ChatFormat(byte_tokenizer())
+
+
+def ids(text: str | bytes) -> list[int]:
+    raw = text.encode() if isinstance(text, str) else text
+    letters = {Spelling(CHAT.tokenizer)._spelt(n)[1]: n for n in range(len(CHAT.tokenizer))}
+    return [letters[bytes([byte])] for byte in raw]
+
+
+def grow(text: str | bytes, *, own: tuple[str, ...] = (), cut: tuple[str, ...] = ()) -> list[str]:
+    """The parts as they are given, the last one by the end."""
+    growing = GrowingText(CHAT.decode, own, cut)
+    parts = []
+    for token in ids(text):
+        parts.append(growing.push(token))
+        if growing.stopped:
+            break
+    return [*parts, growing.finish()]
+
+
+def test_plain_letters_come_one_by_one() -> None:
+    assert grow("abc") == ["a", "b", "c", ""]
+
+
+def test_a_character_comes_whole() -> None:
+    assert grow("aé€😀") == ["a", "", "é", "", "", "€", "", "", "", "😀", ""]
+
+
+def test_half_a_character_at_the_end_is_the_decoders_mark() -> None:
+    assert grow(b"a\xe2\x82") == ["a", "", "", "\ufffd"]
+
+
+def test_bytes_that_are_no_character_do_not_hold_the_rest_back() -> None:
+    assert "".join(grow(b"\xffab\x80c")) == "\ufffdab\ufffdc"
+
+
+def test_a_cut_stop_is_not_given() -> None:
+    assert "".join(grow("one. two", cut=(". t",))) == "one"
+
+
+def test_what_may_become_a_stop_is_held_back() -> None:
+    assert grow("a..b", cut=("...",)) == ["a", "", "", "..b", ""]
+
+
+def test_held_back_text_comes_at_the_end() -> None:
+    assert grow("a..", cut=("...",)) == ["a", "", "", ".."]
+
+
+def test_the_first_of_two_stops_cuts() -> None:
+    assert "".join(grow("xaby", cut=("b", "ab"))) == "x"
+
+
+def test_an_own_stop_stays_and_ends() -> None:
+    assert "".join(grow("one. two", own=(".",))) == "one."
+
+
+@pytest.mark.parametrize("text", ("é", "€", "a", " "))
+def test_bytes_of_tokens_are_exact(text: str) -> None:
+    spelling = Spelling(CHAT.tokenizer)
+    entries = [spelling.entry(token, -1.0, ()) for token in ids(text)]
+    assert [byte for entry in entries for byte in entry["bytes"]] == list(text.encode())
+
+
+def test_an_end_token_has_a_name_and_no_bytes() -> None:
+    entry = Spelling(CHAT.tokenizer).entry(CHAT.end_id, -1.0, ())
+    assert (entry["token"], entry["bytes"]) == ("<|end|>", [])
