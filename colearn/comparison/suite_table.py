@@ -43,16 +43,17 @@ class Figures:
     """The seeds that any figure rests on."""
 
     def best(self, column: int) -> set[str]:
-        """The labels whose mean, as it is shown, is the best of a column of two or more."""
+        """The labels whose mean, as it is shown, is the best of a column; none where all are."""
         means = {
             label: value.mean
             for label, row in self.values.items()
             if (value := row[column]) is not None
         }
-        if len(means) < 2:
+        if not means:
             return set()
         top = (max if self.columns[column].high else min)(means.values())
-        return {label for label, mean in means.items() if show_number(mean) == show_number(top)}
+        best = {label for label, mean in means.items() if show_number(mean) == show_number(top)}
+        return set() if best == set(means) else best
 
 
 def suite_columns(suite: SuiteSettings) -> tuple[Column, ...]:

@@ -92,9 +92,15 @@ def test_the_best_of_time_cost_and_adjacency_is_the_lowest(tmp_path):
 def test_means_that_look_alike_are_both_best(tmp_path):
     write(
         tmp_path,
-        {"cc-s0": {"iou": 0.5, "adjacency": 0.2}, "dc-s0": {"iou": 0.5 + 1e-9, "adjacency": 0.1}},
+        {
+            "raw-s0": {"iou": 0.4, "adjacency": 0.2},
+            "cc-s0": {"iou": 0.5, "adjacency": 0.2},
+            "dc-s0": {"iou": 0.5 + 1e-9, "adjacency": 0.2},
+        },
     )
-    assert read_figures(SUITE, tmp_path).best(2) == {"cc", "dc"}
+    found = read_figures(SUITE, tmp_path)
+    assert found.best(2) == {"cc", "dc"}
+    assert found.best(3) == set()
 
 
 def test_several_seeds_give_a_mean_and_an_interval(tmp_path):
@@ -128,8 +134,8 @@ def test_the_markdown_has_a_row_for_each_method_and_numbers_its_notes(tmp_path):
     write_suite_report(SUITE, tmp_path, "colearn compare board")
     lines = (tmp_path / "board.md").read_text().splitlines()
     assert "| | Walls Time | Walls Cost | Walls IoU | Walls Adj |" in lines
-    assert "| Raw | **2** | **30** | 25 | 50 |" in lines
-    assert "| CC | **2** | **30** | **50** | - (1) |" in lines
+    assert "| Raw | 2 | 30 | 25 | 50 |" in lines
+    assert "| CC | 2 | 30 | **50** | - (1) |" in lines
     assert "(1) Walls, CC: its evaluation gave no finite 'adjacency'" in lines
 
 
