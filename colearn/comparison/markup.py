@@ -76,7 +76,8 @@ def sample(content: Sample, index: int, drawing: Drawing) -> str:
 
 def _cell(column: str, cell: Cell) -> str:
     text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
-    note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
+    below = cell.note.replace(", ", ",\u00a0")  # an interval stays in one line
+    note = f"<small>{escape(below)}</small>" if below else ""
     if cell.blank:
         return '<td class="blank"></td>'
     return f'<td data-label="{escape(column)}"><span>{text} {note}</span></td>'

@@ -102,18 +102,19 @@ def _task_metrics(summary: Summary) -> Table:
     )
     return Table(
         title="The task's own metrics",
-        note="Before -> after training: means over seeds, below them their 95% bootstrap "
-        "intervals. Whether more or less of one is better, the task's page says.",
+        note="Means over seeds with 95% bootstrap intervals, at the first evaluation (before) and "
+        "the last (after). Whether more or less of one is better, the task's page says.",
         columns=tuple(algorithms),
         rows=tuple(
             (
-                name,
+                f"{name} {when}",
                 tuple(
-                    _change(_metric(algorithm, name), len(algorithm.seeds))
+                    _cell(getattr(_metric(algorithm, name), which), len(algorithm.seeds))
                     for algorithm in algorithms.values()
                 ),
             )
             for name in names
+            for when, which in (("before", "first"), ("after", "last"))
         ),
     )
 
@@ -177,13 +178,6 @@ def _cell(value: Estimate | None, seeds: int, best: bool = False) -> Cell:
     elif value is not None and not bracket:
         note = "one seed"
     return Cell(text=text, note=note, best=best)
-
-
-def _change(change: Change, seeds: int) -> Cell:
-    first, last = _cell(change.first, seeds), _cell(change.last, seeds)
-    same = first.note == last.note == "one seed"
-    notes = [last.note] if same else [cell.note for cell in (first, last) if cell.note]
-    return Cell(text=f"{first.text} -> {last.text}", note=" -> ".join(notes))
 
 
 def _count(value: Estimate | None, seeds: int) -> Cell:
