@@ -78,23 +78,23 @@ def play(
 
     async def all_of_it() -> Played:
         async with contextlib.AsyncExitStack() as stack:
-            followers: list[Tell] = [stack.enter_context(_progress())]
+            followers: list[Tell] = []
             if watch:
                 from colearn.play.watch import watched
 
-                page = await stack.enter_async_context(watched(task, watch_port))
+                page = await stack.enter_async_context(watched(config.task.name, watch_port))
                 print(f"watch: {page.url}", file=sys.stderr)
                 followers.append(page.tell)
-            pool = stack.enter_context(_workers(config.run.step_workers))
-            played = await run(
-                built,
-                team,
-                config.evaluation,
-                seed=config.run.seed,
-                at_once=at_once,
-                pool=pool,
-                tell=_each(followers),
-            )
+            with _workers(config.run.step_workers) as pool, _progress() as progress:
+                played = await run(
+                    built,
+                    team,
+                    config.evaluation,
+                    seed=config.run.seed,
+                    at_once=at_once,
+                    pool=pool,
+                    tell=_each([progress, *followers]),
+                )
             _report(played, {name: agent.endpoint.shown for name, agent in team.items()})
             if out is not None:
                 _write(out, built, played)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from colearn import registry
 from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
 from colearn.errors import ConfigError, nearest
-from colearn.registry import names
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
@@ -21,7 +21,7 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
         return load_config(run, overrides)
     if source in shipped_configs() or source.endswith((".yaml", ".yml")):
         return load_config(source, overrides)
-    tasks = names("tasks")
+    tasks = registry.names("tasks")
     if source in tasks or ":" in source:
         return load_config({"task": {"name": source}, "models": {}}, overrides)
     raise ConfigError(

@@ -265,7 +265,7 @@ def test_the_agents_page_shows_its_card_and_live_numbers(page: Page, served: Ser
     page.wait("document.getElementById('numbers').children.length > 0")
     assert page.value("document.querySelector('h1').textContent") == "ada"
     shown = page.value("[...document.querySelectorAll('#numbers > *')].map(e => e.textContent)")
-    assert shown == ["Turns played", "40", "Time waited", "0.5 (mean of 4)"]
+    assert shown == ["turns", "40", "wait seconds", "0.5 (mean of 4)"]
     assert HOSTILE in page.value("document.getElementById('card').textContent")
     assert page.complaints == []
 

@@ -33,8 +33,11 @@ async function ask(path, options = {}) {
 }
 
 function facts(list, entries) {
-  byId(list).replaceChildren(...entries.flatMap(([term, value]) =>
-    [make("dt", "", term), make("dd", "", value)]));
+  byId(list).replaceChildren(...entries.flatMap(([term, value, help = ""]) => {
+    const name = make("dt", "", term);
+    name.title = help;
+    return [name, make("dd", "", value)];
+  }));
 }
 
 function show(value) {
@@ -84,7 +87,8 @@ function readMetrics(text) {
     const count = sums.get(name + "_count") ?? 0;
     const value = kind !== "histogram" ? number(sums.get(name) ?? 0)
       : count ? `${number(sums.get(name + "_sum") / count)} (mean of ${number(count)})` : "-";
-    return [(helps.get(name) ?? name).replace(/\.$/, ""), value];
+    const short = name.replace(/^colearn_/, "").replace(/_total$/, "").replaceAll("_", " ");
+    return [short, value, helps.get(name) ?? ""];
   });
 }
 

@@ -162,6 +162,7 @@ function drawResult() {
   if (!play.over) return;
   byId("metrics").replaceChildren(...settings(play.metrics));
   const lost = play.episodes.filter((episode) => episode.state === "lost").length;
+  byId("result-note").hidden = !lost;
   byId("result-note").textContent = lost ? `Means over the episodes that were not lost (${lost} were).` : "";
 }
 
