@@ -112,7 +112,7 @@ def estimated(arguments: list[str]) -> int:
     """Peak bytes that the dry run gives, in a process of its own."""
     code = (
         "import json, sys; from colearn.config import load_config; "
-        "from colearn.experiment.estimate import estimate; "
+        "from colearn.estimate import estimate; "
         "e = estimate(load_config(sys.argv[1], json.loads(sys.argv[2]))); "
         "d = max(e.phases, key=e.peak) if len(e.phases) == 1 else "
         "next(n for n in e.phases if n != 'cpu'); "

@@ -53,8 +53,8 @@ def _estimate(settings: Config, processes: int) -> None:
     """Nothing is written: the tables are all there is."""
     from rich.console import Console
 
-    from colearn.experiment.estimate import estimate
-    from colearn.experiment.estimate_table import estimate_tables
+    from colearn.estimate import estimate
+    from colearn.estimate.table import estimate_tables
 
     Console().print(estimate_tables(estimate(settings, processes=processes)), highlight=False)
 

@@ -24,7 +24,7 @@ from colearn.history import ChatFormat
 from colearn.learn.local import LocalLearner
 from colearn.models.base import Base
 from colearn.models.embedded import EMBEDDED, embedded_model
-from colearn.models.load import load_tokenizer
+from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.models.team import Team, TeamBuilder
 from colearn.rollout.collect import Player
@@ -69,7 +69,8 @@ def assemble(config: Config) -> Assembly:
     builder = TeamBuilder(config)
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
 
-    players, generators = _players(config, task, team)
+    tokenizers = Tokenizers()
+    players, generators = _players(config, task, team, tokenizers)
     learners = _learners(config, parts, team)
     networks = {f"actor-{name}": network for name, network in team.actors.items()}
     networks |= {f"critic-{name}": network for name, network in team.critics.items()}
@@ -80,7 +81,7 @@ def assemble(config: Config) -> Assembly:
         players=players,
         generators=generators,
         learners=learners,
-        updater=_updater(config, parts, learners, team) if algorithm.learns else None,
+        updater=_updater(config, parts, learners, team, tokenizers) if algorithm.learns else None,
         networks=networks,
         exact=_exact(config, task, team, players) if config.evaluation.exact else None,
     )
@@ -95,8 +96,14 @@ def _untrained(config: Config) -> Config:
     return config.model_copy(update={"models": models, "critic": None})
 
 
-def _updater(config: Config, parts: Parts, learners: Mapping[str, Learner], team: Team) -> Updater:
-    critic = _critic_trainer(config, parts, learners, team)
+def _updater(
+    config: Config,
+    parts: Parts,
+    learners: Mapping[str, Learner],
+    team: Team,
+    tokenizers: Tokenizers,
+) -> Updater:
+    critic = _critic_trainer(config, parts, learners, team, tokenizers)
     actors = {
         name: learners[f"actor-{name}"] for name, model in config.models.items() if model.trained
     }
@@ -157,7 +164,7 @@ def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
 
 
 def _players(
-    config: Config, task: DecPOMDP[Any, Any], team: Team
+    config: Config, task: DecPOMDP[Any, Any], team: Team, tokenizers: Tokenizers
 ) -> tuple[dict[str, Player], list[Generator]]:
     """One generator for each base in memory, so that agents that share it speak in one batch; one
     for each agent where the config wants them apart."""
@@ -169,7 +176,7 @@ def _players(
         key = agent if apart else id(network.base)
         bases[key] = network.base
         speakers = voices.setdefault(key, {})
-        speakers[agent] = _voice(config, agent, settings, network)
+        speakers[agent] = _voice(config, agent, settings, network, tokenizers)
     players: dict[str, Player] = {}
     generators: list[Generator] = []
     for key, group in voices.items():
@@ -185,8 +192,14 @@ def _players(
     return {agent: players[agent] for agent in task.agents}, generators
 
 
-def _voice(config: Config, agent: str, settings: AgentSettings, network: Network) -> Voice:
-    tokenizer = load_tokenizer(
+def _voice(
+    config: Config,
+    agent: str,
+    settings: AgentSettings,
+    network: Network,
+    tokenizers: Tokenizers,
+) -> Voice:
+    tokenizer = tokenizers.load(
         config.models[settings.model].path, field=f"models.{settings.model}.path"
     )
     chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
@@ -248,11 +261,12 @@ def _critic_trainer(
     parts: Parts,
     learners: Mapping[str, Learner],
     team: Team,
+    tokenizers: Tokenizers,
 ) -> CriticTrainer | None:
     if parts.critic is None or not team.critics:
         return None
     assert config.critic is not None and config.critic.path is not None
-    tokenizer = load_tokenizer(config.critic.path, field="critic.path")
+    tokenizer = tokenizers.load(config.critic.path, field="critic.path")
 
     @lru_cache(maxsize=4096)
     def tokenize(text: str) -> tuple[int, ...]:

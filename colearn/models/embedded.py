@@ -28,7 +28,7 @@ from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Action
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import LlamaConfig, PretrainedConfig, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded"
 
@@ -80,19 +80,9 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     The cache is $COLEARN_CACHE, or colearn/ under the user's cache folder.
     Errors: ConfigError naming `field` for an unknown size or a task without `legal_action`.
     """
-    size, _, draw = name.partition(":")
-    if size not in RECIPES:
-        raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
-    if draw and not draw.isdecimal():
-        raise ConfigError(f"{field}: '{draw}' is no number; write {size}, {size}:1, {size}:2, ...")
-    inner = getattr(task, "task", task)
-    if not isinstance(inner, WarmStart):
-        raise ConfigError(
-            f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
-            "on; add it to the task or give a model's folder or hub name"
-        )
-    recipe = replace(RECIPES[size], draw=(int(draw),) if draw else ())
-    episodes = _play(task, inner, recipe)
+    recipe = _recipe(task, name, field)
+    size = name.partition(":")[0]
+    episodes = _play(task, recipe)
     key = hashlib.blake2b(
         json.dumps([asdict(recipe), episodes]).encode(), digest_size=8
     ).hexdigest()
@@ -107,6 +97,18 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     return folder
 
 
+def embedded_parts(
+    task: DecPOMDP[Any, Any], name: str, field: str
+) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
+    """Architecture and tokenizer of the model that `embedded_model` gives, no weight made.
+
+    Errors: as there.
+    """
+    recipe = _recipe(task, name, field)
+    tokenizer = _tokenizer(task, _play(task, recipe))
+    return _architecture(recipe, tokenizer), tokenizer
+
+
 def cache_folder() -> Path:
     """Where made models are kept."""
     chosen = os.environ.get("COLEARN_CACHE")
@@ -119,8 +121,23 @@ _Episode = list[list[tuple[str, str]]]
 """By agent: the (observation, action) texts of its turns."""
 
 
-def _play(task: DecPOMDP[Any, Any], warm: WarmStart, recipe: Recipe) -> list[_Episode]:
+def _recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
+    size, _, draw = name.partition(":")
+    if size not in RECIPES:
+        raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
+    if draw and not draw.isdecimal():
+        raise ConfigError(f"{field}: '{draw}' is no number; write {size}, {size}:1, {size}:2, ...")
+    if not isinstance(task, WarmStart):
+        raise ConfigError(
+            f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
+            "on; add it to the task or give a model's folder or hub name"
+        )
+    return replace(RECIPES[size], draw=(int(draw),) if draw else ())
+
+
+def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> list[_Episode]:
     """Episodes on the training items with uncoordinated legal actions."""
+    assert isinstance(task, WarmStart)
     items = list(task.items("train"))
     episodes = []
     for number in range(recipe.episodes):
@@ -129,7 +146,7 @@ def _play(task: DecPOMDP[Any, Any], warm: WarmStart, recipe: Recipe) -> list[_Ep
         turns: dict[str, list[tuple[str, str]]] = {agent: [] for agent in task.agents}
         for _ in range(task.horizon):
             seen = task.joint_observations(state)
-            actions = {agent: warm.legal_action(state, agent, rng) for agent in seen}
+            actions = {agent: task.legal_action(state, agent, rng) for agent in seen}
             for agent, text in seen.items():
                 turns[agent].append((text, actions[agent]))
             outcome = task.step(state, actions, rng)
@@ -143,11 +160,23 @@ def _play(task: DecPOMDP[Any, Any], warm: WarmStart, recipe: Recipe) -> list[_Ep
 def _make(
     recipe: Recipe, task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], folder: Path
 ) -> None:
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaForCausalLM
     from transformers.utils import logging
 
     tokenizer = _tokenizer(task, episodes)
-    config = LlamaConfig(
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed("embedded", "weights", *recipe.draw))
+        model = LlamaForCausalLM(_architecture(recipe, tokenizer))
+    _warm_start(model, tokenizer, episodes, recipe)
+    logging.disable_progress_bar()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaConfig:
+    from transformers import LlamaConfig
+
+    return LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=recipe.width,
         intermediate_size=2 * recipe.width,
@@ -161,13 +190,6 @@ def _make(
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed("embedded", "weights", *recipe.draw))
-        model = LlamaForCausalLM(config)
-    _warm_start(model, tokenizer, episodes, recipe)
-    logging.disable_progress_bar()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def _tokenizer(task: DecPOMDP[Any, Any], episodes: Sequence[_Episode]) -> PreTrainedTokenizerBase:

@@ -42,6 +42,19 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+class Tokenizers:
+    """A run's tokenizers, each loaded once: one of 256,000 words takes hundreds of megabytes."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, PreTrainedTokenizerBase] = {}
+
+    def load(self, path: str, *, field: str) -> PreTrainedTokenizerBase:
+        """As `load_tokenizer`."""
+        if path not in self._loaded:
+            self._loaded[path] = load_tokenizer(path, field=field)
+        return self._loaded[path]
+
+
 def load_base(
     path: str, *, compute: str, trained: bool, device: torch.device, field: str, head: bool = True
 ) -> Base:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from colearn.config import Config, CriticSettings, ModelSettings
+from colearn.config import Config, CriticSettings, LoRASettings, ModelSettings
 from colearn.contract import Critic
 from colearn.errors import ConfigError
 from colearn.seeding import derive_seed
@@ -94,33 +94,43 @@ class TeamBuilder:
         trained: bool,
         head: bool = True,
     ) -> Network:
-        device = resolve_device(settings.device or self.config.run.device)
+        source = f"{field_name}.path"
         if trained and settings.lora is None:
-            base = load_base(
-                path,
-                compute=settings.dtype,
-                trained=True,
-                device=device,
-                field=f"{field_name}.path",
-                head=head,
-            )
-            return Network(base)
-        key = (path, settings.dtype, str(device))
+            return Network(self._load(path, settings, source, trained=True, head=head))
+        key = (path, settings.dtype, str(self._device(settings)))
         if key not in self._frozen:
-            self._frozen[key] = load_base(
-                path,
-                compute=settings.dtype,
-                trained=False,
-                device=device,
-                field=f"{field_name}.path",
-            )
+            self._frozen[key] = self._load(path, settings, source, trained=False)
         base = self._frozen[key]
         if not trained or settings.lora is None:
             return Network(base)
+        self._adapt(base, adapter, settings.lora)
+        return Network(base, adapter)
+
+    def _device(self, settings: ModelSettings | CriticSettings) -> torch.device:
+        return resolve_device(settings.device or self.config.run.device)
+
+    def _load(
+        self,
+        path: str,
+        settings: ModelSettings | CriticSettings,
+        source: str,
+        *,
+        trained: bool,
+        head: bool = True,
+    ) -> Base:
+        return load_base(
+            path,
+            compute=settings.dtype,
+            trained=trained,
+            device=self._device(settings),
+            field=source,
+            head=head,
+        )
+
+    def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(self.config.run.seed, "adapter", adapter))
-            base.add_adapter(adapter, settings.lora)
-        return Network(base, adapter)
+            base.add_adapter(adapter, lora)
 
 
 def _head(base: Base) -> ValueHead:

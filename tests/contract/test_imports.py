@@ -28,6 +28,7 @@ LAYERS = (
     ),
     ("algorithms", "tasks"),
     ("experiment",),
+    ("estimate",),
     ("comparison",),
     ("export",),
     ("serve",),

@@ -16,7 +16,7 @@ from tiny import register, save_model
 from colearn.cli import main
 from colearn.comparison.plan import config_of
 from colearn.config import load_config, shipped_configs
-from colearn.experiment.estimate import estimate
+from colearn.estimate import estimate
 from colearn.experiment.loop import Experiment
 
 Run = Callable[..., tuple[int, str, str]]

@@ -10,10 +10,10 @@ from tiny import register, save_model
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment._ledger import rehearsal
-from colearn.experiment._script import generations, joint_actions, live_nodes, read_script
-from colearn.experiment._zero import Division, kept
-from colearn.experiment.estimate import Estimate, estimate
+from colearn.estimate import Estimate, estimate
+from colearn.estimate.ledger import rehearsal
+from colearn.estimate.script import generations, joint_actions, live_nodes, read_script
+from colearn.estimate.zero import Division, kept
 from colearn.registry import task_class
 from colearn.rollout.chain import Chain
 from colearn.rollout.cross import Cross

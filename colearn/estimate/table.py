@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from .estimate import Estimate, Steps
+from .run import Estimate, Steps
 
 
 def estimate_tables(found: Estimate) -> Group:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from colearn.config import Config
 from colearn.history import ChatFormat
 
-from ._architecture import Architectures, NotHere
-from ._script import Speech
+from .architecture import Architectures, NotHere
+from .script import Speech
 
 
 def read_speech(config: Config, architectures: Architectures) -> dict[str, Speech] | None:
@@ -24,9 +24,9 @@ def read_speech(config: Config, architectures: Architectures) -> dict[str, Speec
 
 
 def tokenizer_bytes(config: Config, architectures: Architectures) -> int:
-    """Resident bytes of a run's tokenizers, one for each agent and one for the critic. The
-    embedded models' are too small to count."""
-    uses = [config.models[settings.model].path for settings in config.agents.values()]
+    """Resident bytes of a run's tokenizers, one for each path. The embedded models' are too small
+    to count."""
+    uses = {config.models[settings.model].path for settings in config.agents.values()}
     if config.critic is not None and config.critic.path is not None:
-        uses.append(config.critic.path)
+        uses.add(config.critic.path)
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

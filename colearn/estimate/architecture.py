@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.contract import DecPOMDP
-from colearn.errors import ConfigError, nearest
-from colearn.models.embedded import EMBEDDED, RECIPES, WarmStart, _play, _tokenizer
+from colearn.errors import ConfigError
+from colearn.models.embedded import EMBEDDED, embedded_parts
 from colearn.models.load import load_tokenizer
 
 if TYPE_CHECKING:
@@ -62,19 +62,7 @@ class Architectures:
         return self._tokenizers[path]
 
     def _embedded(self, name: str, field: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-        size, _, draw = name.partition(":")
-        if size not in RECIPES:
-            raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
-        if draw and not draw.isdecimal():
-            raise ConfigError(
-                f"{field}: '{draw}' is no number; write {size}, {size}:1, {size}:2, ..."
-            )
-        if not isinstance(self.task, WarmStart):
-            raise ConfigError(
-                f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to "
-                "warm-start on; add it to the task or give a model's folder or hub name"
-            )
-        return _embedded(_Hidden(self.task), self._task_key, size)
+        return _embedded(_Hidden(self.task), self._task_key, name, field)
 
 
 def _resident() -> int:
@@ -101,21 +89,7 @@ class _Hidden:
 
 @lru_cache(maxsize=8)
 def _embedded(
-    hidden: _Hidden, task_key: str, size: str
+    hidden: _Hidden, task_key: str, name: str, field: str
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """The embedded model of `colearn.models.embedded`, its words counted and no weight made."""
-    from transformers import LlamaConfig
-
-    recipe, task = RECIPES[size], hidden.task
-    tokenizer = _tokenizer(task, _play(task, task, recipe))
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=recipe.width,
-        intermediate_size=2 * recipe.width,
-        num_hidden_layers=recipe.layers,
-        num_attention_heads=recipe.heads,
-        num_key_value_heads=recipe.heads,
-        max_position_embeddings=32768,
-        tie_word_embeddings=True,
-    )
-    return config, tokenizer
+    """Playing the warm-start episodes takes a second: once for each task, name and field."""
+    return embedded_parts(hidden.task, name, field)

@@ -10,7 +10,7 @@ from colearn.models.load import resolve_device
 from colearn.models.network import Network
 from colearn.models.team import Team
 
-from ._zero import Division, division_of, kept
+from .zero import Division, division_of, kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

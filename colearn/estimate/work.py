@@ -13,9 +13,9 @@ from colearn.critic.stream import text_stream
 from colearn.learn.row import actor_rows, stream_row
 from colearn.types import Tree
 
-from ._architecture import Architectures, NotHere
-from ._learning import Work, plan_work
-from ._script import limit_tokens
+from .architecture import Architectures, NotHere
+from .learning import Work, plan_work
+from .script import limit_tokens
 
 Trees = Sequence[Tree[Any]]
 

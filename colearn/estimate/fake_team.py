@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from colearn.config import Config, CriticSettings, ModelSettings
+from colearn.config import Config, CriticSettings, LoRASettings, ModelSettings
 from colearn.models.base import Base
-from colearn.models.load import DTYPES, resolve_device
+from colearn.models.load import DTYPES
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder
 
-from ._architecture import Architectures, NotHere
+from .architecture import Architectures, NotHere
 
 
 class FakeTeamBuilder(TeamBuilder):
@@ -38,31 +38,27 @@ class FakeTeamBuilder(TeamBuilder):
         trained: bool,
         head: bool = True,
     ) -> Network:
-        field = f"{field_name}.path"
-        device = str(resolve_device(settings.device or self.config.run.device))
-        if trained and settings.lora is None:
-            return Network(self._base(path, field, settings.dtype, trained=True, head=head))
-        key = (path, settings.dtype, device)
-        if key not in self._frozen:
-            self._frozen[key] = self._base(path, field, settings.dtype, trained=False, head=True)
-        base = self._frozen[key]
-        if base in self._stand_ins:
-            self.missing[field] = self._stand_ins[base]
-        if not trained or settings.lora is None:
-            return Network(base)
-        if field not in self.missing:
-            with torch.device("meta"):
-                base.add_adapter(adapter, settings.lora)
-        return Network(base, adapter)
+        network = super()._network(field_name, adapter, path, settings, trained=trained, head=head)
+        if network.base in self._stand_ins:
+            self.missing[f"{field_name}.path"] = self._stand_ins[network.base]
+        return network
 
-    def _base(self, path: str, field: str, compute: str, *, trained: bool, head: bool) -> Base:
+    def _load(
+        self,
+        path: str,
+        settings: ModelSettings | CriticSettings,
+        source: str,
+        *,
+        trained: bool,
+        head: bool = True,
+    ) -> Base:
         from transformers import AutoModelForCausalLM, LlamaConfig
 
         gone: str | None = None
         try:
-            found = self.architectures.config(path, field)
+            found = self.architectures.config(path, source)
         except NotHere as reason:
-            gone = self.missing[field] = str(reason)
+            gone = str(reason)
             found = LlamaConfig(
                 vocab_size=1,
                 hidden_size=2,
@@ -73,7 +69,7 @@ class FakeTeamBuilder(TeamBuilder):
                 bos_token_id=None,
                 eos_token_id=None,
             )
-        dtype = DTYPES[compute]
+        dtype = DTYPES[settings.dtype]
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(
                 found, dtype=torch.float32 if trained else dtype
@@ -85,3 +81,8 @@ class FakeTeamBuilder(TeamBuilder):
         if gone is not None:
             self._stand_ins[base] = gone
         return base
+
+    def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:
+        if base not in self._stand_ins:
+            with torch.device("meta"):
+                base.add_adapter(adapter, lora)

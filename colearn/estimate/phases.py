@@ -15,11 +15,11 @@ from colearn.models.network import Network
 from colearn.models.team import Team
 from colearn.rollout.chain import Chain
 
-from ._learning import Work, rehearse_update
-from ._ledger import make_fake, rehearsal
-from ._memory import NetworkMemory, device_of, networks_of
-from ._script import Script, Speech, grow_tree
-from ._speaking import Call, Speaker, cache_bytes, plan_calls, rehearse_call
+from .learning import Work, rehearse_update
+from .ledger import make_fake, rehearsal
+from .memory import NetworkMemory, device_of, networks_of
+from .script import Script, Speech, grow_tree
+from .speaking import Call, Speaker, cache_bytes, plan_calls, rehearse_call
 
 FIXED_BYTES = 420_000_000
 """Resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after the

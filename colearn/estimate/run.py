@@ -17,11 +17,11 @@ from colearn.errors import ConfigError, MissingExtra
 from colearn.rollout.chain import Chain
 from colearn.rollout.validate import validate_items
 
-from ._architecture import Architectures
-from ._fake_team import FakeTeamBuilder
-from ._memory import NetworkMemory, count_networks
-from ._phases import Phases, Play
-from ._script import (
+from .architecture import Architectures
+from .fake_team import FakeTeamBuilder
+from .memory import NetworkMemory, count_networks
+from .phases import Phases, Play
+from .script import (
     Script,
     Speech,
     generations,
@@ -29,8 +29,8 @@ from ._script import (
     joint_actions,
     read_script,
 )
-from ._voices import read_speech, tokenizer_bytes
-from ._work import Updates, plan_updates
+from .voices import read_speech, tokenizer_bytes
+from .work import Updates, plan_updates
 
 _PROBES = 4
 """Items that are read for the lengths of observations."""

@@ -14,8 +14,8 @@ from colearn.learn.row import window_start
 from colearn.models.base import Base
 from colearn.types import Tree
 
-from ._ledger import Ledger
-from ._script import Script, live_nodes
+from .ledger import Ledger
+from .script import Script, live_nodes
 
 _SAMPLED, _CUT = 16, 36
 """Bytes that drawing holds for each row and word beside the logits: scaled logits and shares in

@@ -9,7 +9,7 @@ from colearn.contract.rows import Row
 from colearn.learn.batch import make_batch, micro_batches
 from colearn.models.network import Network
 
-from ._ledger import Ledger
+from .ledger import Ledger
 
 Groups = Sequence[Sequence[Row]]
 
