@@ -7,11 +7,15 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import ConfigName, Out, Sets
+
+if TYPE_CHECKING:
+    from colearn.comparison.plan import Plan
+    from colearn.config import SuiteSettings
 
 
 def compare(
@@ -25,6 +29,9 @@ def compare(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, estimate memory and tokens, stop.")
+    ] = False,
 ) -> None:
     """Compare algorithms on one task, or on each task of a suite like table1; run it again to
     continue after an interruption."""
@@ -35,7 +42,8 @@ def compare(
     if algorithms is not None:
         chosen = [name.strip() for name in algorithms.split(",") if name.strip()]
     if is_suite(config):
-        _compare_suite(config, sets, out, chosen=chosen, seeds=seeds, workers=workers)
+        suite = _suite(config, sets, chosen=chosen, seeds=seeds, workers=workers)
+        _run_suite(suite, out, dry_run)
         return
     settings = load_config(config, sets)
     changes: dict[str, Any] = {}
@@ -49,6 +57,11 @@ def compare(
     if changes:
         comparison = settings.compare.model_copy(update=changes)
         settings = settings.model_copy(update={"compare": comparison})
+    if dry_run:
+        from colearn.comparison.plan import make_plan
+
+        _estimates(config, make_plan(settings))
+        return
     report_file = run_comparison(settings, out, command_line=_command_line())
     _show(report_file.parent)
     print(f"report: {report_file}")
@@ -67,16 +80,14 @@ def report(
     print(f"report: {made}")
 
 
-def _compare_suite(
+def _suite(
     config: str,
     sets: Sequence[str],
-    out: Path,
     *,
     chosen: Sequence[str] | None,
     seeds: int | None,
     workers: int | None,
-) -> None:
-    from colearn.comparison.suite import compare_suite
+) -> SuiteSettings:
     from colearn.config import load_suite
     from colearn.errors import ConfigError, nearest
 
@@ -91,8 +102,29 @@ def _compare_suite(
         changes["seeds"] = tuple(range(seeds))
     if workers is not None:
         changes["workers"] = workers
-    suite = suite.model_copy(update=changes)
+    return suite.model_copy(update=changes)
+
+
+def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool) -> None:
+    from colearn.comparison.suite import compare_suite, plan_suite
+
+    if dry_run:
+        for task, plan in plan_suite(suite).items():
+            _estimates(task, plan)
+        return
     print(f"report: {compare_suite(suite, out, command_line=_command_line())}")
+
+
+def _estimates(title: str, plan: Plan) -> None:
+    """Nothing is written: the table is all there is. Seeds need the same."""
+    from rich.console import Console
+
+    from colearn.estimate import estimate
+    from colearn.estimate.table import comparison_table
+
+    first = {run.algorithm: run.config for run in reversed(plan.runs)}
+    found = {label: estimate(first[label]) for label in plan.algorithms}
+    Console().print(comparison_table(title, found), highlight=False)
 
 
 def _command_line() -> str:

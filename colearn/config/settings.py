@@ -123,6 +123,8 @@ class EvaluationSettings(_Settings):
     episodes: int | None = Field(default=None, ge=1)
     """Held-out items played; None plays the whole split once."""
     repeats: int = Field(default=1, ge=1)
+    at_once: int | None = Field(default=None, ge=1)
+    """Episodes played side by side; None plays all. 1 measures each response alone."""
     pass_at: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """The k of pass@k; an item needs at least k episodes (`repeats`)."""
     split: str = "test"

@@ -46,8 +46,8 @@ class Architectures:
             return AutoConfig.from_pretrained(path, local_files_only=True)
         except (OSError, ValueError):
             raise NotHere(
-                f"not on this machine: {path}; download it (hf download {path}) or set {field} to "
-                "its folder"
+                f"not on this machine: {path}; its small files are enough here "
+                f"(hf download {path} --include '*.json'), or set {field} to a folder"
             ) from None
 
     def tokenizer(self, path: str, field: str) -> PreTrainedTokenizerBase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.console import Group
 from rich.table import Table
@@ -26,6 +26,23 @@ def estimate_tables(found: Estimate) -> Group:
     else:
         parts.append(_steps(found.steps))
     return Group(*parts)
+
+
+def comparison_table(title: str, found: Mapping[str, Estimate]) -> Group:
+    """One row for each entry of a comparison, and below what could not be counted."""
+    table = Table("entry", "peak memory", "episodes", "joint actions", "new tokens", title=title)
+    for label, one in found.items():
+        devices = one.phases or {}
+        peak = ", ".join(f"{_size(one.peak(device))} on {device}" for device in devices)
+        cells = ["-"] * 3
+        if one.steps is not None:
+            steps = one.steps
+            counts = (steps.episodes, steps.joint_actions, steps.new_tokens)
+            cells = [f"{count:,}" for count in counts]
+        table.add_row(label, peak or "not counted", *cells)
+    notes = {f"{field}: {why}" for one in found.values() for field, why in one.missing.items()}
+    caption = Text("counts are those of one iteration, at most; - where nothing is learned")
+    return Group(table, caption, *(Text(note) for note in sorted(notes)))
 
 
 def _networks(found: Estimate) -> Table:

@@ -13,7 +13,7 @@ import numpy as np
 from colearn.config import EvaluationSettings
 from colearn.contract import DecPOMDP
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import Player, collect
+from colearn.rollout.collect import Counts, Player, collect
 from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_seed
 from colearn.types import Node, Tree
@@ -47,18 +47,23 @@ def evaluate_team(
     played = settings.episodes or len(split)
     items = [split[number % len(split)] for number in range(played)] * settings.repeats
     first, mine = processes.share_of(items)
-    trees, counts = processes.exchange(
-        *collect(
+    trees: list[Tree[Any]] = []
+    counts = Counts()
+    at_once = settings.at_once or max(1, len(mine))
+    for start in range(0, len(mine), at_once):
+        found, cost = collect(
             task,
-            mine,
+            mine[start : start + at_once],
             players,
             Chain(),
             seed=derive_seed(seed, "evaluation"),
-            first_episode=first,
+            first_episode=first + start,
             greedy=settings.greedy,
             pool=pool,
         )
-    )
+        trees += found
+        counts.add(cost)
+    trees, counts = processes.exchange(trees, counts)
     ends = [tree.nodes[-1] for tree in trees]
     metrics = {"return": float(np.mean([tree.returns(1.0)[0] for tree in trees]))}
     for key in ends[0].metrics:

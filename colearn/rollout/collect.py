@@ -43,6 +43,13 @@ class Counts:
     response_seconds: list[float] = field(default_factory=list)
     """For each turn, the time of the slowest generator call: agents run in parallel."""
 
+    def add(self, other: Counts) -> None:
+        """Those of another collection, whose turns follow these."""
+        self.generations += other.generations
+        self.joint_actions += other.joint_actions
+        self.tokens += other.tokens
+        self.response_seconds += other.response_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class _Live:

@@ -93,11 +93,24 @@ def test_a_label_of_the_comparison_is_resolved(colearn: Run, config: str) -> Non
     )
 
 
+def test_a_comparison_is_a_row_for_each_entry_and_writes_nothing(
+    colearn: Run, config: str, tmp_path: Path
+) -> None:
+    code, out, err = colearn("compare", config, "--dry-run", "--out", str(tmp_path / "all"))
+    assert (code, err) == (0, "")
+    rows = {
+        line.split()[1]: line for line in out.splitlines() if "GB on cpu" in line or "MB on" in line
+    }
+    # collm_cc: 2 episodes of 2 turns; wide: 2 episodes of 3 + 9
+    assert " 4 " in rows["collm_cc"] and " 24 " in rows["wide"]
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.yaml"}
+
+
 def test_a_model_on_no_disk_is_a_line_with_the_remedy(colearn: Run, config: str) -> None:
     code, out, _ = colearn("train", config, "--dry-run", "--set", "critic.path=nobody/nothing")
     said = " ".join(out.split())
     assert code == 0
-    assert "critic.path: not on this machine: nobody/nothing; download it" in said
+    assert "critic.path: not on this machine: nobody/nothing; its small files are enough here" in said
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Evaluation's settings, with agents that answer from their seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from tiny import Notes, byte_tokenizer
+
+from colearn.config import EvaluationSettings
+from colearn.contract import Generator, Request, Sampled
+from colearn.experiment.evaluate import Evaluation, evaluate_team
+from colearn.experiment.processes import Processes
+from colearn.history import ChatFormat
+from colearn.rollout.collect import Player
+from colearn.types import Action
+
+
+class Seeded(Generator):
+    """Says a number drawn with the request's seed; notes how many requests came together."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+        self.batches.append(len(requests))
+        texts = [str(request.seeds[0] % 1000) for request in requests]
+        return [[Sampled(Action(text, tuple(text.encode())), None)] for text in texts]
+
+    def sync(self) -> None: ...
+
+
+def _evaluated(generator: Seeded, **settings: Any) -> Evaluation:
+    chat = ChatFormat(byte_tokenizer())
+    task = Notes(horizon=2, items=3)
+    return evaluate_team(
+        task,
+        {agent: Player(generator, chat) for agent in task.agents},
+        EvaluationSettings(**settings),
+        seed=5,
+        processes=Processes(torch.device("cpu")),
+    )
+
+
+def _said(found: Evaluation) -> list[list[str]]:
+    return [[a.text for n in tree.nodes for a in n.actions.values()] for tree in found.trees]
+
+
+def test_episodes_played_one_by_one_are_those_played_together() -> None:
+    together, alone = _evaluated(Seeded(), repeats=2), _evaluated(Seeded(), repeats=2, at_once=1)
+    assert _said(alone) == _said(together)
+    assert [tree.episode for tree in alone.trees] == list(range(len(together.trees)))
+
+
+def test_at_once_bounds_the_episodes_in_a_call() -> None:
+    generator = Seeded()
+    _evaluated(generator, repeats=2, at_once=4)
+    items = len(Notes(horizon=2, items=3).items("test"))
+    # two agents in each episode, two turns in each batch of episodes
+    sizes = [min(4, 2 * items - first) for first in range(0, 2 * items, 4)]
+    assert generator.batches == [2 * size for size in sizes for _ in range(2)]
