@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from textwrap import shorten
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,6 +28,10 @@ class WritingItem:
     """The text that both agents are given."""
 
     text: str
+
+    def __str__(self) -> str:
+        """The first words, as reports name an episode."""
+        return shorten(self.text, width=100, placeholder=" ...")
 
 
 @dataclass(frozen=True, slots=True)

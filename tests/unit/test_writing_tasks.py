@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.reward import score
+from colearn.tasks.writing.task import WritingItem
 from colearn.tasks.writing.text import (
     characters,
     compact,
@@ -527,3 +528,9 @@ def test_a_bad_setting_is_one_line_with_the_remedy(kind, settings, line):
 def test_an_unknown_split_is_named():
     with pytest.raises(ConfigError, match=r"task\.items: unknown split 'tests'; did you mean"):
         TLDR().items("tests")
+
+
+def test_an_item_is_named_by_its_first_words():
+    assert str(WritingItem("one two\n\nthree")) == "one two three"
+    named = str(WritingItem("word " * 100))
+    assert named.startswith("word word") and named.endswith(" ...") and len(named) <= 100
