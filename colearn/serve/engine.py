@@ -31,6 +31,8 @@ from .text import GrowingText
 
 Deliver = Callable[[Sequence[tuple[Job, Event]]], None]
 
+SPARE = 2
+"""What is allocated of a batch, over what is in use: spare rows, and slots to grow into."""
 FAILURES = 3
 """Steps that fail, with no answer completed between them, before the engine gives up."""
 
@@ -103,7 +105,7 @@ class Engine:
 
     @property
     def running(self) -> int:
-        return len(self._rows) + sum(prefill.rows for prefill in self._prefills)
+        return len(self._rows) + sum(prefill.rows for prefill in list(self._prefills))
 
     @property
     def waiting(self) -> int:
@@ -135,7 +137,7 @@ class Engine:
 
     def fits(self, job: Job) -> bool:
         """Whether the memory limit lets the job run at all."""
-        return job.rows * job.longest * self.pair_bytes <= self.limit
+        return self._need(job.rows, job.longest) <= self.limit
 
     def close(self) -> None:
         """End the thread; jobs that still run are told that they failed."""
@@ -214,7 +216,7 @@ class Engine:
                 job = self._waiting[0]
                 if not job.cancelled:
                     count, most = rows + job.rows, max(longest, job.longest)
-                    full = count > self.max_rows or count * most * self.pair_bytes > self.limit
+                    full = count > self.max_rows or self._need(count, most) > self.limit
                     if rows and full:
                         break
                     rows, longest = count, most
@@ -362,6 +364,10 @@ class Engine:
         job.left -= 1
         if not job.left:
             self._told.append((job, Done()))
+
+    def _need(self, rows: int, longest: int) -> int:
+        """Bytes that rows of a batch take at most, should all become as long as the longest."""
+        return SPARE * rows * longest * self.pair_bytes
 
     def _make_room(self) -> None:
         """Running requests come before what is kept for later."""

@@ -28,7 +28,7 @@ class RunningSlab(Slab):
         first, count = self.rows, self.rows + len(rows)
         longest = int(torch.cat([self.lengths, lengths]).max())
         if count > self.room or longest > self.capacity:
-            room = self.room if count <= self.room else max(count, 2 * self.room)
+            room = self.room if count <= self.room else max(count, self.room + self.room // 4)
             self._allocate(room, max(longest, self.capacity), source)
         for olds, news in ((source.keys, self.keys), (source.values, self.values)):
             for old, new in zip(olds, news, strict=True):

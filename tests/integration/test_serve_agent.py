@@ -1,0 +1,63 @@
+"""An exported folder in the server's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from exported import export_tiny
+from tiny import byte_tokenizer, tiny_model
+
+from colearn.errors import ConfigError
+from colearn.export import AgentManifest
+from colearn.export.checksums import write_checksums
+from colearn.history import ChatFormat
+from colearn.serve.agent import ServedAgent
+
+IDS = torch.tensor([[5, 6, 7, 8]])
+
+
+def test_an_adapter_is_served_on_its_base(tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    base, folder = tmp_path / "base", tmp_path / "ada"
+    tiny_model().save_pretrained(base)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        settings = LoraConfig(r=4, target_modules=["q_proj"], init_lora_weights=False)
+        model = get_peft_model(tiny_model(), settings)
+    model.peft_config["default"].base_model_name_or_path = str(base)
+    model.save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    manifest = AgentManifest(
+        agent="ada", task="notes", algorithm="magrpo", weights="adapter", base=str(base)
+    )
+    manifest.write(folder)
+    write_checksums(folder)
+    served = ServedAgent(folder, device="cpu").base
+    with torch.inference_mode():
+        found = served.logits(served.hidden(IDS))
+        torch.testing.assert_close(found, model(input_ids=IDS).logits, atol=1e-5, rtol=0)
+        assert (found - tiny_model()(input_ids=IDS).logits).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("chat", ("auto", "plain"))
+def test_its_format_spells_what_training_spelt(tmp_path: Path, chat: str) -> None:
+    template = None if chat == "plain" else byte_tokenizer().chat_template
+    trained = ChatFormat(byte_tokenizer(template=template), chat=chat, system="be brief")
+    agent = ServedAgent(export_tiny(tmp_path / "ada", chat=chat), device="cpu")
+    assert agent.chat(agent.manifest.system).open("hi") == trained.open("hi")
+
+
+def test_the_context_is_the_smaller_of_the_models_and_the_options(tmp_path: Path) -> None:
+    folder = export_tiny(tmp_path / "ada")
+    assert ServedAgent(folder, device="cpu").context == 1024
+    assert ServedAgent(folder, device="cpu", context=64).context == 64
+
+
+def test_a_folder_without_sums_is_refused(tmp_path: Path) -> None:
+    folder = export_tiny(tmp_path / "ada")
+    (folder / "SHA256SUMS").unlink()
+    with pytest.raises(ConfigError, match="export the agent again"):
+        ServedAgent(folder, device="cpu")

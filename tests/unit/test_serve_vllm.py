@@ -1,0 +1,60 @@
+"""The command that becomes vLLM's server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exported import export_tiny
+from typer.testing import CliRunner
+
+from colearn.cli import app
+from colearn.errors import ConfigError, MissingExtra
+from colearn.export import AgentManifest
+from colearn.serve.vllm import vllm_command
+
+
+def command(**settings: Any) -> list[str]:
+    given = {"agent": "ada", "task": "notes", "algorithm": "magrpo", "weights": "merged"}
+    manifest = AgentManifest(**{**given, **settings})
+    return vllm_command(manifest, Path("out/ada"), host="127.0.0.1", port=8001, context=512)
+
+
+def test_merged_weights_are_served_under_the_agents_name() -> None:
+    text = " ".join(command(dtype="bfloat16"))
+    assert "--model out/ada --served-model-name ada --dtype bfloat16" in text
+    assert "--host 127.0.0.1 --port 8001 --max-model-len 512" in text
+
+
+def test_an_adapter_has_the_agents_name_and_its_base_another() -> None:
+    text = " ".join(command(weights="adapter", base="hub/base"))
+    assert "--model hub/base --enable-lora --lora-modules ada=out/ada" in text
+    assert "--served-model-name ada-base" in text
+
+
+def test_a_window_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"window 64.*--engine transformers"):
+        command(window=64)
+
+
+def test_without_vllm_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    folder = export_tiny(tmp_path / "ada")
+    found = CliRunner().invoke(app, ["serve", str(folder), "--engine", "vllm"])
+    assert isinstance(found.exception, MissingExtra)
+    assert "colearn-llm[vllm]" in str(found.exception)
+
+
+def test_what_is_no_exported_agent_is_named(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["serve", str(tmp_path)])
+    assert isinstance(found.exception, ConfigError)
+    assert "no exported agent here" in str(found.exception)
+
+
+def test_a_damaged_folder_is_not_served(tmp_path: Path) -> None:
+    folder = export_tiny(tmp_path / "ada")
+    (folder / "generation_config.json").write_text("{}")
+    found = CliRunner().invoke(app, ["serve", str(folder)])
+    assert isinstance(found.exception, ConfigError)
+    assert "generation_config.json: damaged" in str(found.exception)
