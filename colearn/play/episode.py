@@ -3,7 +3,8 @@
 Whoever follows a play is told of it in events, mappings with `kind` and `episode`:
 
     started   item
-    observed  turn, observations by agent, picture of the world or None
+    observed  turn, observations by agent, and the world, None where the task does not show it:
+              picture, the text of `render`, and world, `picture` as plain data
     retried   turn, agent, reason
     acted     turn, agent, text, tokens, seconds
     stepped   turn, reward, local_rewards
@@ -162,10 +163,9 @@ class _Play:
         node = await self._beside(table.thread, self._node, outcome, actions)
         self.nodes.append(node)
         if table.tell is not None:
-            render = getattr(table.task, "render", None)
-            picture = render and await self._beside(table.thread, render, outcome.state)
+            shown = await self._beside(table.thread, _look, table.task, outcome.state)
             texts = {agent: seen.text for agent, seen in node.observations.items()}
-            self._tell("observed", turn=node.turn, observations=texts, picture=picture)
+            self._tell("observed", turn=node.turn, observations=texts, **shown)
 
     def _node(self, outcome: Outcome[Any], actions: Mapping[str, Action]) -> Node[Any]:
         """The node that an outcome leads to, with what each acting agent sees there."""
@@ -225,3 +225,12 @@ def _step(
 ) -> Outcome[Any]:
     """One transition, in a thread or a worker process; module level, so that it pickles."""
     return validate_outcome(task.step(state, actions, derive_rng(*keys)), task.agents)
+
+
+def _look(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
+    """The world as text and as plain data, each None where the task does not offer it."""
+    render, picture = (getattr(task, name, None) for name in ("render", "picture"))
+    return {
+        "picture": None if render is None else render(state),
+        "world": None if picture is None else picture(state).plain(),
+    }

@@ -9,6 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from colearn.config import EvaluationSettings
+from colearn.experiment.pass_at_k import pass_metrics
+
 from .episode import Episode
 
 _LISTED = 12
@@ -20,6 +23,14 @@ class Played:
     """All episodes, in the order of their numbers."""
 
     episodes: list[Episode]
+    settings: EvaluationSettings
+    split_size: int
+    """Items of the split, of which `settings.episodes` may be fewer or more."""
+
+    @property
+    def whole(self) -> list[Episode]:
+        """Those that were played out."""
+        return [episode for episode in self.episodes if episode.lost is None]
 
     @property
     def lost(self) -> list[Episode]:
@@ -40,16 +51,22 @@ class Played:
     def metrics(self) -> dict[str, float]:
         """Means over the episodes that were played out, named as by `evaluate_team`.
 
-        `tokens_per_turn` is missing where an endpoint does not count its tokens; without a single
-        episode there are none.
+        `tokens_per_turn` is missing where an endpoint does not count its tokens, `pass@k` where an
+        item was not played out often enough for the largest k; without a single episode there are
+        none.
+
+        Errors: ConfigError where `pass_at` is set and the task has no metric `pass`.
         """
-        whole = [episode for episode in self.episodes if episode.lost is None]
+        whole = self.whole
         if not whole:
             return {}
         ends = [episode.tree.nodes[-1] for episode in whole]
         metrics = {"return": float(np.mean([episode.tree.returns(1.0)[0] for episode in whole]))}
         for key in ends[0].metrics:
             metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+        if self._fewest >= self._largest_k:
+            trees = [episode.tree for episode in whole]
+            metrics |= pass_metrics(trees, self.settings, self.split_size)
         metrics["turns"] = float(np.mean([end.turn for end in ends]))
         turns = [replies.values() for episode in whole for replies in episode.replies]
         counts = [reply.tokens for replies in turns for reply in replies]
@@ -73,7 +90,25 @@ class Played:
         for reason, places in reasons.items():
             named = ", ".join(places[:_LISTED]) + (", ..." if len(places) > _LISTED else "")
             yield f"lost {len(places)}: {reason}; episodes {named}"
+        if self._fewest < self._largest_k:
+            yield (
+                f"no pass@k: k = {self._largest_k} needs as many episodes of each item, "
+                f"of one {self._fewest} were played out"
+            )
         for agent, count in self.retries.items():
             yield f"retried {count}: agent '{agent}'"
         for agent, count in self.recovered.items():
             yield f"went on without a session {count}: agent '{agent}'"
+
+    @property
+    def _largest_k(self) -> int:
+        return max(self.settings.pass_at, default=0)
+
+    @property
+    def _fewest(self) -> int:
+        """Episodes played out of the item that has the fewest, 0 where all of its are lost."""
+        round_size = self.settings.episodes or self.split_size
+        counts = Counter(
+            episode.tree.episode % round_size % self.split_size for episode in self.whole
+        )
+        return min(counts[item] for item in range(min(round_size, self.split_size)))

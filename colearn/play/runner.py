@@ -41,6 +41,7 @@ async def play(
     agent lost later ends its episode only. TaskError where the task breaks its contract.
     """
     items = list(validate_items(task.items(settings.split), settings.split))
+    split_size = len(items)
     if settings.episodes is not None:
         items = [items[number % len(items)] for number in range(settings.episodes)]
     items = items * settings.repeats
@@ -62,7 +63,7 @@ async def play(
                 steps=thread if pool is None else pool,
                 tell=tell,
             )
-            played = Played(await _all(table, items, at_once))
+            played = Played(await _all(table, items, at_once), settings, split_size)
         finally:
             thread.shutdown(wait=False, cancel_futures=True)
     if tell is not None:

@@ -18,6 +18,7 @@ from tiny import Notes, Scene, byte_tokenizer
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Generator, Request, Sampled
+from colearn.contract.picture import Cell, Panel, Picture
 from colearn.errors import TaskError
 from colearn.experiment.evaluate import evaluate_team, transcript
 from colearn.experiment.processes import Processes
@@ -227,3 +228,67 @@ def test_followers_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndp
     assert kinds[5:] == ["stepped", "observed", "ended", "finished"]
     assert events[0]["agents"] == {name: f"{server.url}/v1" for name, server in servers.items()}
     assert set(events[2]["observations"]) == {"ada", "ben"}
+
+
+def test_followers_see_the_world_as_text_and_as_plain_data(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    class World(Notes):
+        def render(self, state: Scene) -> str:
+            return "#" * len(state.said)
+
+        def picture(self, state: Scene) -> Picture:
+            return Picture(groups=((Panel("said", 1, 1, {(0, 0): Cell(owner="ada")}),),))
+
+    events: list[dict[str, Any]] = []
+    played(servers, World(horizon=1), episodes=1, tell=events.append)
+    seen = [event for event in events if event["kind"] == "observed"]
+    assert [event["picture"] for event in seen] == ["", "#"]
+    assert seen[0]["world"]["groups"][0][0]["cells"] == [[0, 0, -1, 0, ""]]
+
+
+def test_a_world_that_the_task_does_not_show_is_none(servers: dict[str, ScriptedEndpoint]) -> None:
+    events: list[dict[str, Any]] = []
+    played(servers, Notes(horizon=1), episodes=1, tell=events.append)
+    seen = next(event for event in events if event["kind"] == "observed")
+    assert seen["picture"] is None and seen["world"] is None
+
+
+class Exam(Notes):
+    """The first of two items passes, the other does not."""
+
+    def __init__(self) -> None:
+        super().__init__(horizon=1, items=2)
+
+    def metrics(self, state: Scene) -> Mapping[str, float]:
+        return {"pass": float(state.clues == self.clues[0])}
+
+
+def test_pass_at_k_is_that_of_evaluation_in_the_trainer(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    settings = {"repeats": 2, "pass_at": (1, 2)}
+    remote, local = played(servers, Exam(), **settings), evaluated(Exam(), **settings)
+    assert list(remote.metrics) == list(local.metrics)
+    assert remote.metrics["pass@2"] == local.metrics["pass@2"] == 0.5
+
+
+def test_pass_at_k_counts_the_episodes_that_were_played_out(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    """Of three episodes of the first item one is lost: pass@2 needs two."""
+    servers["ben"].faults = [status(400)]
+    found = played(servers, Exam(), at_once=1, repeats=3, pass_at=(2,))
+    assert len(found.lost) == 1 and found.metrics["pass@2"] == 0.5
+
+
+@pytest.mark.parametrize(("repeats", "k", "left"), [(2, 2, 1), (1, 1, 0)])
+def test_pass_at_k_is_left_out_where_an_item_has_too_few_episodes(
+    servers: dict[str, ScriptedEndpoint], repeats: int, k: int, left: int
+) -> None:
+    servers["ben"].faults = [status(400)]
+    found = played(servers, Exam(), at_once=1, repeats=repeats, pass_at=(k,))
+    assert f"pass@{k}" not in found.metrics and "return" in found.metrics
+    assert list(found.summary())[-1] == (
+        f"no pass@k: k = {k} needs as many episodes of each item, of one {left} were played out"
+    )
