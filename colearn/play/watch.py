@@ -30,6 +30,7 @@ POLICY = (
 FILES = {
     "watch.html": "text/html",
     "watch.js": "text/javascript",
+    "world.js": "text/javascript",
     "page.css": "text/css",
     "watch.css": "text/css",
 }

@@ -18,8 +18,9 @@ from scripted_endpoint import ScriptedEndpoint, status
 from tiny import Notes, Scene
 
 from colearn.config import EvaluationSettings
+from colearn.contract.picture import Cell, Panel, Picture
 from colearn.play import play
-from colearn.play.watch import watched
+from colearn.play.watch import Watch, watched
 from colearn.serve.remote_async import AsyncRemoteAgent
 
 pytestmark = needs_chromium
@@ -70,17 +71,34 @@ class Showing:
         self._thread.join()
 
     async def _show(self) -> None:
+        async with watched("notes", 0) as page:
+            self.url = page.url
+            self._ready.set()
+            await self._happen(page)
+            while not self._leave.is_set():
+                await asyncio.sleep(0.02)
+
+    async def _happen(self, page: Watch) -> None:
         agents = {
             name: AsyncRemoteAgent(server.url, name=name, timeout=20.0)
             for name, server in self.servers.items()
         }
-        async with watched("notes", 0) as page:
-            self.url = page.url
-            self._ready.set()
-            settings = EvaluationSettings(**self.settings)
-            await play(self.task, agents, settings, seed=3, at_once=1, tell=page.tell)
-            while not self._leave.is_set():
-                await asyncio.sleep(0.02)
+        settings = EvaluationSettings(**self.settings)
+        await play(self.task, agents, settings, seed=3, at_once=1, tell=page.tell)
+
+
+class Told(Showing):
+    """A page that hears of two agents and one world, as data that may be anything."""
+
+    def __init__(self, world: Any) -> None:
+        super().__init__({}, Notes())
+        self.world = world
+
+    async def _happen(self, page: Watch) -> None:
+        page.tell({"kind": "planned", "agents": {"ada": "", "ben": ""}, "items": ["one"]})
+        page.tell({"kind": "started", "episode": 0, "item": "one"})
+        seen = {"turn": 0, "observations": {}, "picture": "as text", "world": self.world}
+        page.tell({"kind": "observed", "episode": 0, **seen})
 
 
 @pytest.fixture
@@ -175,6 +193,114 @@ def test_hostile_text_of_tasks_and_agents_stays_text(
         assert page.value("document.querySelector('.picture').textContent").endswith(HOSTILE)
         assert page.value("document.querySelectorAll('script, img').length") == 1
         assert page.value("document.title") == "colearn play notes"
+    assert page.complaints == []
+
+
+def small_world() -> Picture:
+    """Two layers: a target beside what was built, and a panel of a kind without a colour."""
+    built = {
+        (0, 0): Cell("stone", "ada"),
+        (1, 0): Cell("oak", "ben", "wrong"),
+        (2, 1): Cell("oak", "ben", "extra"),
+        (0, 1): Cell("stone", mark="missing"),
+    }
+    target = Panel("target", 3, 2, {(0, 0): Cell("stone"), (0, 1): Cell()})
+    return Picture(
+        groups=((target, Panel("built", 3, 2, built)), (Panel("above", 1, 1, {}),)),
+        colours={"stone": "#777777"},
+        caption=HOSTILE,
+    )
+
+
+def test_the_world_is_drawn_with_kinds_agents_and_marks(page: Page) -> None:
+    """Ada is the page's first agent, blue; ben the second, orange with dark digits."""
+    with Told(small_world().plain()) as showing:
+        page.open(showing.url)
+        page.wait("document.querySelector('.now figure') !== null")
+        groups = page.value(
+            "[...document.querySelectorAll('.group')].map(g => g.querySelectorAll('svg').length)"
+        )
+        built = "document.querySelectorAll('.panel svg')[1]"
+        fills = page.value(
+            f"[...{built}.querySelectorAll('.block')]"
+            ".map(e => [e.getAttribute('fill'), e.classList.contains('absent'),"
+            " e.getAttribute('d').split('M').length - 1])"
+        )
+        discs = page.value(
+            f"[...{built}.querySelectorAll('.disc')].map(e => e.getAttribute('stroke'))"
+        )
+        digits = page.value(f"[...{built}.querySelectorAll('text')].map(e => e.textContent)")
+        told = page.value(f"{built}.getAttribute('aria-label')")
+        legend = page.value(
+            "[...document.querySelectorAll('.legend span')].map(e => e.lastChild.data)"
+        )
+        assert page.value("document.querySelector('figcaption').textContent") == HOSTILE
+        assert page.value("document.querySelectorAll('script, img').length") == 1
+    assert groups == [2, 1]
+    assert fills == [["#777777", False, 1], ["#777777", True, 1], ["#4c9f70", False, 2]]
+    assert discs == ["#0072b2", "#d55e00"] and digits == ["1", "22"]
+    assert told == "built: 3 cells filled, 1 missing, 1 extra, 1 wrong"
+    assert legend[:4] == ["stone", "oak", "ada", "ben"] and len(legend) == 7
+    assert page.complaints == []
+
+
+def _panel(**entries: Any) -> dict[str, Any]:
+    """A plain picture whose only panel is otherwise than it should be."""
+    panel = {"title": "built", "size": [1, 1], "cells": [], **entries}
+    return {**small_world().plain(), "groups": [[panel]]}
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        "a text",
+        {},
+        _panel(size=[1001, 1]),
+        _panel(size=[1, "1"]),
+        _panel(size=[1e300, 1]),
+        _panel(cells=[[1, 0, 0, 0, ""]]),
+        _panel(cells=[[0, 0, 9, 0, ""]]),
+        _panel(cells=[[0, 0, 0, 0, "constructor"]]),
+        _panel(title={"x": 1}),
+        {**small_world().plain(), "colours": {"stone": "red;background:url(x)"}},
+        {**small_world().plain(), "colours": {"stone": "#777777\n"}},
+    ],
+)
+def test_a_world_that_is_no_picture_is_left_to_the_text(page: Page, world: Any) -> None:
+    with Told(world) as showing:
+        page.open(showing.url)
+        page.wait("document.querySelector('pre.picture') !== null")
+        assert page.value("document.querySelector('.now pre').textContent") == "as text"
+        assert page.value("document.querySelectorAll('figure, svg').length") == 0
+    assert page.complaints == []
+
+
+def test_a_wide_world_fits_a_phone(page: Page) -> None:
+    page.size(360, 700)
+    cells = {(x, 0): Cell("stone", "ada") for x in range(100)}
+    with Told(Picture(groups=((Panel("wide", 100, 2, cells),),)).plain()) as showing:
+        page.open(showing.url)
+        page.wait("document.querySelector('.now figure') !== null")
+        assert page.value("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_world_after_each_turn_is_drawn_from_a_real_play(
+    page: Page, servers: dict[str, ScriptedEndpoint]
+) -> None:
+    class Drawn(World):
+        def picture(self, state: Scene) -> Picture:
+            cells = {(x, 0): Cell(owner="ada") for x in range(len(state.said))}
+            return Picture(groups=((Panel("said", 4, 1, cells),),))
+
+    with Showing(servers, Drawn(horizon=3), episodes=1) as showing:
+        page.open(showing.url)
+        page.wait("document.body.innerText.includes('the play is over')")
+        shown = page.value(
+            "[...document.querySelectorAll('.now svg[role], details svg[role]')]"
+            ".map(e => e.getAttribute('aria-label'))"
+        )
+        assert page.value("document.querySelectorAll('pre.picture').length") == 0
+    assert shown == ["said: 3 cells filled", "said: 1 cells filled", "said: 2 cells filled"]
     assert page.complaints == []
 
 

@@ -1,4 +1,4 @@
-"use strict";
+import { drawWorld, readWorld } from "./world.js";
 
 // Everything that agents, tasks and servers wrote enters the page as text, never as markup.
 
@@ -7,6 +7,7 @@ const play = { agents: {}, episodes: [], retries: 0, over: false, connected: fal
 let chosen = null;
 let stale = { page: true, turns: new Set(), all: true };
 let turnNodes = [];
+let worldNow = { scene: null, node: null };
 
 const byId = (id) => document.getElementById(id);
 
@@ -44,7 +45,7 @@ const takers = {
   planned(event) {
     play.agents = event.agents;
     play.episodes = event.items.map((item, index) =>
-      ({ index, item, state: "waiting", turns: [], picture: null, rewards: [] }));
+      ({ index, item, state: "waiting", turns: [], scene: null, rewards: [] }));
     byId("episodes").replaceChildren(...play.episodes.map(listEntry));
   },
   started(event) {
@@ -53,8 +54,8 @@ const takers = {
   },
   observed(event) {
     const episode = episodeOf(event);
-    episode.picture = event.picture;
-    if (event.turn > 0) turnOf(episode, event.turn - 1).after = event.picture;
+    episode.scene = { world: readWorld(event.world), picture: event.picture };
+    if (event.turn > 0) turnOf(episode, event.turn - 1).after = episode.scene;
     if (Object.keys(event.observations).length) {
       turnOf(episode, event.turn).observations = event.observations;
     }
@@ -185,12 +186,21 @@ function drawEpisode() {
     episode.loss
       ? make("p", "lossline", `Lost in turn ${episode.loss.turn + 1}: ${episode.loss.reason}`)
       : null,
-    episode.picture
-      ? make("div", "world", make("h4", "", "The world now"), make("pre", "picture", episode.picture))
-      : null,
+    drawWorldNow(episode.scene),
     ...turnNodes,
   ];
   card.replaceChildren(...parts.filter(Boolean));
+}
+
+// drawn anew only where it changed: a world may have many cells
+function drawWorldNow(scene) {
+  if (worldNow.scene !== scene) worldNow = { scene, node: drawScene(scene) };
+  return worldNow.node && make("div", "now", make("h4", "", "The world now"), worldNow.node);
+}
+
+function drawScene(scene) {
+  if (scene?.world) return drawWorld(scene.world, { agents: Object.keys(play.agents), colours: COLOURS });
+  return scene?.picture ? make("pre", "picture", scene.picture) : null;
 }
 
 function drawTurn(turn, index, episode) {
@@ -200,10 +210,8 @@ function drawTurn(turn, index, episode) {
     .map((name) => drawAgent(turn, name, names.indexOf(name), episode));
   const reward = turn.reward === null ? "" : `reward ${number(turn.reward)}`;
   const own = Object.entries(turn.locals ?? {}).map(([name, value]) => `${name} ${number(value)}`).join(", ");
-  let world = null;
-  if (turn.after && index < episode.turns.length - 1) {
-    world = make("details", "", make("summary", "", "the world after this turn"), make("pre", "picture", turn.after));
-  }
+  const after = index < episode.turns.length - 1 ? drawScene(turn.after) : null;
+  const world = after && make("details", "", make("summary", "", "the world after this turn"), after);
   return make("div", "turn",
     make("h3", "", `Turn ${index + 1}`, make("small", "", [reward, own].filter(Boolean).join("; "))),
     make("div", "agents", ...columns),
