@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,14 +19,13 @@ from colearn.generate.cache import CachedRow, Slab
 from colearn.generate.sampling import Drawing
 from colearn.history import ChatFormat
 from colearn.models.base import Base
-from colearn.types import Finish
 
 from .errors import report
 from .job import Choice, ChoiceEnd, Done, Event, Failed, Job, Token
 from .pairs import PairStore
 from .prefill import Prefill, group
+from .row import Row, draw_uniforms, likeliest, make_drawing
 from .slab import RunningSlab, slab_bytes
-from .text import GrowingText
 
 Deliver = Callable[[Sequence[tuple[Job, Event]]], None]
 
@@ -43,20 +41,6 @@ class QueueFull(Exception):
 
 class EngineStopped(Exception):
     """The engine has ended or has given up."""
-
-
-class _Row:
-    """A choice that is being decoded; row n of the slab is the engine's n-th."""
-
-    def __init__(self, job: Job, number: int, chat: ChatFormat) -> None:
-        self.job, self.number = job, number
-        self.random = np.random.default_rng(job.seeds[number])
-        self.choice = job.choices[number]
-        self.visible_from = job.history.visible_from
-        self.ended = False
-        self.text: GrowingText | None = None
-        if job.streams or job.sampling.stop or job.cut_stops:
-            self.text = GrowingText(chat.decode, job.sampling.stop, job.cut_stops)
 
 
 class Engine:
@@ -90,7 +74,7 @@ class Engine:
         self._closing = False
         self._failures = 0
         self._slab = RunningSlab(base.device)
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._drawn = torch.zeros(0, dtype=torch.long, device=base.device)
         self._starts = torch.zeros(0, dtype=torch.long, device=base.device)
         self._drawing: Drawing | None = None
@@ -240,14 +224,14 @@ class Engine:
                 continue
             job.choices = [Choice() for _ in job.seeds]
             owners += [number] * job.rows
-            rows += [_Row(job, choice, self.chat) for choice in range(job.rows)]
+            rows += [Row(job, choice, self.chat) for choice in range(job.rows)]
         if not rows:
             return
         concerned += self._jobs()
         self._slab.join(prefill.slab, owners)
         self._rows += rows
         self._drawing = None
-        drawing = _drawing(rows, self.base.device)
+        drawing = make_drawing(rows, self.base.device)
         drawn = self._draw(rows, logits[torch.tensor(owners, device=logits.device)], drawing)
         self._drawn = torch.cat([self._drawn, drawn])
         self._leave()
@@ -264,7 +248,7 @@ class Engine:
         if slab.fit(used):
             self._make_room()
         if self._drawing is None:
-            self._drawing = _drawing(self._rows, self.base.device)
+            self._drawing = make_drawing(self._rows, self.base.device)
             starts = [row.visible_from for row in self._rows]
             self._starts = torch.tensor(starts, device=self.base.device)
         positions = slab.begin(1, used)
@@ -279,59 +263,22 @@ class Engine:
         self._drawn = self._draw(self._rows, logits, self._drawing)
         self._leave()
 
-    def _draw(self, rows: Sequence[_Row], logits: Tensor, drawing: Drawing) -> Tensor:
+    def _draw(self, rows: Sequence[Row], logits: Tensor, drawing: Drawing) -> Tensor:
         """Draw and note the next token of each row; [rows] tokens."""
         device = logits.device
-        uniforms = torch.tensor(
-            [row.random.random() for row in rows], dtype=torch.float64, device=device
-        )
-        drawn, scores = drawing.choose(logits, torch.arange(len(rows), device=device), uniforms)
-        likeliest = self._likeliest(rows, logits, drawing)
+        each = torch.arange(len(rows), device=device)
+        drawn, scores = drawing.choose(logits, each, draw_uniforms(rows, device))
+        tops = likeliest(rows, logits, drawing)
         now = time.perf_counter()
         noted = zip(rows, drawn.tolist(), scores.tolist(), strict=True)
         for number, (row, token, logprob) in enumerate(noted):
-            job, choice = row.job, row.choice
-            if job.first_token is None:
-                job.first_token = now - job.arrived
-            top = likeliest.get(number, ())
-            choice.tokens.append(token)
-            choice.logprobs.append(logprob)
-            choice.top.append(top)
-            grown = "" if row.text is None else row.text.push(token)
-            self._end(row, token)
-            if job.streams:
-                self._told.append((job, Token(row.number, token, logprob, top, grown)))
+            if row.job.first_token is None:
+                row.job.first_token = now - row.job.arrived
+            top = tops.get(number, ())
+            grown = row.push(token, logprob, top, self._ends)
+            if row.job.streams:
+                self._told.append((row.job, Token(row.number, token, logprob, top, grown)))
         return drawn
-
-    def _end(self, row: _Row, token: int) -> None:
-        """Note whether the row's action has ended, and by what, in the trainer's order."""
-        cut = row.text is not None and row.text.cut_at is not None
-        stopped = row.text is not None and row.text.stopped
-        finish: Finish = "length"
-        if cut:
-            finish = "stop"
-        elif token in self._ends:
-            finish = "end"
-        elif len(row.choice.tokens) < row.job.sampling.max_tokens:
-            if not stopped:
-                return
-            finish = "stop"
-        row.ended, row.choice.finish = True, finish
-
-    def _likeliest(
-        self, rows: Sequence[_Row], logits: Tensor, drawing: Drawing
-    ) -> dict[int, tuple[tuple[int, float], ...]]:
-        asking = [number for number, row in enumerate(rows) if row.job.top_logprobs]
-        if not asking:
-            return {}
-        some = torch.tensor(asking, device=logits.device)
-        scores = (logits[some].float() / drawing.temperatures[some, None]).log_softmax(-1)
-        count = min(max(rows[number].job.top_logprobs for number in asking), scores.shape[-1])
-        values, ids = scores.topk(count, dim=-1)
-        return {
-            number: tuple(zip(i, v, strict=True))[: rows[number].job.top_logprobs]
-            for number, i, v in zip(asking, ids.tolist(), values.tolist(), strict=True)
-        }
 
     def _leave(self) -> None:
         """Take rows that have ended out of the batch, the pairs of sessions into their store."""
@@ -354,7 +301,7 @@ class Engine:
             self._slab.shrink()
             self._make_room()
 
-    def _finish(self, row: _Row) -> None:
+    def _finish(self, row: Row) -> None:
         self._failures = 0
         job, choice = row.job, row.choice
         rest = "" if row.text is None else row.text.finish()
@@ -395,7 +342,3 @@ class Engine:
         if self._told:
             told, self._told = self._told, []
             self._deliver(told)
-
-
-def _drawing(rows: Sequence[_Row], device: torch.device) -> Drawing:
-    return Drawing([row.job.sampling for row in rows], device, greedy=False)
