@@ -99,12 +99,17 @@ class AsyncRemoteAgent:
                     self.endpoint.line(f"serves {len(listed)} models ({some}); name one of them")
                 )
             (self.model,) = listed
-        self.sessions = listed.get(self.model, {}).get("owned_by") == "colearn"
-        if self.sessions and "stop" in self.sampling:
+        owner = listed.get(self.model, {}).get("owned_by")
+        self.sessions = owner == "colearn"
+        if "stop" not in self.sampling:
+            return
+        # in training stop strings stay in the text; servers cut those of a request off
+        if self.sessions:
             own = (await self.endpoint.request("GET", "/agent")).get("sampling")
             if isinstance(own, dict) and own.get("stop") == self.sampling["stop"]:
-                # its own stop strings stay in the text, as in training; a request's are cut off
                 del self.sampling["stop"]
+        elif owner == "vllm":
+            self.sampling["include_stop_str_in_output"] = True
 
 
 class AsyncConversation:

@@ -67,6 +67,18 @@ def test_an_endpoint_that_is_not_colearn_gets_no_session(endpoint: ScriptedEndpo
     assert reply.token_ids is None and reply.tokens == len(reply.text)
 
 
+@pytest.mark.parametrize(("owner", "kept"), [("vllm", True), ("someone", None)])
+def test_vllm_is_asked_to_leave_stop_strings_in_the_text_as_training_does(
+    endpoint: ScriptedEndpoint, owner: str, kept: bool | None
+) -> None:
+    endpoint.owned_by = owner
+    with agent(endpoint, sampling={"stop": ["END"]}) as remote:
+        remote.conversation().act("hi")
+    (asked,) = endpoint.requests
+    assert asked["stop"] == ["END"]
+    assert asked.get("include_stop_str_in_output") is kept
+
+
 def test_a_conversation_keeps_one_routing_header(endpoint: ScriptedEndpoint) -> None:
     endpoint.owned_by = "vllm"
     with agent(endpoint) as remote:
