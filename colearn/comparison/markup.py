@@ -45,16 +45,18 @@ def settings(values: Mapping[str, Any]) -> str:
     return " ".join(pairs)
 
 
-def table(content: Table, indices: Mapping[str, int]) -> str:
-    """A table that becomes one card per row on a narrow screen."""
+def table(content: Table, indices: Mapping[str, int], *, wide: bool = False) -> str:
+    """A table that becomes one card per row on a narrow screen; `wide` ones leave the column of
+    text where the window has room."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in content.columns)
     body = "".join(
         f'<tr><th scope="row">{swatch(indices[name], name) if name in indices else escape(name)}'
         f"</th>{''.join(map(_cell, content.columns, cells))}</tr>"
         for name, cells in content.rows
     )
+    opening = '<section class="wide">' if wide else "<section>"
     return (
-        f"<section><h2>{escape(content.title)}</h2>"
+        f"{opening}<h2>{escape(content.title)}</h2>"
         f'<div class="scroll"><table><thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
         f'<p class="note">{escape(content.note)}</p></section>'

@@ -148,7 +148,7 @@ def _html(suite: SuiteSettings, figures: Figures, folder: Path, command: str | N
         if task in suite.configs and (folder / task / "report.html").is_file()
     )
     sections = [
-        markup.table(_table(suite, figures), {}),
+        markup.table(_table(suite, figures), {}, wide=True),
         f"<section><h2>Notes</h2><ol>{notes}</ol></section>" if notes else "",
         f"<section><h2>Reports</h2><ul>{reports}</ul></section>",
         f"<section><h2>Command</h2><p><code>{escape(command)}</code></p></section>"
