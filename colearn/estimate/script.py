@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,8 @@ Script = tuple[Turn, ...]
 
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     """Play one item with legal actions where the task offers them, with empty ones elsewhere. A
-    turn that is not reached is taken to be like the last one that was."""
+    turn that is not reached is taken to be like the last one that was; where agents act in turn,
+    like the last one of those whose turn it would be."""
     rng = derive_rng("estimate", number)
     state = task.reset(item, rng)
     turns: list[Turn] = []
@@ -55,7 +57,9 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
         state = outcome.state
         if outcome.done:
             break
-    return tuple(turns + turns[-1:] * (task.horizon - len(turns)))
+    period = len({tuple(turn.seen) for turn in turns})
+    rest = itertools.islice(itertools.cycle(turns[-period:]), task.horizon - len(turns))
+    return (*turns, *rest)
 
 
 def live_nodes(shape: Rollout, script: Script) -> list[int]:

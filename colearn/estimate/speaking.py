@@ -68,6 +68,8 @@ def plan_calls(
         for number, chain in enumerate(chains):
             node = chain.nodes[turn]
             for agent in acting:
+                if agent not in node.observations:  # this item's agents act in another order
+                    continue
                 length = len(chain.history(node.index, agent).tokens)
                 new = len(node.observations[agent].tokens)
                 start = starts[number, agent]

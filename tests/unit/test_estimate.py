@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import register, save_model
+from tiny import Notes, register, save_model
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
@@ -19,6 +19,7 @@ from colearn.rollout.chain import Chain
 from colearn.rollout.cross import Cross
 from colearn.rollout.parallel import Parallel
 from colearn.rollout.tree import KaryTree
+from colearn.wrappers import Pipeline
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +214,10 @@ def test_what_is_here_is_counted_beside_what_is_not(estimated: Any) -> None:
 def test_a_folder_that_is_not_there_is_a_mistake(estimated: Any) -> None:
     with pytest.raises(ConfigError, match=r"critic.path: no folder /nowhere"):
         estimated("critic.path=/nowhere")
+
+
+def test_turns_that_an_episode_did_not_reach_keep_the_order_in_which_agents_act() -> None:
+    # with empty answers the task ends after its first round, two of the pipeline's four micro-turns
+    task: Pipeline[Any, Any] = Pipeline(Notes(horizon=2, ends=True))
+    script = read_script(task, task.items("train")[0], 0)
+    assert [tuple(turn.seen) for turn in script] == [("ada",), ("ben",)] * 2
