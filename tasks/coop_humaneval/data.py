@@ -11,10 +11,11 @@ from typing import Any
 from colearn.errors import ConfigError
 from colearn.sandbox.statements import take_apart
 
-from ..rows import file_rows, hub_rows
+from ..rows import file_rows
+from .hub import HUB_SETS
 from .parse import AUX, surroundings
+from .settings import DATA
 
-HUB = "OpenMLRL/CoopHumanEval"
 TEST_SHARE = 5
 """The last fifth is tested: of the 82 items [66:82], as in the paper (C.1)."""
 
@@ -50,13 +51,13 @@ def load_problems(data: str) -> dict[str, tuple[Problem, ...]]:
     """The problems by split, in a fixed order.
 
     Errors: ConfigError for data that cannot be read or a row that is no problem; MissingExtra
-    where 'hub' needs `datasets`.
+    where the hub's need `datasets`.
     """
-    if data == "hub":
-        rows = hub_rows(HUB, _all_splits)
+    if data in HUB_SETS:
+        rows = HUB_SETS[data].rows()
     else:
         path = _PACKAGED if data == "packaged" else Path(data).expanduser()
-        rows = file_rows(path, "packaged, hub")
+        rows = file_rows(path, ", ".join(DATA))
     if len(rows) < 2:
         raise ConfigError(f"task.data: {data} has {len(rows)} problem(s); add some, 2 at least")
     problems = tuple(_problem(row, f"row {k} of {data}") for k, row in enumerate(rows, start=1))
@@ -100,9 +101,3 @@ def _problem(row: Any, where: str) -> Problem:
         asserts=tuple(source for number, source in statements.sources if number is not None),
         reference=(str(reference[0]), str(reference[1])) if known else None,
     )
-
-
-def _all_splits(datasets: Any) -> list[Any]:
-    """All rows, in the order of the splits that the data set has."""
-    splits = datasets.load_dataset(HUB)
-    return [row for split in sorted(splits, reverse=True) for row in splits[split]]

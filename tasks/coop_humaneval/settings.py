@@ -15,7 +15,7 @@ CHOICES = {
     "sandbox": ("auto", "bwrap", "namespaces", "unsafe"),
     "prompt": ("full", "compact"),
 }
-DATA = ("packaged", "hub")
+DATA = ("packaged", "hub", "humaneval", "mbpp")
 SUFFIXES = (".jsonl", ".json")
 
 

@@ -87,9 +87,10 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
     problems whose tests all pass, since it equals pass@1 in table 2.
 
     `data`: 'packaged', 20 problems made here; 'hub', the paper's `OpenMLRL/CoopHumanEval` (82
-    items, extra `tasks`); or the path of a .jsonl file (or a .json list) of rows with `prompt`,
-    `entry_point` and `test`, as in HumanEval, and optionally `task_id`, and `aux` and `main` for a
-    solution. The last fifth is the test split: of 82 items [66:82], as in the paper.
+    items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or the path of a .jsonl file
+    (or a .json list) of rows with `prompt`, `entry_point` and `test`, as in HumanEval, and
+    optionally `task_id`, and `aux` and `main` for a solution. The last fifth is the test split: of
+    82 items [66:82], as in the paper.
 
     `prompt='compact'` is for small word-level models: one line for the problem, functions on one
     line, and feedback in words between single spaces:

@@ -494,7 +494,7 @@ def test_the_hub_without_the_extra_names_the_command(monkeypatch):
         ({"feedback": "all"}, "task.feedback: unknown value 'all'; known: diagnostics, score"),
         ({"sandbox": "bwarp"}, "task.sandbox: unknown value 'bwarp'; did you mean 'bwrap'?"),
         ({"data": "huub"}, "task.data: unknown value 'huub'; did you mean 'hub'? or the path of"),
-        ({"data": 3}, "task.data: must be one of packaged, hub or a path, got 3"),
+        ({"data": 3}, "task.data: must be one of packaged, hub, humaneval, mbpp or a path, got 3"),
         ({"data": "/no/such.jsonl"}, "task.data: cannot read /no/such.jsonl ("),
         ({"horizon": 0}, "task.horizon: must be a whole number, got 0; set it to 1 or more"),
         ({"feedback_tests": -1}, "task.feedback_tests: must be a whole number, got -1; set it to"),

@@ -1,0 +1,73 @@
+"""Problems on the hub: CoopHumanEval, HumanEval and MBPP, all in rows like HumanEval's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.errors import ConfigError
+
+from ..rows import hub_rows
+
+
+def _as_it_is(row: Any) -> Any:
+    return row
+
+
+def mbpp_row(row: Mapping[str, Any]) -> dict[str, str]:
+    """A row of MBPP, which names no function: the one of its solution that its first test calls,
+    with the task's text as docstring. Its solution is not kept.
+
+    Errors: ConfigError where the first test calls none.
+    """
+    name = f"MBPP/{row['task_id']}"
+    functions = {
+        statement.name: statement
+        for statement in ast.parse(row["code"]).body
+        if isinstance(statement, ast.FunctionDef)
+    }
+    called = ast.walk(ast.parse(row["test_list"][0]))
+    words = (node.id for node in called if isinstance(node, ast.Name))
+    entry_point = next((word for word in words if word in functions), None)
+    if entry_point is None:
+        raise ConfigError(f"task.data: the first test of {name} calls no function of its code")
+    function = functions[entry_point]
+    function.body = [ast.Expr(ast.Constant(row["prompt"]))]
+    function.decorator_list, function.returns = [], None
+    return {
+        "task_id": name,
+        "prompt": ast.unparse(function) + "\n",
+        "entry_point": entry_point,
+        "test": "\n".join([*row.get("test_imports", ()), *row["test_list"]]) + "\n",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class HubSet:
+    """A data set on the hub and how its rows are read."""
+
+    path: str
+    config: str | None = None
+    row: Callable[[Any], Any] = _as_it_is
+
+    def rows(self) -> list[Any]:
+        """All rows, in the order of the splits that the data set has.
+
+        Errors: ConfigError where it cannot be read; MissingExtra without `datasets`.
+        """
+
+        def load(datasets: Any) -> list[Any]:
+            splits = datasets.load_dataset(*filter(None, (self.path, self.config)))
+            return [row for split in sorted(splits, reverse=True) for row in splits[split]]
+
+        return [self.row(row) for row in hub_rows(self.path, load)]
+
+
+HUB_SETS = {
+    "hub": HubSet("OpenMLRL/CoopHumanEval"),
+    "humaneval": HubSet("openai/openai_humaneval"),
+    "mbpp": HubSet("google-research-datasets/mbpp", "sanitized", mbpp_row),
+}
+"""By the name that `task.data` gives them; `hub` is the paper's."""
