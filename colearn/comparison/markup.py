@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 from .curves import colour
@@ -134,3 +136,15 @@ def _number(value: Any) -> str:
 
 def _data_uri(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def page(title: str, headline: str, sections: Iterable[str]) -> str:
+    """A whole page of its own; empty sections are left out."""
+    package = files("colearn.comparison")
+    template = Template(package.joinpath("page.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        title=escape(title),
+        headline=escape(headline),
+        style=package.joinpath("page.css").read_text(encoding="utf-8"),
+        sections="\n".join(section for section in sections if section),
+    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from . import markup
 from .curves import panel_svg, write_curves
@@ -50,7 +48,6 @@ def _markdown(summary: Summary, shown: list[Table]) -> str:
 
 
 def _html(summary: Summary, shown: list[Table], samples: list[Sample]) -> str:
-    package = files("colearn.comparison")
     indices = {label: index for index, label in enumerate(summary.algorithms)}
     sections = [
         _missing(summary),
@@ -60,13 +57,7 @@ def _html(summary: Summary, shown: list[Table], samples: list[Sample]) -> str:
         _samples(samples, indices, summary.compared.agents),
         _method(summary),
     ]
-    page = Template(package.joinpath("page.html").read_text(encoding="utf-8"))
-    return page.substitute(
-        title=escape(_title(summary.compared)),
-        headline=escape(summary.headline),
-        style=package.joinpath("page.css").read_text(encoding="utf-8"),
-        sections="\n".join(section for section in sections if section),
-    )
+    return markup.page(_title(summary.compared), summary.headline, sections)
 
 
 def _title(compared: Compared) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from rich.console import Console
 from rich.table import Table as TerminalTable
@@ -139,7 +137,6 @@ def _markdown(suite: SuiteSettings, figures: Figures, command: str | None) -> st
 
 
 def _html(suite: SuiteSettings, figures: Figures, folder: Path, command: str | None) -> str:
-    package = files("colearn.comparison")
     notes = "".join(f"<li>{escape(text)}</li>" for text in figures.notes)
     reports = "".join(
         f'<li><a href="{escape(task)}/report.html">{escape(columns.title)}</a>'
@@ -155,13 +152,7 @@ def _html(suite: SuiteSettings, figures: Figures, folder: Path, command: str | N
         if command
         else "",
     ]
-    page = Template(package.joinpath("page.html").read_text(encoding="utf-8"))
-    return page.substitute(
-        title=escape(suite.name),
-        headline=escape(suite.title),
-        style=package.joinpath("page.css").read_text(encoding="utf-8"),
-        sections="\n".join(section for section in sections if section),
-    )
+    return markup.page(suite.name, suite.title, sections)
 
 
 def _summary(suite: SuiteSettings, figures: Figures, command: str | None) -> dict[str, object]:

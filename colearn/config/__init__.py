@@ -1,6 +1,6 @@
 """Settings of a run: typed classes with every default, reading YAML, building what they name."""
 
-from .build import bind_agents, build_algorithm, build_task
+from .build import bind_agents, build_algorithm, build_task, untrained_config
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
 from .settings import (
     EACH,
@@ -44,4 +44,5 @@ __all__ = [
     "load_config",
     "load_suite",
     "shipped_configs",
+    "untrained_config",
 ]

@@ -100,3 +100,12 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
                 "remove it"
             )
     return config.model_copy(update={"agents": bound, "models": models})
+
+
+def untrained_config(config: Config) -> Config:
+    """The config with every model as it is, and no critic."""
+    models = {
+        name: model.model_copy(update={"trained": False, "lora": None})
+        for name, model in config.models.items()
+    }
+    return config.model_copy(update={"models": models, "critic": None})

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.config import Config, bind_agents, build_algorithm, build_task
+from colearn.config import Config, bind_agents, build_algorithm, build_task, untrained_config
 from colearn.contract import Algorithm, DecPOMDP, Rollout
 from colearn.errors import ConfigError, MissingExtra
 from colearn.rollout.chain import Chain
@@ -182,8 +182,4 @@ def _learning_part(config: Config, algorithm: Algorithm) -> Config:
         if not any(model.trained for model in config.models.values()):
             raise ConfigError("models: no model is trained; set trained: true on one of them")
         return config
-    models = {
-        name: model.model_copy(update={"trained": False, "lora": None})
-        for name, model in config.models.items()
-    }
-    return config.model_copy(update={"models": models, "critic": None})
+    return untrained_config(config)

@@ -15,6 +15,7 @@ from colearn.config import (
     bind_agents,
     build_algorithm,
     build_task,
+    untrained_config,
 )
 from colearn.contract import DecPOMDP, Generator, Learner, Parts, Sampling
 from colearn.contract.algorithm import ValueLoss
@@ -64,7 +65,7 @@ def assemble(config: Config) -> Assembly:
     algorithm.check_team(task.agents)
     parts = algorithm.checked_parts()
     if not algorithm.learns:
-        config = _untrained(config)
+        config = untrained_config(config)
     bound, config = config, _with_folders(config, task)
     builder = TeamBuilder(config)
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
@@ -85,15 +86,6 @@ def assemble(config: Config) -> Assembly:
         networks=networks,
         exact=_exact(config, task, team, players) if config.evaluation.exact else None,
     )
-
-
-def _untrained(config: Config) -> Config:
-    """The config with every model as it is, and no critic."""
-    models = {
-        name: model.model_copy(update={"trained": False, "lora": None})
-        for name, model in config.models.items()
-    }
-    return config.model_copy(update={"models": models, "critic": None})
 
 
 def _updater(

@@ -14,11 +14,11 @@ from colearn.config import EvaluationSettings
 from colearn.contract import DecPOMDP
 from colearn.rollout.chain import Chain
 from colearn.rollout.collect import Counts, Player, collect
-from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_seed
 from colearn.types import Node, Tree
 
 from .pass_at_k import pass_metrics
+from .played import evaluation_items, mean_outcomes, mean_turns
 from .processes import Processes
 
 
@@ -43,9 +43,7 @@ def evaluate_team(
     pool: Executor | None = None,
 ) -> Evaluation:
     """Play the items of a split, the same items and seeds at every call."""
-    split = list(validate_items(task.items(settings.split), settings.split))
-    played = settings.episodes or len(split)
-    items = [split[number % len(split)] for number in range(played)] * settings.repeats
+    items, split_size = evaluation_items(task, settings)
     first, mine = processes.share_of(items)
     trees: list[Tree[Any]] = []
     counts = Counts()
@@ -64,12 +62,8 @@ def evaluate_team(
         trees += found
         counts.add(cost)
     trees, counts = processes.exchange(trees, counts)
-    ends = [tree.nodes[-1] for tree in trees]
-    metrics = {"return": float(np.mean([tree.returns(1.0)[0] for tree in trees]))}
-    for key in ends[0].metrics:
-        metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
-    metrics |= pass_metrics(trees, settings, len(split))
-    metrics["turns"] = float(np.mean([end.turn for end in ends]))
+    metrics = mean_outcomes(trees) | pass_metrics(trees, settings, split_size)
+    metrics["turns"] = mean_turns(trees)
     metrics["tokens_per_turn"] = counts.tokens / counts.generations
     metrics["response_seconds"] = float(np.mean(counts.response_seconds))
     return Evaluation(metrics, trees)

@@ -11,6 +11,7 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.experiment.pass_at_k import pass_metrics
+from colearn.experiment.played import mean_outcomes, mean_turns
 
 from .episode import Episode
 
@@ -60,14 +61,11 @@ class Played:
         whole = self.whole
         if not whole:
             return {}
-        ends = [episode.tree.nodes[-1] for episode in whole]
-        metrics = {"return": float(np.mean([episode.tree.returns(1.0)[0] for episode in whole]))}
-        for key in ends[0].metrics:
-            metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+        trees = [episode.tree for episode in whole]
+        metrics = mean_outcomes(trees)
         if self._fewest >= self._largest_k:
-            trees = [episode.tree for episode in whole]
             metrics |= pass_metrics(trees, self.settings, self.split_size)
-        metrics["turns"] = float(np.mean([end.turn for end in ends]))
+        metrics["turns"] = mean_turns(trees)
         turns = [replies.values() for episode in whole for replies in episode.replies]
         counts = [reply.tokens for replies in turns for reply in replies]
         known = [count for count in counts if count is not None]

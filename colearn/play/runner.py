@@ -11,7 +11,7 @@ from typing import Any
 from colearn.config import EvaluationSettings
 from colearn.contract import DecPOMDP
 from colearn.errors import ColearnError
-from colearn.rollout.validate import validate_items
+from colearn.experiment.played import evaluation_items
 from colearn.seeding import derive_seed
 from colearn.serve.remote_async import AsyncRemoteAgent
 
@@ -40,11 +40,7 @@ async def play(
     Errors: RemoteError or ConfigError where an agent cannot be reached or used at the start; an
     agent lost later ends its episode only. TaskError where the task breaks its contract.
     """
-    items = list(validate_items(task.items(settings.split), settings.split))
-    split_size = len(items)
-    if settings.episodes is not None:
-        items = [items[number % len(items)] for number in range(settings.episodes)]
-    items = items * settings.repeats
+    items, split_size = evaluation_items(task, settings)
     async with AsyncExitStack() as stack:
         for agent in agents.values():
             await stack.enter_async_context(agent)
