@@ -11,7 +11,7 @@ from colearn.contract import DecPOMDP, Rollout
 from colearn.critic.stream import Tokenize
 from colearn.history import ChatFormat
 from colearn.models.embedded import WarmStart
-from colearn.rollout.validate import validate_observation
+from colearn.rollout.transition import observe_all
 from colearn.seeding import derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
@@ -41,11 +41,7 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     state = task.reset(item, rng)
     turns: list[Turn] = []
     for _ in range(task.horizon):
-        seen = {
-            agent: text
-            for agent in task.agents
-            if (text := validate_observation(task.observe(state, agent), agent)) is not None
-        }
+        seen = observe_all(task, state)
         if not seen:
             break
         turns.append(Turn(seen, task.global_info(state)))

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from colearn.contract import DecPOMDP
-from colearn.rollout.validate import validate_observation, validate_outcome
-from colearn.seeding import Key, derive_rng, derive_seed
+from colearn.rollout.transition import observe_all, transition
+from colearn.seeding import derive_rng, derive_seed
 from colearn.serve.remote_async import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.serve.remote_http import RemoteError
 from colearn.types import Action, Node, Observation, Outcome, Tree
@@ -121,7 +121,7 @@ class _Play:
         self.replies.append(replies)
         texts = {agent: reply.text for agent, reply in replies.items()}
         keys = (table.seed, "step", self.number, *node.path, 0)
-        outcome = await self._beside(table.steps, _step, table.task, node.state, texts, keys)
+        outcome = await self._beside(table.steps, transition, table.task, node.state, texts, keys)
         self._tell(
             "stepped",
             turn=node.turn,
@@ -173,10 +173,8 @@ class _Play:
         path = (*self.nodes[-1].path, 0) if self.nodes else ()
         observations: dict[str, Observation] = {}
         if not outcome.done and len(path) < task.horizon:
-            for agent in task.agents:
-                text = validate_observation(task.observe(outcome.state, agent), agent)
-                if text is not None:
-                    observations[agent] = Observation(text, ())
+            shown = observe_all(task, outcome.state)
+            observations = {agent: Observation(text, ()) for agent, text in shown.items()}
         return Node(
             index=len(self.nodes),
             parent=len(self.nodes) - 1 if self.nodes else None,
@@ -218,13 +216,6 @@ class _Play:
     def _tell(self, kind: str, **fields: Any) -> None:
         if self.table.tell is not None:
             self.table.tell({"kind": kind, "episode": self.number, **fields})
-
-
-def _step(
-    task: DecPOMDP[Any, Any], state: Any, actions: dict[str, str], keys: tuple[Key, ...]
-) -> Outcome[Any]:
-    """One transition, in a thread or a worker process; module level, so that it pickles."""
-    return validate_outcome(task.step(state, actions, derive_rng(*keys)), task.agents)
 
 
 def _look(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:

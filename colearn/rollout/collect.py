@@ -16,7 +16,7 @@ from colearn.history import ChatFormat
 from colearn.seeding import Key, derive_rng, derive_seed
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
-from .validate import validate_observation, validate_outcome
+from .transition import observe_all, transition
 
 _Joint = Mapping[str, Sampled]
 _Transition = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...]]
@@ -187,8 +187,8 @@ class Collector:
             for at, child, joint in edges
         ]
         if self.pool is None:
-            return [_step(argument) for argument in arguments]
-        return list(self.pool.map(_step, arguments))
+            return [transition(*argument) for argument in arguments]
+        return list(self.pool.map(transition, *zip(*arguments, strict=True)))
 
     def _grow(
         self,
@@ -202,13 +202,11 @@ class Collector:
         path = () if parent is None else (*parent[0].path, parent[1])
         observations: dict[str, Observation] = {}
         if not outcome.done and len(path) < self.task.horizon:
-            for agent in self.task.agents:
-                text = validate_observation(self.task.observe(outcome.state, agent), agent)
-                if text is not None:
-                    chat = self.players[agent].chat
-                    observations[agent] = (
-                        chat.continuation(text, last[agent]) if agent in last else chat.open(text)
-                    )
+            for agent, text in observe_all(self.task, outcome.state).items():
+                chat = self.players[agent].chat
+                observations[agent] = (
+                    chat.continuation(text, last[agent]) if agent in last else chat.open(text)
+                )
         node = Node(
             index=len(self.trees[tree]),
             parent=None if parent is None else parent[0].index,
@@ -227,9 +225,3 @@ class Collector:
 
     def _episode(self, at: _Live) -> int:
         return self.first_episode + at.tree
-
-
-def _step(argument: _Transition) -> Outcome[Any]:
-    """One transition, in this process or a worker; module level, so that it pickles."""
-    task, state, actions, keys = argument
-    return validate_outcome(task.step(state, actions, derive_rng(*keys)), task.agents)
