@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from colearn.tasks.dpomdp import TextDecPOMDP
 from numpy.typing import NDArray
 
 from colearn.contract import Generator, Request, Rollout, Sampled
@@ -20,6 +19,7 @@ from colearn.rollout.collect import Counts, Player, collect
 from colearn.seeding import derive_rng
 from colearn.tabular.evaluate import Evaluation, evaluate
 from colearn.tabular.histories import JointHistories
+from colearn.tasks.dpomdp import TextDecPOMDP
 from colearn.types import Action, Observation, Tree
 
 Array = NDArray[np.float64]

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from colearn.tasks.str_build import StrBuild
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ColearnError, MissingExtra, TaskError
 from colearn.registry import names, task_class
+from colearn.tasks.str_build import StrBuild
 from colearn.testing import check_task
 from colearn.testing.fingerprint import fingerprint
 from colearn.types import Outcome

@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from colearn.algorithms.collm_cc import CoLLMCC
-from colearn.algorithms.collm_dc import CoLLMDC
-from colearn.algorithms.magrpo import MAGRPO
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 
 from colearn.advantage.gae import GAE
 from colearn.advantage.q_value import QValue
 from colearn.advantage.td_error import TDError
+from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.collm_dc import CoLLMDC
+from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Parts
 from colearn.contract.algorithm import ValueLoss

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from colearn.tasks.dpomdp import TextDecPOMDP
 from tiny import cast
 
 from colearn.advantage.group_mean import GroupMean
@@ -29,6 +28,7 @@ from colearn.rollout.chain import Chain
 from colearn.rollout.collect import collect
 from colearn.rollout.tree import KaryTree
 from colearn.tabular.evaluate import evaluate
+from colearn.tasks.dpomdp import TextDecPOMDP
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

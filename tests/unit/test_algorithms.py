@@ -1,7 +1,6 @@
 import dataclasses
 
 import pytest
-from colearn.algorithms import NAMES
 
 from colearn.advantage.gae import GAE
 from colearn.advantage.group_mean import GroupMean
@@ -9,6 +8,7 @@ from colearn.advantage.monte_carlo_value import MonteCarloValue
 from colearn.advantage.n_step import NStep
 from colearn.advantage.q_value import QValue
 from colearn.advantage.td_error import TDError
+from colearn.algorithms import NAMES
 from colearn.config import build_algorithm, load_config
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from colearn.errors import ConfigError, MissingExtra
+from colearn.sandbox.mechanism import works
 from colearn.tasks.coop_humaneval import CoopHumanEval
 from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.coop_humaneval.reward import Found, raw_reward
 from colearn.tasks.coop_humaneval.use import Use, find_use
-
-from colearn.errors import ConfigError, MissingExtra
-from colearn.sandbox.mechanism import works
 from colearn.testing import check_task
 
 PUBLISHED = Path(

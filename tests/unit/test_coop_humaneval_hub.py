@@ -7,10 +7,10 @@ import types
 from typing import Any
 
 import pytest
-from colearn.tasks.coop_humaneval.data import load_problems
-from colearn.tasks.coop_humaneval.hub import mbpp_row
 
 from colearn.errors import ConfigError
+from colearn.tasks.coop_humaneval.data import load_problems
+from colearn.tasks.coop_humaneval.hub import mbpp_row
 
 MBPP = {
     "source_file": "somewhere",

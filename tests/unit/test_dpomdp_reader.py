@@ -1,11 +1,11 @@
 import re
 from pathlib import Path
 
-import colearn.tasks
 import numpy as np
 import pytest
 from dpomdp_files import RELAY, SMALL
 
+import colearn.tasks
 from colearn.errors import ConfigError
 from colearn.tabular.reader import parse_dpomdp, read_dpomdp
 

@@ -3,10 +3,10 @@ import pickle
 
 import numpy as np
 import pytest
-from colearn.tasks.dpomdp import PlayState, TextDecPOMDP
 from dpomdp_files import RELAY
 
 from colearn.errors import ConfigError
+from colearn.tasks.dpomdp import PlayState, TextDecPOMDP
 from colearn.testing import check_task
 
 SHIPPED = ("climbing", "dec_tiger", "lock", "penalty", "two_step", "vault")

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from colearn.errors import ConfigError
 from colearn.tasks.house_build import HouseBuild
 from colearn.tasks.house_build.houses import House, house_count, make_house
 from colearn.tasks.house_build.shapes import (
@@ -14,8 +16,6 @@ from colearn.tasks.house_build.shapes import (
     shares,
 )
 from colearn.tasks.house_build.world import Box, cell_word
-
-from colearn.errors import ConfigError
 from colearn.testing import check_task
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "minecraft" / "house_build.json"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from colearn.tasks.blocks import cell_name, parse
-from colearn.tasks.str_build import StrBuild, StringItem
 
 from colearn.errors import ConfigError
+from colearn.tasks.blocks import cell_name, parse
+from colearn.tasks.str_build import StrBuild, StringItem
 
 LETTER = StringItem("L")
 """In the large font: 9 target cells, (0, 0..4) and (1..4, 0), with 8 pairs; 16 cells around."""

@@ -7,6 +7,8 @@ import types
 
 import numpy as np
 import pytest
+
+from colearn.errors import ConfigError, MissingExtra
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.reward import score
 from colearn.tasks.writing.task import WritingItem
@@ -19,8 +21,6 @@ from colearn.tasks.writing.text import (
 )
 from colearn.tasks.writing.tldr import TLDR
 from colearn.tasks.writing.words import CONNECTORS, FILLERS, STOP_WORDS, TRANSITIONS
-
-from colearn.errors import ConfigError, MissingExtra
 from colearn.testing import check_task
 
 TASKS = pytest.mark.parametrize("kind", [TLDR, ArXiv])
