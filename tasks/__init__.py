@@ -5,6 +5,9 @@ NAMES = {
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
+    "plan_path": "plan_path:PlanPath",
+    "sokoban": "sokoban:Sokoban",
     "str_build": "str_build:StrBuild",
+    "sudoku": "sudoku:Sudoku",
     "tldr": "writing.tldr:TLDR",
 }

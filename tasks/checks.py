@@ -1,0 +1,33 @@
+"""Checks of settings that many tasks share: one line that names the setting and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from colearn.errors import ConfigError, nearest
+
+
+def check_choice(field: str, value: object, known: Iterable[str]) -> None:
+    """Errors: ConfigError for a value that is none of `known`."""
+    known = tuple(known)
+    if value not in known:
+        raise ConfigError(f"task.{field}: unknown value {value!r}; {nearest(str(value), known)}")
+
+
+def check_whole(field: str, value: object, least: int, most: int | None = None) -> None:
+    """Errors: ConfigError for what is no whole number within the bounds."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+        raise ConfigError(
+            f"task.{field}: must be a whole number, got {value!r}; set it to {bounds}"
+        )
+
+
+def check_number(field: str, value: object, least: float, most: float) -> None:
+    """Errors: ConfigError for what is no number within the bounds, both included."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not least <= value <= most:  # type: ignore[operator]
+        raise ConfigError(
+            f"task.{field}: must be a number, got {value!r}; set it to {least:g} to {most:g}"
+        )

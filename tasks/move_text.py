@@ -1,0 +1,113 @@
+"""What the games of moves say: the prompts of Stronger-MAS, appendix D, for any task of that kind.
+
+The paper prints those of Plan-Path; Sokoban's are the same with its own task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .moves import Moves, written
+from .tool_team import TOOL, ToolRun
+
+Step = tuple[Moves | None, str]
+"""A decision of the planner, None where it had no format, and the state after it in words."""
+
+_TOOL_FIRST = """\
+You are an AI assistant designed to be helpful. Utilize your programming expertise to address the \
+task. Propose Python code (within a single python code block) for the user to run. Ensure each \
+response contains only ONE code block. Use the 'print' function to output the action list that \
+{aim}. You may output the full action list if you can reach the target, or a partial list if \
+uncertain.
+
+Formatting requirements:
+* Begin the Python block with ```python and end with ```.
+* The program's output IS the action list (e.g., ["U","R","D","L"]).
+* Print ONLY the action list (no extra text).
+
+Task:
+{task}"""
+
+_TOOL_LATER = """\
+Refine your Python solution to produce a correct, executable action list.
+
+Task:
+{task}
+
+History (previous attempts, planner feedback, and trajectory):
+{history}
+
+Requirements:
+* Output must be an action list that {aim} without violating constraints (stay in-bounds, avoid \
+obstacles).
+* If certain, print the full list; if uncertain, print a safe partial prefix.
+* Single python code block only; program output IS the action list.
+* Begin with ```python and end with ```; print ONLY the action list (e.g., ["U","R","D","L"])."""
+
+_PLAN = """\
+You are a planning and reasoning agent.{received}
+
+Task:
+{task}{tool}{history}
+
+Instructions:
+* {verify}
+* Prefer the simplest valid plan; if uncertain, provide the best safe prefix and explain briefly.
+* Keep reasoning concise but explicit: justify why the final action is correct.
+
+FORMATTING IS MANDATORY. Give the FINAL action list AFTER the line that begins with ####.
+Example:
+#### ["U","R","D","L"]"""
+
+
+def tool_prompt(task: str, aim: str, steps: Sequence[Step], run: ToolRun[Any] | None) -> str:
+    """The tool user's: of the first turn, or with its last program and what the planner did."""
+    if run is None:
+        return _TOOL_FIRST.format(aim=aim, task=task)
+    tried = f"Your last code:\n{run.code}\nIts output:\n{run.output}\n{_history(steps)}"
+    return _TOOL_LATER.format(aim=aim, task=task, history=tried)
+
+
+def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, single: bool) -> str:
+    """The planner's, with the tool user's newest program; `single` knows of none."""
+    if single:
+        received = tool = ""
+        verify = (
+            "Verify feasibility of your action sequence step by step: bounds, obstacles, the goal."
+        )
+    else:
+        received = (
+            " You will receive:\n* The original task description\n* The Tool Agent's code\n"
+            "* The code execution output\nYour job is to reason carefully, decide the final action "
+            "list, and format your response EXACTLY as specified."
+        )
+        verify = (
+            "Verify feasibility of the proposed action sequence step by step.\n"
+            "* If it collides, goes out of bounds, loops, or fails to reach the goal, correct it "
+            "(you may shorten, extend, or replace the sequence). Otherwise adopt it."
+        )
+        shown = ToolRun("(none yet)", "(none yet)", False, None) if run is None else run
+        proposal = "none" if shown.answer is None else written(shown.answer)
+        tool = (
+            f"\n\nTool Agent's latest code and output:\n* Code:\n{shown.code}\n"
+            f"* Execution output: {shown.output}\n* Proposed action: {proposal}"
+        )
+    history = f"\n\nTrajectory/history:\n{_history(steps)}" if steps else ""
+    return _PLAN.format(received=received, task=task, tool=tool, history=history, verify=verify)
+
+
+def compact_prompt(facts: str, agent: str, run: ToolRun[Any] | None) -> str:
+    """The agent's name, the facts, and for the planner what the tool user proposed."""
+    words = f"{agent} {facts}"
+    if agent == TOOL or run is None:
+        return words
+    return f"{words} tool {'none' if run.answer is None else ' '.join(run.answer)}"
+
+
+def _history(steps: Sequence[Step]) -> str:
+    lines = []
+    for number, (moves, state) in enumerate(steps, start=1):
+        action = "no valid action list" if moves is None else written(moves)
+        lines += [f"The {number}-th action is {action}.", f"The {number}-th state is {state}."]
+    return "\n".join(lines) or "(nothing was decided yet)"

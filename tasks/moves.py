@@ -1,0 +1,73 @@
+"""Moves on a grid of cells: names, lists of them as agents write them, distances."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+
+Cell = tuple[int, int]
+"""(row, column), both from 0, the top left cell first."""
+
+STEPS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
+
+Moves = tuple[str, ...]
+"""Names of `STEPS`, in order."""
+
+LONGEST = 200
+"""Moves of an answer; a longer list is none."""
+
+
+def moved(cell: Cell, move: str) -> Cell:
+    """The neighbour of a cell."""
+    row, column = STEPS[move]
+    return cell[0] + row, cell[1] + column
+
+
+def distance(one: Cell, other: Cell) -> int:
+    """Manhattan."""
+    return abs(one[0] - other[0]) + abs(one[1] - other[1])
+
+
+def distances(goal: Cell, free: Collection[Cell]) -> dict[Cell, int]:
+    """Moves to the goal from every free cell that reaches it; breadth first."""
+    found = {goal: 0}
+    queue = deque([goal])
+    while queue:
+        cell = queue.popleft()
+        for move in STEPS:
+            near = moved(cell, move)
+            if near in free and near not in found:
+                found[near] = found[cell] + 1
+                queue.append(near)
+    return found
+
+
+def written(moves: Moves) -> str:
+    """`["U","R"]`."""
+    return "[" + ",".join(f'"{move}"' for move in moves) + "]"
+
+
+def read(text: str) -> Moves | None:
+    """A list of U, D, L, R in brackets, quoted or not; None for anything else, for an empty list
+    and for one of more than `LONGEST` moves."""
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    names = [name.strip() for name in text[1:-1].split(",")]
+    bare = (name[1:-1] if name[:1] in "\"'" and name[:1] == name[-1:] else name for name in names)
+    return _checked(list(bare))
+
+
+def compact(moves: Moves) -> str:
+    """`U R`."""
+    return " ".join(moves)
+
+
+def read_compact(text: str) -> Moves | None:
+    """Moves between spaces; None as `read` gives it."""
+    return _checked(text.split())
+
+
+def _checked(names: list[str]) -> Moves | None:
+    known = all(name in STEPS for name in names)
+    return tuple(names) if known and 0 < len(names) <= LONGEST else None

@@ -1,0 +1,5 @@
+"""Plan-Path: a tool user and a planner find a way on a grid (Stronger-MAS, B.4 and D)."""
+
+from .task import PlanPath
+
+__all__ = ["PlanPath"]

@@ -1,0 +1,69 @@
+"""The terms of Plan-Path's rewards (Stronger-MAS, B.4), each a function of what was done."""
+
+from __future__ import annotations
+
+from ..local_reward import local_reward, weights
+from ..moves import Cell, Moves, distance
+from .world import Map, walk
+
+PLAN = weights(format=0.10, legal=0.10, shortest=0.80)
+TOOL = weights(format=0.10, executes=0.10, shape=0.80)
+
+
+def team(world: Map, before: Cell, after: Cell) -> float:
+    """r_team: 1 at the goal, else the gain in Manhattan distance over that of the start."""
+    if after == world.goal:
+        return 1.0
+    first = max(1, distance(world.start, world.goal))
+    gain = distance(before, world.goal) - distance(after, world.goal)
+    return max(0.0, gain / first)
+
+
+def format_score(moves: Moves | None) -> float:
+    """s_fmt: a list of U, D, L, R was read."""
+    return float(moves is not None)
+
+
+def legal_score(world: Map, at: Cell, moves: Moves) -> float:
+    """s_leg: no move leaves the map or runs into a wall."""
+    return float(walk(world, at, moves).legal)
+
+
+def shortest_score(world: Map, at: Cell, moves: Moves) -> float:
+    """s_sp: the share of moves that lie on a shortest path from where they are made; for a single
+    move, the paper's SPNext. Moves that are not made do not lie on one."""
+    return walk(world, at, moves).shortest / len(moves)
+
+
+def execution_score(world: Map, at: Cell, moves: Moves) -> float:
+    """s_exec: no invalid move, and the simulation advances."""
+    found = walk(world, at, moves)
+    return float(found.legal and found.end != at)
+
+
+def shape_score(world: Map, at: Cell, moves: Moves) -> float:
+    """s_shape: phi = -d, the Manhattan distance to the goal, does not decrease."""
+    end = walk(world, at, moves).end
+    return float(-distance(end, world.goal) >= -distance(at, world.goal))
+
+
+def plan_reward(world: Map, at: Cell, moves: Moves | None) -> float:
+    """r_loc of the planner; m = 1, since map and oracle are always known."""
+    scores = {
+        "format": format_score(moves),
+        "legal": 0.0 if moves is None else legal_score(world, at, moves),
+        "shortest": 0.0 if moves is None else shortest_score(world, at, moves),
+    }
+    return local_reward(PLAN, scores, available=True)
+
+
+def tool_reward(world: Map, at: Cell, moves: Moves | None) -> float:
+    """r_loc of the tool user; m = 1 where its program ran and printed moves to simulate."""
+    if moves is None:
+        return 0.0
+    scores = {
+        "format": format_score(moves),
+        "executes": execution_score(world, at, moves),
+        "shape": shape_score(world, at, moves),
+    }
+    return local_reward(TOOL, scores, available=True)

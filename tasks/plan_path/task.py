@@ -1,0 +1,167 @@
+"""Plan-Path as a Dec-POMDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from colearn.contract.picture import Cell as Drawn
+from colearn.contract.picture import Panel, Picture
+from colearn.errors import ConfigError
+
+from .. import move_text, moves
+from ..checks import check_number, check_whole
+from ..generated import draw_splits
+from ..moves import STEPS, Cell, Moves, distance, moved
+from ..tool_team import TOOL, TeamState, ToolRun, ToolTeam
+from . import reward
+from .world import Map, draw_map, shortest_path, walk
+
+_COLOURS = {"wall": "#43474e", "goal": "#3f9c5a", "team": "#d9822b", "way": "#f1cfa5"}
+_TASK = """\
+Move from S to the goal G on a {rows}x{columns} grid with U (row - 1), D (row + 1), L \
+(column - 1) and R (column + 1). '#' is a wall, '.' is free; rows and columns count from 0 at \
+the top left. Moves are made in order until the goal is reached or a move is not possible.
+{grid}
+Position: {at}. Goal: {goal}."""
+
+
+@dataclass(kw_only=True, eq=False)
+class PlanPath(ToolTeam[Map, Cell, Moves]):
+    """Reach the goal of a map within T turns (B.4); an answer is a list of moves.
+
+    The team earns 1 at the goal, else max(0, gain in Manhattan distance / the first one). Locally
+
+        plan  0.1 format + 0.1 legal + 0.8 shortest  shortest: share of moves on a shortest path
+        tool  0.1 format + 0.1 executes + 0.8 shape  shape: the distance does not grow
+
+    Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
+
+    `prompt='compact'`: `tool at 1 2 goal 0 0 walls 2 2 , 1 0`, rows and columns from 0; moves are
+    answered as `U L`, and `plan` reads `... tool U L` at the end.
+
+    Where the paper is silent: walls (a cell is one with probability 0.22), a list in place of the
+    action of its formulas (legal: all moves, shortest: their share), an empty list (no format), and
+    the team's reward for a tool's step (none).
+
+    Errors: ConfigError from the constructor and from `items`, one line that names the setting.
+    """
+
+    size: int = 10
+    """H and W of the map."""
+    walls: float = 0.22
+    """Probability that a cell is a wall."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("size", self.size, 2, 50)
+        check_number("walls", self.walls, 0.0, 0.5)
+
+    def splits(self) -> Mapping[str, Sequence[Map]]:
+        """Maps, made once for each choice of settings."""
+        return _splits(self.size, float(self.walls), self.train, self.test, self.seed)
+
+    def start(self, item: Map) -> Cell:
+        """S."""
+        return item.start
+
+    def solved(self, item: Map, world: Cell) -> bool:
+        """At the goal."""
+        return world == item.goal
+
+    def progress(self, item: Map, world: Cell) -> float:
+        """1 - moves to the goal / those from the start, not below 0."""
+        return max(0.0, 1.0 - item.oracle[world] / item.oracle[item.start])
+
+    def read(self, item: Map, text: str) -> Moves | None:
+        """A list of moves."""
+        return moves.read_compact(text) if self.prompt == "compact" else moves.read(text)
+
+    def written(self, answer: Moves) -> str:
+        """A list of moves."""
+        return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
+
+    def carried_out(self, item: Map, world: Cell, answer: Moves) -> Cell:
+        """Where the moves end."""
+        return walk(item, world, answer).end
+
+    def team_reward(self, item: Map, before: Cell, after: Cell) -> float:
+        """By distance."""
+        return reward.team(item, before, after)
+
+    def tool_reward(self, item: Map, world: Cell, run: ToolRun[Moves]) -> float:
+        """By format, execution and potential."""
+        return reward.tool_reward(item, world, run.answer)
+
+    def plan_reward(self, item: Map, before: Cell, answer: Moves | None, after: Cell) -> float:
+        """By format, legality and the oracle."""
+        return reward.plan_reward(item, before, answer)
+
+    def shown(self, state: TeamState[Map, Cell, Moves], agent: str) -> str:
+        """The map, what was tried, and for `plan` what the tool gave."""
+        item, at = state.item, state.world
+        if self.prompt == "compact":
+            walls = " , ".join(f"{r} {c}" for r, c in sorted(item.walls)) or "none"
+            facts = f"at {at[0]} {at[1]} goal {item.goal[0]} {item.goal[1]} walls {walls}"
+            return move_text.compact_prompt(facts, agent, state.tool)
+        grid = "\n".join(item.drawn(at))
+        task = _TASK.format(
+            rows=item.rows, columns=item.columns, grid=grid, at=list(at), goal=list(item.goal)
+        )
+        steps = [(done.answer, f"position {list(done.world)}") for done in state.decisions]
+        if agent == TOOL:
+            aim = "moves from the start to the goal"
+            return move_text.tool_prompt(task, aim, steps, state.tool)
+        single = self.variant == "single"
+        return move_text.plan_prompt(task, steps, state.tool, single=single)
+
+    def solution(self, item: Map, world: Cell) -> Moves:
+        """A shortest path."""
+        return shortest_path(item, world)
+
+    def random_answer(self, item: Map, world: Cell, rng: np.random.Generator) -> Moves:
+        """A random walk over free cells, as long as some way on the map is."""
+        length, way, at = int(rng.integers(1, 2 * self.size - 1)), [], world
+        for _ in range(length):
+            ways = [move for move in STEPS if moved(at, move) in item.free]
+            way.append(ways[int(rng.integers(len(ways)))])
+            at = moved(at, way[-1])
+        return tuple(way)
+
+    def render(self, state: TeamState[Map, Cell, Moves]) -> str:
+        """The map, S where the team is."""
+        return "\n".join(state.item.drawn(state.world))
+
+    def picture(self, state: TeamState[Map, Cell, Moves]) -> Picture:
+        """The map with the cells where the turns ended."""
+        item = state.item
+        cells = {(c, r): Drawn("wall") for r, c in item.walls}
+        ends = (item.start, *(done.world for done in state.decisions))
+        cells |= {(c, r): Drawn("way") for r, c in ends}
+        cells |= {(item.goal[1], item.goal[0]): Drawn("goal")}
+        cells |= {(state.world[1], state.world[0]): Drawn("team")}
+        panel = Panel("map", item.columns, item.rows, cells)
+        left = distance(state.world, item.goal)
+        return Picture(groups=((panel,),), colours=_COLOURS, caption=f"distance {left}")
+
+
+@lru_cache(maxsize=16)
+def _splits(
+    size: int, walls: float, train: int, test: int, seed: int
+) -> dict[str, tuple[Map, ...]]:
+    def draw(rng: np.random.Generator) -> Map:
+        try:
+            return draw_map(size, size, walls, rng)
+        except ValueError as error:
+            raise ConfigError(f"task.walls: {error}; set fewer walls") from None
+
+    return draw_splits(
+        draw,
+        str,
+        sizes={"train": train, "test": test},
+        seed=seed,
+        remedy="set task.size or task.walls higher or ask for fewer",
+    )

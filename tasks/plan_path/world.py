@@ -1,0 +1,98 @@
+"""Maps with walls, and walks on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..moves import STEPS, Cell, Moves, distances, moved
+
+_ATTEMPTS = 2000
+
+
+@dataclass(frozen=True)
+class Map:
+    """A grid with walls, a start, and a goal that can be reached from it."""
+
+    rows: int
+    columns: int
+    walls: frozenset[Cell]
+    start: Cell
+    goal: Cell
+
+    @cached_property
+    def free(self) -> frozenset[Cell]:
+        """Cells that are no wall."""
+        cells = ((r, c) for r in range(self.rows) for c in range(self.columns))
+        return frozenset(cell for cell in cells if cell not in self.walls)
+
+    @cached_property
+    def oracle(self) -> dict[Cell, int]:
+        """Moves to the goal by cell: the shortest-path oracle, breadth first."""
+        return distances(self.goal, self.free)
+
+    def drawn(self, at: Cell) -> tuple[str, ...]:
+        """Rows of '#', '.', 'S' for the cell `at` and 'G'."""
+        marks = dict.fromkeys(self.walls, "#") | {self.goal: "G"} | {at: "S"}
+        span = range(self.columns)
+        return tuple("".join(marks.get((r, c), ".") for c in span) for r in range(self.rows))
+
+    def __str__(self) -> str:
+        return "/".join(self.drawn(self.start))
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What a list of moves does from a cell: it ends at the goal or before the first bad move."""
+
+    end: Cell
+    legal: bool
+    """No move left the map or ran into a wall."""
+    shortest: int
+    """Moves that were made and lie on a shortest path from where they were made."""
+
+
+def walk(world: Map, at: Cell, moves: Moves) -> Walk:
+    """Carry the moves out, one by one; those after the goal or a bad move are not made."""
+    shortest = 0
+    for move in moves:
+        if at == world.goal:
+            break
+        to = moved(at, move)
+        if to not in world.free:
+            return Walk(at, False, shortest)
+        shortest += world.oracle[to] < world.oracle[at]
+        at = to
+    return Walk(at, True, shortest)
+
+
+def shortest_path(world: Map, at: Cell) -> Moves:
+    """One of the shortest lists of moves to the goal."""
+    path = []
+    while at != world.goal:
+        ways = {move: moved(at, move) for move in STEPS}
+        move = next(m for m, to in ways.items() if world.oracle.get(to, 10**9) < world.oracle[at])
+        path.append(move)
+        at = ways[move]
+    return tuple(path)
+
+
+def draw_map(rows: int, columns: int, share: float, rng: np.random.Generator) -> Map:
+    """Each cell a wall with probability `share`; start and goal different free cells, of a map in
+    which one reaches the other.
+
+    Errors: ValueError where 2000 maps had none.
+    """
+    for _ in range(_ATTEMPTS):
+        blocked = rng.random((rows, columns)) < share
+        free = [(int(r), int(c)) for r, c in np.argwhere(~blocked)]
+        if len(free) < 2:
+            continue
+        start, goal = (free[k] for k in rng.choice(len(free), size=2, replace=False))
+        walls = frozenset((int(r), int(c)) for r, c in np.argwhere(blocked))
+        world = Map(rows, columns, walls, start, goal)
+        if start in world.oracle:
+            return world
+    raise ValueError(f"no map of {rows} x {columns} with a way at a share of walls of {share:g}")

@@ -1,0 +1,65 @@
+"""The terms of Sokoban's rewards (Stronger-MAS, B.5), each a function of what was done."""
+
+from __future__ import annotations
+
+from ..local_reward import local_reward, weights
+from ..moves import Moves
+from .world import Board, Room, play, potential
+
+PLAN = weights(format=0.10, legal=0.10, deadlock_free=0.80)
+TOOL = weights(format=0.10, executes=0.10, potential=0.80)
+
+
+def team(room: Room, after: Board) -> float:
+    """r_team: the share of boxes on goals, 1 where all are."""
+    return len(after.boxes & room.goals) / len(after.boxes)
+
+
+def format_score(moves: Moves | None) -> float:
+    """s_fmt: a list of U, D, L, R was read."""
+    return float(moves is not None)
+
+
+def legal_score(room: Room, board: Board, moves: Moves) -> float:
+    """s_leg: no move runs into a wall, and every box that is pushed can go."""
+    return float(play(room, board, moves).legal)
+
+
+def deadlock_score(room: Room, board: Board, moves: Moves) -> float:
+    """s_dlk: no move pushes a box into a corner that is no goal."""
+    return float(not play(room, board, moves).deadlocked)
+
+
+def execution_score(room: Room, board: Board, moves: Moves) -> float:
+    """s_exec: no illegal push, no collision with a wall or a box."""
+    return float(play(room, board, moves).legal)
+
+
+def potential_score(room: Room, board: Board, moves: Moves) -> float:
+    """s_pot: psi, minus the boxes' distances to their nearest goals, does not decrease."""
+    end = play(room, board, moves).end
+    return float(potential(room, end) >= potential(room, board))
+
+
+def plan_reward(room: Room, board: Board, moves: Moves | None) -> float:
+    """r_loc of the planner; m = 1 where there are moves to look at."""
+    if moves is None:
+        return 0.0
+    scores = {
+        "format": format_score(moves),
+        "legal": legal_score(room, board, moves),
+        "deadlock_free": deadlock_score(room, board, moves),
+    }
+    return local_reward(PLAN, scores, available=True)
+
+
+def tool_reward(room: Room, board: Board, moves: Moves | None) -> float:
+    """r_loc of the tool user; m = 1 where its program ran and printed moves to simulate."""
+    if moves is None:
+        return 0.0
+    scores = {
+        "format": format_score(moves),
+        "executes": execution_score(room, board, moves),
+        "potential": potential_score(room, board, moves),
+    }
+    return local_reward(TOOL, scores, available=True)

@@ -1,0 +1,204 @@
+"""Sokoban as a Dec-POMDP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from colearn.contract.picture import Cell as Drawn
+from colearn.contract.picture import Panel, Picture
+from colearn.errors import ConfigError
+
+from .. import move_text, moves
+from ..checks import check_number, check_whole
+from ..generated import draw_splits
+from ..moves import STEPS, Cell, Moves
+from ..tool_team import TOOL, TeamState, ToolRun, ToolTeam
+from . import reward
+from .world import Board, Room, after_move, draw_room, play, potential, solve
+
+_COLOURS = {
+    "wall": "#43474e",
+    "goal": "#3f9c5a",
+    "box": "#b98a4e",
+    "box on goal": "#2f7d7d",
+    "player": "#d9822b",
+}
+_TASK = """\
+Push every box onto a goal in a {rows}x{columns} room with U (row - 1), D (row + 1), L \
+(column - 1) and R (column + 1). Walking into a box pushes it one cell, if the cell beyond is \
+free; boxes cannot be pulled. Moves are made in order until all boxes are on goals or a move is \
+not possible.
+'#' wall, '-' floor, '@' player, '$' box, '.' goal, '*' box on goal, '+' player on goal; rows and \
+columns count from 0 at the top left.
+{grid}
+Player: {player}. Boxes: {boxes}. Goals: {goals}."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Sokoban(ToolTeam[Room, Board, Moves]):
+    """Push all boxes onto goals within T turns (B.5); an answer is a list of moves.
+
+    The team earns the share of boxes on goals at the end of each turn. Locally
+
+        plan  0.1 format + 0.1 legal + 0.8 deadlock free  no box pushed into a corner
+        tool  0.1 format + 0.1 executes + 0.8 potential   boxes come no further from goals
+
+    Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
+
+    `prompt='compact'`: `tool at 1 2 box 2 2 goal 3 3 walls 4 4`, inner walls only, rows and columns
+    from 0; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
+
+    Where the paper is silent: boxes (one), inner walls (an inner cell is one with probability 0.1),
+    a list in place of the action of its formulas (legal and deadlock free: all moves), a deadlocked
+    room (play goes on), an empty list (no format), and the team's reward for a tool's step (none).
+    Its appendix has no prompts for Sokoban: those of Plan-Path are used.
+
+    Errors: ConfigError from the constructor and from `items`, one line that names the setting.
+    """
+
+    size: int = 6
+    """Rows and columns, the walls around included."""
+    boxes: int = 1
+    walls: float = 0.1
+    """Probability that an inner cell is a wall."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("size", self.size, 4, 20)
+        check_whole("boxes", self.boxes, 1, 4)
+        check_number("walls", self.walls, 0.0, 0.5)
+
+    def splits(self) -> Mapping[str, Sequence[Room]]:
+        """Rooms, made once for each choice of settings."""
+        return _splits(self.size, self.boxes, float(self.walls), self.train, self.test, self.seed)
+
+    def start(self, item: Room) -> Board:
+        """As drawn."""
+        return item.start
+
+    def solved(self, item: Room, world: Board) -> bool:
+        """All boxes on goals."""
+        return item.solved(world)
+
+    def progress(self, item: Room, world: Board) -> float:
+        """The share of boxes on goals."""
+        return reward.team(item, world)
+
+    def read(self, item: Room, text: str) -> Moves | None:
+        """A list of moves."""
+        return moves.read_compact(text) if self.prompt == "compact" else moves.read(text)
+
+    def written(self, answer: Moves) -> str:
+        """A list of moves."""
+        return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
+
+    def carried_out(self, item: Room, world: Board, answer: Moves) -> Board:
+        """Where the moves end."""
+        return play(item, world, answer).end
+
+    def team_reward(self, item: Room, before: Board, after: Board) -> float:
+        """By boxes on goals."""
+        return reward.team(item, after)
+
+    def tool_reward(self, item: Room, world: Board, run: ToolRun[Moves]) -> float:
+        """By format, execution and potential."""
+        return reward.tool_reward(item, world, run.answer)
+
+    def plan_reward(self, item: Room, before: Board, answer: Moves | None, after: Board) -> float:
+        """By format, legality and deadlocks."""
+        return reward.plan_reward(item, before, answer)
+
+    def shown(self, state: TeamState[Room, Board, Moves], agent: str) -> str:
+        """The room, what was tried, and for `plan` what the tool gave."""
+        item, board = state.item, state.world
+        if self.prompt == "compact":
+            inner = {cell for cell in item.walls if not set(cell) & {0, item.rows - 1}}
+            facts = (
+                f"at {_few([board.player])} box {_few(board.boxes)} goal {_few(item.goals)} "
+                f"walls {_few(inner)}"
+            )
+            return move_text.compact_prompt(facts, agent, state.tool)
+        task = _TASK.format(
+            rows=item.rows,
+            columns=item.columns,
+            grid="\n".join(item.drawn(board)),
+            player=list(board.player),
+            boxes=_cells(board.boxes),
+            goals=_cells(item.goals),
+        )
+        steps = [
+            (done.answer, f"player {list(done.world.player)}, boxes {_cells(done.world.boxes)}")
+            for done in state.decisions
+        ]
+        if agent == TOOL:
+            return move_text.tool_prompt(task, "pushes every box onto a goal", steps, state.tool)
+        single = self.variant == "single"
+        return move_text.plan_prompt(task, steps, state.tool, single=single)
+
+    def solution(self, item: Room, world: Board) -> Moves:
+        """A shortest list of moves.
+
+        Errors: ValueError for a deadlocked room.
+        """
+        found = solve(item, world)
+        if not found:
+            raise ValueError("nothing solves this room any more, or nothing is left to solve")
+        return found
+
+    def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
+        """Possible moves at random, up to twice the length of the room."""
+        length, way, board = int(rng.integers(1, 2 * self.size - 1)), [], world
+        for _ in range(length):
+            ways = {move: after_move(item, board, move) for move in STEPS}
+            known = {move: after for move, after in ways.items() if after is not None}
+            if not known:
+                break
+            way.append(sorted(known)[int(rng.integers(len(known)))])
+            board = known[way[-1]]
+        return tuple(way) or ("U",)
+
+    def render(self, state: TeamState[Room, Board, Moves]) -> str:
+        """The room in the usual signs."""
+        return "\n".join(state.item.drawn(state.world))
+
+    def picture(self, state: TeamState[Room, Board, Moves]) -> Picture:
+        """The room."""
+        item, board = state.item, state.world
+        kinds = dict.fromkeys(item.walls, "wall") | dict.fromkeys(item.goals, "goal")
+        kinds |= {box: "box on goal" if box in item.goals else "box" for box in board.boxes}
+        kinds[board.player] = "player"
+        cells = {(c, r): Drawn(kind) for (r, c), kind in kinds.items()}
+        panel = Panel("room", item.columns, item.rows, cells)
+        caption = f"potential {potential(item, board)}"
+        return Picture(groups=((panel,),), colours=_COLOURS, caption=caption)
+
+
+def _cells(cells: Iterable[Cell]) -> str:
+    return ", ".join(str(list(cell)) for cell in sorted(cells))
+
+
+def _few(cells: Iterable[Cell]) -> str:
+    return " , ".join(f"{r} {c}" for r, c in sorted(cells)) or "none"
+
+
+@lru_cache(maxsize=16)
+def _splits(
+    size: int, boxes: int, walls: float, train: int, test: int, seed: int
+) -> dict[str, tuple[Room, ...]]:
+    def draw(rng: np.random.Generator) -> Room:
+        try:
+            return draw_room(size, boxes, walls, rng)
+        except ValueError as error:
+            raise ConfigError(f"task.boxes: {error}; set a larger size or fewer") from None
+
+    return draw_splits(
+        draw,
+        str,
+        sizes={"train": train, "test": test},
+        seed=seed,
+        remedy="set task.size higher or ask for fewer",
+    )

@@ -1,0 +1,142 @@
+"""Rooms with boxes: pushes, corner deadlocks, a solver, and solvable rooms."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..moves import STEPS, Cell, Moves, distance, moved
+
+_ATTEMPTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Where the player and the boxes are."""
+
+    player: Cell
+    boxes: frozenset[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room walled all round, its goals, and the board of the start."""
+
+    rows: int
+    columns: int
+    walls: frozenset[Cell]
+    goals: frozenset[Cell]
+    start: Board
+
+    def drawn(self, board: Board) -> tuple[str, ...]:
+        """Rows in the usual signs: # wall, @ player, $ box, . goal, * box on goal, + player on
+        goal, and '-' for free floor."""
+        marks = dict.fromkeys(self.walls, "#") | dict.fromkeys(self.goals, ".")
+        marks |= {box: "*" if box in self.goals else "$" for box in board.boxes}
+        marks[board.player] = "+" if board.player in self.goals else "@"
+        span = range(self.columns)
+        return tuple("".join(marks.get((r, c), "-") for c in span) for r in range(self.rows))
+
+    def solved(self, board: Board) -> bool:
+        """All boxes on goals."""
+        return board.boxes <= self.goals
+
+    def __str__(self) -> str:
+        return "/".join(self.drawn(self.start))
+
+
+def after_move(room: Room, board: Board, move: str) -> Board | None:
+    """The board after one move; None where a wall, or a box that cannot go, is in the way."""
+    to = moved(board.player, move)
+    if to in room.walls:
+        return None
+    if to not in board.boxes:
+        return Board(to, board.boxes)
+    beyond = moved(to, move)
+    if beyond in room.walls or beyond in board.boxes:
+        return None
+    return Board(to, board.boxes - {to} | {beyond})
+
+
+def in_corner(room: Room, box: Cell) -> bool:
+    """A box that is on no goal and has a wall above or below and one at a side: it stays there."""
+    if box in room.goals:
+        return False
+    upright = any(moved(box, move) in room.walls for move in "UD")
+    return upright and any(moved(box, move) in room.walls for move in "LR")
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What a list of moves does: it ends when solved, or before the first impossible move."""
+
+    end: Board
+    legal: bool
+    """No move ran into a wall or pushed a box that could not go."""
+    deadlocked: bool
+    """A move pushed a box into a corner that is no goal."""
+
+
+def play(room: Room, board: Board, moves: Moves) -> Play:
+    """Carry the moves out one by one; those after the solution or a bad move are not made."""
+    deadlocked = False
+    for move in moves:
+        if room.solved(board):
+            break
+        after = after_move(room, board, move)
+        if after is None:
+            return Play(board, False, deadlocked)
+        deadlocked |= any(in_corner(room, box) for box in after.boxes - board.boxes)
+        board = after
+    return Play(board, True, deadlocked)
+
+
+def potential(room: Room, board: Board) -> int:
+    """psi: minus the sum over boxes of the Manhattan distance to the nearest goal."""
+    return -sum(min(distance(box, goal) for goal in room.goals) for box in board.boxes)
+
+
+def solve(room: Room, board: Board) -> Moves | None:
+    """A shortest list of moves that solves the board, breadth first; None where there is none."""
+    ways: dict[Board, tuple[Board, str] | None] = {board: None}
+    queue = deque([board])
+    while queue:
+        board = queue.popleft()
+        if room.solved(board):
+            moves = []
+            while (step := ways[board]) is not None:
+                board, move = step
+                moves.append(move)
+            return tuple(reversed(moves))
+        for move in STEPS:
+            after = after_move(room, board, move)
+            if after is None or after in ways:
+                continue
+            if not any(in_corner(room, box) for box in after.boxes - board.boxes):
+                ways[after] = (board, move)
+                queue.append(after)
+    return None
+
+
+def draw_room(size: int, boxes: int, walls: float, rng: np.random.Generator) -> Room:
+    """Inner cells are walls with probability `walls`; boxes, goals and player stand on different
+    free cells, no box on a goal, such that the room can be solved.
+
+    Errors: ValueError where 2000 rooms could not.
+    """
+    rim = {(r, c) for r in range(size) for c in range(size) if {r, c} & {0, size - 1}}
+    inner = [(r, c) for r in range(1, size - 1) for c in range(1, size - 1)]
+    for _ in range(_ATTEMPTS):
+        blocked = rng.random(len(inner)) < walls
+        free = [cell for cell, wall in zip(inner, blocked, strict=True) if not wall]
+        if len(free) < 2 * boxes + 1:
+            continue
+        cells = [free[k] for k in rng.choice(len(free), size=2 * boxes + 1, replace=False)]
+        board = Board(cells[0], frozenset(cells[1 : boxes + 1]))
+        around = frozenset(rim.union(inner).difference(free))
+        room = Room(size, size, around, frozenset(cells[boxes + 1 :]), board)
+        if not any(in_corner(room, box) for box in board.boxes) and solve(room, board):
+            return room
+    raise ValueError(f"no solvable room of size {size} with {boxes} box(es), walls {walls:g}")

@@ -1,0 +1,197 @@
+"""Sudoku as a Dec-POMDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isqrt
+
+import numpy as np
+
+from colearn.contract.picture import Cell, Mark, Panel, Picture
+from colearn.errors import ConfigError
+
+from ..checks import check_whole
+from ..generated import draw_splits
+from ..tool_team import TeamState, ToolRun, ToolTeam
+from . import reward, text
+from .grid import Fill, Grid, filled, puzzle, unique_solution
+
+Fills = tuple[Fill, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SudokuItem:
+    """A puzzle with one solution."""
+
+    clues: Grid
+
+    def __str__(self) -> str:
+        between = "" if len(self.clues) < 10 else " "
+        return between.join(str(digit or ".") for row in self.clues for digit in row)
+
+
+@dataclass(kw_only=True, eq=False)
+class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
+    """Fill the blanks of a puzzle that has one solution, within T turns (B.3).
+
+    The team earns 1 for a complete legal grid. Locally
+
+        plan  0.1 format + 0.1 legal + 0.8 progress  progress: newly filled cells over N^2
+        tool  0.1 format + 0.1 executes + 0.8 sane   sane: its fills leave a legal grid
+
+    both 0 where the answer cannot be read. An answer is a grid (0 for a blank) or a list of
+    [row, column, digit]. `plan`'s is written into the grid, over earlier fills if need be; one that
+    changes a clue writes nothing and is not legal. The tool's is tried out on the grid.
+
+    `prompt='compact'` shows rows and blanks, `1 2 4 , 2 1 3` being two fills.
+
+    Where the paper is silent: blanks (8), whether illegal fills stay (they do, and may be
+    overwritten), an empty list (no format), and the team's reward for a tool's step (none).
+
+    Errors: ConfigError from the constructor and from `items`, one line that names the setting.
+    """
+
+    size: int = 4
+    """N: 4, 9 or 16."""
+    blanks: int = 8
+    """The most blanks of a puzzle; fewer where the solution would not stay unique."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("size", self.size, 4, 16)
+        if isqrt(self.size) ** 2 != self.size:
+            raise ConfigError(f"task.size: {self.size} has no square sub-grids; set 4, 9 or 16")
+        check_whole("blanks", self.blanks, 1, self.size**2 - 1)
+
+    def splits(self) -> Mapping[str, Sequence[SudokuItem]]:
+        """Puzzles, made once for each choice of settings."""
+        return _splits(self.size, self.blanks, self.train, self.test, self.seed)
+
+    def start(self, item: SudokuItem) -> Grid:
+        """The puzzle."""
+        return item.clues
+
+    def solved(self, item: SudokuItem, world: Grid) -> bool:
+        """Complete and legal; the clues cannot have changed."""
+        return reward.solved(world)
+
+    def progress(self, item: SudokuItem, world: Grid) -> float:
+        """The share of the puzzle's blanks that hold the solution's digit."""
+        solution = self._solution(item)
+        right = [
+            world[r][c] == solution[r][c]
+            for r, row in enumerate(item.clues)
+            for c, digit in enumerate(row)
+            if not digit
+        ]
+        return sum(right) / len(right)
+
+    def read(self, item: SudokuItem, text_: str) -> Fills | None:
+        """A grid or a list of fills."""
+        read = text.read_compact if self.prompt == "compact" else text.read
+        return read(text_, self.size)
+
+    def written(self, answer: Fills) -> str:
+        """A list of fills."""
+        return text.compact(answer) if self.prompt == "compact" else text.written(answer)
+
+    def carried_out(self, item: SudokuItem, world: Grid, answer: Fills) -> Grid:
+        """The fills in the grid; the grid as it was where they change a clue."""
+        return filled(world, answer) if reward.keeps(item.clues, answer) else world
+
+    def team_reward(self, item: SudokuItem, before: Grid, after: Grid) -> float:
+        """1 where solved."""
+        return reward.team(after)
+
+    def tool_reward(self, item: SudokuItem, world: Grid, run: ToolRun[Fills]) -> float:
+        """By format, execution and sanity."""
+        return reward.tool_reward(item.clues, world, run.ran, run.answer)
+
+    def plan_reward(
+        self, item: SudokuItem, before: Grid, answer: Fills | None, after: Grid
+    ) -> float:
+        """By format, legality and progress."""
+        return reward.plan_reward(item.clues, before, answer, after)
+
+    def shown(self, state: TeamState[SudokuItem, Grid, Fills], agent: str) -> str:
+        """The puzzle, the grid so far, and for `plan` what the tool gave."""
+        clues, grid = state.item.clues, state.world
+        if self.prompt == "compact":
+            return text.compact_prompt(clues, grid, agent, state.tool)
+        single = self.variant == "single"
+        return text.full_prompt(clues, grid, agent, state.tool, single)
+
+    def solution(self, item: SudokuItem, world: Grid) -> Fills:
+        """The solution's digits in all of the puzzle's blanks."""
+        solution = self._solution(item)
+        return tuple(
+            (r + 1, c + 1, solution[r][c])
+            for r, row in enumerate(item.clues)
+            for c, digit in enumerate(row)
+            if not digit
+        )
+
+    def random_answer(self, item: SudokuItem, world: Grid, rng: np.random.Generator) -> Fills:
+        """Any digit into each of the puzzle's blanks."""
+        digits = rng.integers(1, self.size + 1, size=self.size**2)
+        return tuple(
+            (r + 1, c + 1, int(digits[r * self.size + c]))
+            for r, row in enumerate(item.clues)
+            for c, digit in enumerate(row)
+            if not digit
+        )
+
+    def render(self, state: TeamState[SudokuItem, Grid, Fills]) -> str:
+        """The grid."""
+        return text.rows_of(state.world)
+
+    def picture(self, state: TeamState[SudokuItem, Grid, Fills]) -> Picture:
+        """The puzzle beside the grid, a colour for each digit; wrong fills are marked."""
+        solution = self._solution(state.item)
+
+        def mark(r: int, c: int) -> Mark:
+            digit = state.world[r][c]
+            return "" if digit == solution[r][c] else "wrong" if digit else "missing"
+
+        span = range(self.size)
+        cells = [(r, c) for r in span for c in span]
+        clues = {
+            (c, r): Cell(str(state.item.clues[r][c])) for r, c in cells if state.item.clues[r][c]
+        }
+        grid = {
+            (c, r): Cell(str(state.world[r][c] or solution[r][c]), mark=mark(r, c))
+            for r, c in cells
+        }
+        group = (
+            Panel("puzzle", self.size, self.size, clues),
+            Panel("filled", self.size, self.size, grid),
+        )
+        return Picture(groups=(group,), caption=f"turn {state.turn}")
+
+    def _solution(self, item: SudokuItem) -> Grid:
+        return _solved(item.clues)
+
+
+@lru_cache(maxsize=4096)
+def _solved(clues: Grid) -> Grid:
+    solution = unique_solution(clues)
+    assert solution is not None, "puzzles are made with one solution"
+    return solution
+
+
+@lru_cache(maxsize=16)
+def _splits(
+    size: int, blanks: int, train: int, test: int, seed: int
+) -> dict[str, tuple[SudokuItem, ...]]:
+    def draw(rng: np.random.Generator) -> SudokuItem:
+        return SudokuItem(puzzle(size, blanks, rng))
+
+    return draw_splits(
+        draw,
+        str,
+        sizes={"train": train, "test": test},
+        seed=seed,
+        remedy="set task.blanks higher or ask for fewer",
+    )

@@ -1,0 +1,53 @@
+"""The state of a game that a tool user and a planner play: the world, and what was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+World = TypeVar("World")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun(Generic[Answer]):
+    """What the tool user's program printed, and what that proposes."""
+
+    code: str
+    """The program; '' where the answer held no block of code."""
+    output: str
+    """What it printed, or why it failed."""
+    ran: bool
+    """It ended by itself without an error."""
+    answer: Answer | None
+    """The proposal; None where the output is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[Answer, World]):
+    """One of the planner's answers and the world that it left."""
+
+    answer: Answer | None
+    """None where the answer had no valid format."""
+    world: World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamState(Generic[Item, World, Answer]):
+    """The world between two answers."""
+
+    item: Item
+    world: World
+    turn: int
+    """Whole turns played: both agents have answered in each."""
+    tool: ToolRun[Answer] | None
+    """The newest; None before the first."""
+    tool_played: bool
+    """The tool user has answered in this turn and the planner has not (sequential play)."""
+    decisions: tuple[Decision[Answer, World], ...]
+    """The planner's so far, one a turn."""
+    answers: int
+    """Answers so far, of both."""
+    valid: int
+    """Those of valid format."""

@@ -1,0 +1,253 @@
+"""What the games share: turns, the tool user's program, rewards, metrics."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.sandbox import Limits, run_program
+from colearn.types import Outcome
+
+from ..answers import code_block, final_answer
+from ..checks import check_choice, check_number, check_whole
+from .state import Answer, Decision, Item, TeamState, ToolRun, World
+
+TOOL, PLAN = "tool", "plan"
+_SHOWN = 2000
+"""Characters of a program's output that are kept."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ToolTeam(
+    DecPOMDP[Item, TeamState[Item, World, Answer]],
+    Generic[Item, World, Answer],
+):
+    """The agent `tool` writes a program whose output proposes an answer; `plan` sees the task, the
+    program and its output, and decides. Only what `plan` decides changes the world.
+
+    A game says how answers are read, what they do, and what they are worth: the methods below the
+    line. Of an answer of `tool` the one fenced block of Python is run in the sandbox; no block, or
+    two, is no format. Of `plan` what follows the last line that begins with `####` counts.
+    """
+
+    variant: Literal["team", "single"] = "team"
+    """'single': `plan` alone, without a tool, as in the single-agent rows."""
+    order: Literal["sequential", "parallel"] = "sequential"
+    """'sequential': `plan` sees what `tool` has just answered, one agent at each step. 'parallel':
+    both answer at once, and `plan` sees what `tool` answered in the turn before."""
+    turns: int = 4
+    """T. In sequential play a turn of the team is two steps of the task."""
+    rewards: Literal["shaped", "outcome"] = "shaped"
+    """'outcome': the team's is 1 where the task is solved, a local one 1 for a valid format
+    (B.6)."""
+    prompt: Literal["full", "compact"] = "full"
+    """'compact': few words, for small word-level models; the answers then are the bare list, and
+    that of `tool` stands for the output of a program."""
+    train: int = 256
+    test: int = 100
+    """Instances of each split."""
+    seed: int = 0
+    """Of the instances; the splits are disjoint whatever it is."""
+    seconds: float = 10.0
+    """For a program of `tool`."""
+
+    def __post_init__(self) -> None:
+        check_choice("variant", self.variant, ("team", "single"))
+        check_choice("order", self.order, ("sequential", "parallel"))
+        check_choice("rewards", self.rewards, ("shaped", "outcome"))
+        check_choice("prompt", self.prompt, ("full", "compact"))
+        check_whole("turns", self.turns, 1)
+        check_whole("train", self.train, 1)
+        check_whole("test", self.test, 1)
+        check_whole("seed", self.seed, 0)
+        check_number("seconds", self.seconds, 0.1, 600.0)
+        self.agents = (TOOL, PLAN) if self.variant == "team" else (PLAN,)
+        steps = len(self.agents) if self.order == "sequential" else 1
+        self.horizon = self.turns * steps
+        self.reward_range = (0.0, 1.0)
+
+    def items(self, split: str) -> Sequence[Item]:
+        """The instances of 'train' or 'test'."""
+        splits = self.splits()
+        if split not in splits:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, splits)}")
+        return splits[split]
+
+    def reset(self, item: Item, rng: np.random.Generator) -> TeamState[Item, World, Answer]:
+        """Nothing has been said; nothing is random."""
+        return TeamState(
+            item=item,
+            world=self.start(item),
+            turn=0,
+            tool=None,
+            tool_played=False,
+            decisions=(),
+            answers=0,
+            valid=0,
+        )
+
+    def observe(self, state: TeamState[Item, World, Answer], agent: str) -> str | None:
+        """The whole task anew, with what was tried: None for who does not act at this step."""
+        sequential = self.order == "sequential" and len(self.agents) > 1
+        if sequential and (agent == TOOL) == state.tool_played:
+            return None
+        return self.shown(state, agent)
+
+    def step(
+        self,
+        state: TeamState[Item, World, Answer],
+        actions: Mapping[str, str],
+        rng: np.random.Generator,
+    ) -> Outcome[TeamState[Item, World, Answer]]:
+        """Run the tool's program, carry out the plan, or both; nothing is random.
+
+        The team's reward is that of the turn, paid by the step that ends it: a step of `tool` alone
+        changes no world and earns the team nothing.
+        Errors: ConfigError if no sandbox works here.
+        """
+        local: dict[str, float] = {}
+        tool, played, decisions = state.tool, state.tool_played, state.decisions
+        valid, world, reward = state.valid, state.world, 0.0
+        if TOOL in actions:
+            tool, played = self._run(state, actions[TOOL]), self.order == "sequential"
+            valid += tool.answer is not None
+            local[TOOL] = self._local(tool.answer, self.tool_reward(state.item, state.world, tool))
+        if PLAN in actions:
+            answer = self._decided(state, actions[PLAN])
+            valid += answer is not None
+            if answer is not None:
+                world = self.carried_out(state.item, state.world, answer)
+            local[PLAN] = self._local(
+                answer, self.plan_reward(state.item, state.world, answer, world)
+            )
+            decisions, played = (*decisions, Decision(answer, world)), False
+            solved = self.solved(state.item, world)
+            shaped = self.team_reward(state.item, state.world, world)
+            reward = float(solved) if self.rewards == "outcome" else shaped
+        after = TeamState(
+            item=state.item,
+            world=world,
+            turn=len(decisions),
+            tool=tool,
+            tool_played=played,
+            decisions=decisions,
+            answers=state.answers + len(actions),
+            valid=valid,
+        )
+        done = self.solved(state.item, world)
+        return Outcome(state=after, reward=reward, done=done, local_rewards=local)
+
+    def metrics(self, state: TeamState[Item, World, Answer]) -> Mapping[str, float]:
+        """`solved`, 0 or 1; `progress` towards it in [0, 1]; `turns` played; `valid`, the share of
+        answers in a valid format."""
+        return {
+            "solved": float(self.solved(state.item, state.world)),
+            "progress": self.progress(state.item, state.world),
+            "turns": float(state.turn),
+            "valid": state.valid / state.answers if state.answers else 0.0,
+        }
+
+    def global_info(self, state: TeamState[Item, World, Answer]) -> str:
+        """m_t: the turn, from 1, and how far the world is."""
+        turn = min(state.turn + 1, self.turns)
+        done = 100 * self.progress(state.item, state.world)
+        return f"turn {turn} of {self.turns} progress {done:.0f}"
+
+    def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
+        """What solves the world at once, from every agent that acts now."""
+        answer = self.solution(state.item, state.world)
+        return {agent: self._said(agent, answer) for agent in self.joint_observations(state)}
+
+    def legal_action(
+        self, state: TeamState[Item, World, Answer], agent: str, rng: np.random.Generator
+    ) -> str:
+        """A legal answer drawn without regard to the task or to the other agent: what the embedded
+        model starts from."""
+        return self._said(agent, self.random_answer(state.item, state.world, rng))
+
+    def _said(self, agent: str, answer: Answer) -> str:
+        written = self.written(answer)
+        if self.prompt == "compact":
+            return written
+        return f"#### {written}" if agent == PLAN else f"```python\nprint({written!r})\n```"
+
+    def _run(self, state: TeamState[Item, World, Answer], text: str) -> ToolRun[Answer]:
+        if self.prompt == "compact":
+            return ToolRun("", text[:_SHOWN], True, self.read(state.item, text))
+        code = code_block(text)
+        if code is None:
+            return ToolRun("", "no single block that begins with ```python", False, None)
+        found = run_program(code, limits=Limits(seconds=self.seconds))
+        if found.error is not None:
+            return ToolRun(code, f"{found.error}: {found.message}", False, None)
+        return ToolRun(code, found.text[:_SHOWN].strip(), True, self.read(state.item, found.text))
+
+    def _decided(self, state: TeamState[Item, World, Answer], text: str) -> Answer | None:
+        answer = text if self.prompt == "compact" else final_answer(text)
+        return None if answer is None else self.read(state.item, answer)
+
+    def _local(self, answer: Answer | None, shaped: float) -> float:
+        return float(answer is not None) if self.rewards == "outcome" else shaped
+
+    # What a game says ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def splits(self) -> Mapping[str, Sequence[Item]]:
+        """The instances by split, always the same."""
+
+    @abstractmethod
+    def start(self, item: Item) -> World:
+        """The world of turn 0."""
+
+    @abstractmethod
+    def solved(self, item: Item, world: World) -> bool:
+        """Whether nothing is left to do."""
+
+    @abstractmethod
+    def progress(self, item: Item, world: World) -> float:
+        """How far the world is, in [0, 1]; 1 where it is solved."""
+
+    @abstractmethod
+    def read(self, item: Item, text: str) -> Answer | None:
+        """A final answer or a program's output; None where its format is not valid."""
+
+    @abstractmethod
+    def written(self, answer: Answer) -> str:
+        """An answer as `read` takes it."""
+
+    @abstractmethod
+    def carried_out(self, item: Item, world: World, answer: Answer) -> World:
+        """The world after a decision."""
+
+    @abstractmethod
+    def team_reward(self, item: Item, before: World, after: World) -> float:
+        """r_team of a turn, in [0, 1]."""
+
+    @abstractmethod
+    def tool_reward(self, item: Item, world: World, run: ToolRun[Answer]) -> float:
+        """r_loc of `tool`, in [0, 1]: its proposal is tried out on the world, which stays."""
+
+    @abstractmethod
+    def plan_reward(self, item: Item, before: World, answer: Answer | None, after: World) -> float:
+        """r_loc of `plan`, in [0, 1]."""
+
+    @abstractmethod
+    def shown(self, state: TeamState[Item, World, Answer], agent: str) -> str:
+        """The prompt of an agent that acts."""
+
+    @abstractmethod
+    def solution(self, item: Item, world: World) -> Answer:
+        """What solves the world in one decision.
+
+        Errors: ValueError where nothing does.
+        """
+
+    @abstractmethod
+    def random_answer(self, item: Item, world: World, rng: np.random.Generator) -> Answer:
+        """A legal answer, of a random length."""

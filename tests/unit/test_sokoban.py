@@ -1,0 +1,200 @@
+import numpy as np
+import pytest
+
+from colearn.tasks.moves import STEPS, moved
+from colearn.tasks.sokoban import Sokoban
+from colearn.tasks.sokoban import reward as terms
+from colearn.tasks.sokoban.world import Board, Room, draw_room, in_corner, potential, solve
+from colearn.testing import check_task
+
+
+def room(text):
+    """From the usual signs."""
+    cells = {
+        (r, c): sign for r, row in enumerate(text.split()) for c, sign in enumerate(row.strip())
+    }
+
+    def where(signs):
+        return frozenset(cell for cell, sign in cells.items() if sign in signs)
+
+    size = len(text.split())
+    (player,) = where("@+")
+    return Room(size, len(text.split()[0]), where("#"), where(".*+"), Board(player, where("$*")))
+
+
+ROOM = room("""
+######
+#----#
+#-@$.#
+#----#
+#----#
+######
+""")
+"""Player (2, 2), box (2, 3), goal (2, 4)."""
+TWO = room("""
+######
+#@---#
+#-$$-#
+#-.--#
+#--.-#
+######
+""")
+"""Player (1, 1), boxes (2, 2) and (2, 3), goals (3, 2) and (4, 3)."""
+
+MOVES = [
+    # room, moves, legal, deadlock free, potential does not fall, boxes on goals
+    (ROOM, "R", 1, 1, 1, 1),
+    (ROOM, "L", 1, 1, 1, 0),
+    (ROOM, "LL", 0, 1, 1, 0),  # a wall
+    (ROOM, "DRRUL", 1, 1, 0, 0),  # pushed to (2, 2), two from the goal
+    (ROOM, "DRU", 1, 1, 0, 0),  # pushed up to (1, 3)
+    (ROOM, "DRUU", 0, 1, 0, 0),  # and against the wall
+    (ROOM, "URD", 1, 1, 0, 0),
+    (ROOM, "URDD", 1, 1, 0, 0),  # (4, 3): by a wall, no corner
+    (ROOM, "URDDLDR", 1, 0, 0, 0),  # (4, 4): a corner
+    (ROOM, "RL", 1, 1, 1, 1),  # what follows the solution is not made
+    (ROOM, "U", 1, 1, 1, 0),
+    (ROOM, "UUR", 0, 1, 1, 0),
+    (TWO, "RD", 1, 1, 1, 1),  # (2, 2) to its goal (3, 2)
+    (TWO, "DR", 0, 1, 1, 0),  # a box behind the box
+    (TWO, "RRD", 1, 1, 1, 0),  # (2, 3) to (3, 3): as near to (3, 2) as to (4, 3)
+    (TWO, "RRDD", 1, 1, 1, 1),
+    (TWO, "RRDDUULD", 1, 1, 1, 2),
+    (TWO, "U", 0, 1, 1, 0),
+]
+
+
+@pytest.mark.parametrize("board, moves, legal, free, near, on", MOVES)
+def test_the_terms_by_hand(board, moves, legal, free, near, on):
+    start, moves = board.start, tuple(moves)
+    assert terms.legal_score(board, start, moves) == legal
+    assert terms.execution_score(board, start, moves) == legal
+    assert terms.deadlock_score(board, start, moves) == free
+    assert terms.potential_score(board, start, moves) == near
+    task = Sokoban()
+    after = task.carried_out(board, start, moves)
+    assert terms.team(board, after) == on / len(start.boxes)
+    assert board.solved(after) == (on == len(start.boxes))
+
+
+@pytest.mark.parametrize("board, moves, legal, free, near, on", MOVES)
+def test_local_rewards_weigh_a_tenth_a_tenth_and_eight_tenths(board, moves, legal, free, near, on):
+    start, moves = board.start, tuple(moves)
+    assert terms.plan_reward(board, start, moves) == pytest.approx(0.1 + 0.1 * legal + 0.8 * free)
+    assert terms.tool_reward(board, start, moves) == pytest.approx(0.1 + 0.1 * legal + 0.8 * near)
+    assert terms.plan_reward(board, start, None) == terms.tool_reward(board, start, None) == 0
+
+
+def test_the_potential_sums_the_distances_to_the_nearest_goals():
+    assert potential(ROOM, ROOM.start) == -1
+    assert potential(TWO, TWO.start) == -(1 + 2)
+    assert potential(TWO, Board((1, 1), frozenset({(1, 4), (3, 2)}))) == -4
+
+
+CORNERED = {(1, 1): 1, (1, 4): 1, (4, 1): 1, (4, 4): 1, (1, 2): 0, (2, 1): 0, (2, 2): 0, (2, 4): 0}
+
+
+@pytest.mark.parametrize("box, stuck", CORNERED.items())
+def test_a_box_is_deadlocked_in_a_corner_that_is_no_goal(box, stuck):
+    assert in_corner(ROOM, box) == stuck
+    goal = Room(6, 6, ROOM.walls, frozenset({box}), ROOM.start)
+    assert not in_corner(goal, box)
+
+
+def pushes(board):
+    """Another solver: over pushes, the player anywhere that it can walk to; whether it solves."""
+
+    def reach(player, boxes):
+        seen, todo = {player}, [player]
+        while todo:
+            cell = todo.pop()
+            near = {moved(cell, move) for move in STEPS} - seen - board.walls - boxes
+            seen |= near
+            todo += near
+        return seen
+
+    start = (min(reach(board.start.player, board.start.boxes)), board.start.boxes)
+    seen, todo = {start}, [start]
+    while todo:
+        player, boxes = todo.pop()
+        if boxes <= board.goals:
+            return True
+        around = reach(player, boxes)
+        for box in boxes:
+            for step_row, step_column in STEPS.values():
+                to = (box[0] + step_row, box[1] + step_column)
+                behind = (box[0] - step_row, box[1] - step_column)
+                if behind in around and to not in board.walls and to not in boxes:
+                    after = boxes - {box} | {to}
+                    state = (min(reach(box, after)), after)
+                    if state not in seen:
+                        seen.add(state)
+                        todo.append(state)
+    return False
+
+
+def replay(board, moves):
+    """Another simulator, on rows of characters."""
+    rows = [list(row) for row in board.drawn(board.start)]
+    goals = board.goals
+    r, c = board.start.player
+    rows[r][c] = "-"
+    for move in moves:
+        dr, dc = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}[move]
+        ahead, beyond = rows[r + dr][c + dc], (r + 2 * dr, c + 2 * dc)
+        if ahead in "$*":
+            assert rows[beyond[0]][beyond[1]] in "-."
+            rows[beyond[0]][beyond[1]] = "$"
+        assert ahead != "#"
+        r, c = r + dr, c + dc
+        rows[r][c] = "-"
+    return all(rows[r][c] == "$" for r, c in goals)
+
+
+@pytest.mark.parametrize("train, test", [(40, 10), pytest.param(800, 200, marks=pytest.mark.slow)])
+def test_rooms_are_solved_by_moves_that_another_simulator_replays(train, test):
+    task = Sokoban(train=train, test=test)
+    for item in (*task.items("train"), *task.items("test")):
+        assert replay(item, solve(item, item.start))
+        assert not item.start.boxes & item.goals
+
+
+@pytest.mark.parametrize(
+    "boxes, rooms",
+    [(1, 50), (2, 10), *(pytest.param(k, 1000 // k**2, marks=pytest.mark.slow) for k in (1, 2))],
+)
+def test_random_rooms_are_solvable_where_a_solver_over_pushes_says_so(boxes, rooms):
+    rng = np.random.default_rng(boxes)
+    verdicts = []
+    while len(verdicts) < rooms:
+        base = draw_room(5 + boxes, boxes, 0.15, rng)
+        free = [
+            (r, c)
+            for r in range(1, base.rows - 1)
+            for c in range(1, base.columns - 1)
+            if (r, c) not in base.walls
+        ]
+        cells = [free[k] for k in rng.choice(len(free), size=1 + 2 * boxes, replace=False)]
+        start = Board(cells[0], frozenset(cells[1 : 1 + boxes]))
+        other = Room(base.rows, base.columns, base.walls, frozenset(cells[1 + boxes :]), start)
+        verdicts.append(pushes(other))
+        assert (solve(other, start) is not None) == verdicts[-1]
+    assert rooms / 20 < sum(verdicts) < rooms * 19 / 20
+
+
+def test_train_and_test_rooms_are_different_whatever_the_seed():
+    sets = [
+        {
+            split: set(map(str, Sokoban(seed=seed, train=60, test=20).items(split)))
+            for split in ("train", "test")
+        }
+        for seed in (0, 1)
+    ]
+    assert not (sets[0]["train"] | sets[1]["train"]) & (sets[0]["test"] | sets[1]["test"])
+
+
+@pytest.mark.parametrize("prompt", ["full", "compact"])
+@pytest.mark.parametrize("order", ["sequential", "parallel"])
+def test_the_contract_holds_for_legal_play(prompt, order):
+    task = Sokoban(prompt=prompt, order=order, train=8, test=4)
+    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)

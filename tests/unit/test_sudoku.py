@@ -1,0 +1,268 @@
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from colearn.errors import ConfigError
+from colearn.tasks.sudoku import Sudoku
+from colearn.tasks.sudoku import reward as terms
+from colearn.tasks.sudoku.grid import legal, puzzle, solutions, unique_solution
+from colearn.tasks.sudoku.text import read, read_compact
+from colearn.testing import check_task
+
+SOLVED = ((1, 2, 3, 4), (3, 4, 1, 2), (2, 1, 4, 3), (4, 3, 2, 1))
+EMPTY = ((0,) * 4,) * 4
+CLUES = ((0, 2, 3, 4), (3, 4, 1, 2), (2, 1, 4, 3), (4, 3, 2, 0))
+"""Blanks at (1, 1) and (4, 4), both 1."""
+
+
+def grid(text):
+    return tuple(tuple(int(c) if c != "." else 0 for c in row) for row in text.split())
+
+
+LEGAL = {
+    "1234 3412 2143 4321": 1,
+    ".... .... .... ....": 1,
+    "1... .... .... ...1": 1,
+    "1.1. .... .... ....": 0,  # a row
+    "1... .... 1... ....": 0,  # a column
+    "1... .1.. .... ....": 0,  # a sub-grid, no row or column
+    "12.. 34.. .... ....": 1,
+    "12.. 31.. .... ....": 0,
+    ".... .... ..4. ...4": 0,
+    ".... .... ..43 ..34": 0,
+    "1234 3412 2143 432.": 1,
+    "1234 3412 2143 4324": 0,
+}
+
+
+@pytest.mark.parametrize("text, score", LEGAL.items())
+def test_the_legality_score_is_1_without_a_repeated_digit(text, score):
+    assert terms.legal_score(EMPTY, (), grid(text)) == score
+
+
+@pytest.mark.parametrize(
+    "text, score",
+    [
+        *((text, int(text == "1234 3412 2143 4321")) for text in LEGAL),
+        ("1234 3412 2341 4123", 1),
+        ("2143 4321 1234 3412", 1),
+        ("1234 2341 3412 4123", 0),  # rows and columns, not the sub-grids
+        ("1111 1111 1111 1111", 0),
+    ],
+)
+def test_the_team_earns_1_for_a_complete_legal_grid_alone(text, score):
+    assert terms.team(grid(text)) == score
+
+
+@pytest.mark.parametrize(
+    "before, after, cells",
+    [
+        (".... .... .... ....", ".... .... .... ....", 0),
+        (".... .... .... ....", "1... .... .... ....", 1),
+        (".... .... .... ....", "12.. ..3. .... ...4", 4),
+        (".... .... .... ....", "1111 1111 1111 1111", 16),
+        ("1... .... .... ....", "2... .... .... ....", 0),  # overwritten, not filled
+        ("1... .... .... ....", "2... .... .... ...1", 1),
+        ("12.. .... .... ....", "1... .... .... ....", 0),  # emptied
+        ("12.. .... .... ....", "1.3. .... .... ....", 1),
+        ("1234 3412 2143 432.", "1234 3412 2143 4321", 1),
+        ("1234 3412 2143 4321", "1234 3412 2143 4321", 0),
+    ],
+)
+def test_the_progress_score_counts_newly_filled_cells_of_16(before, after, cells):
+    assert terms.progress_score(grid(before), grid(after)) == cells / 16
+
+
+FORMATS = {
+    "[[1,1,1]]": 1,
+    "[[1,1,1],[4,4,4]]": 1,
+    "[[1,2,3,4],[3,4,1,2],[2,1,4,3],[4,3,2,1]]": 1,
+    "[[1,2,3,4],[3,4,1,2],[2,1,4,3],[4,3,2,0]]": 1,
+    "[[1,1,0]]": 0,  # a fill is a digit
+    "[[1,1,5]]": 0,
+    "[[0,1,1]]": 0,
+    "[[1,5,1]]": 0,
+    "[[1,1]]": 0,
+    "[[1,2,3,4],[3,4,1,2],[2,1,4,3]]": 0,
+    "[[1,2,3,5],[3,4,1,2],[2,1,4,3],[4,3,2,1]]": 0,
+    "[]": 0,
+    "": 0,
+    "[[1,1,1]": 0,
+    "[[1,1,True]]": 0,
+    "[[1,1,1.0]]": 0,
+    "[1,1,1]": 0,
+    "the grid is [[1,1,1]]": 0,
+    "[[1,1,'1']]": 0,
+    "__import__('os')._exit(1)": 0,
+    "[" * 5000: 0,
+}
+
+
+@pytest.mark.parametrize("text, score", FORMATS.items(), ids=range(len(FORMATS)))
+def test_the_format_score_is_that_of_a_grid_or_a_list_of_fills(text, score):
+    assert terms.format_score(read(text, 4)) == score
+
+
+@pytest.mark.parametrize("text", ["", "1 1", "1 1 1 ,", "1 1 5", "0 1 1", "a b c", "1 1 1 1 2 2"])
+def test_compact_fills_that_do_not_fit_have_no_format(text):
+    assert read_compact(text, 4) is None
+    assert read_compact("1 1 1 , 4 4 2", 4) == ((1, 1, 1), (4, 4, 2))
+
+
+SANE = [
+    (((1, 1, 1),), 1),
+    (((4, 4, 1),), 1),
+    (((1, 1, 1), (4, 4, 1)), 1),
+    (((1, 1, 2),), 0),  # twice in the row
+    (((1, 1, 3),), 0),
+    (((1, 1, 4),), 0),
+    (((4, 4, 2),), 0),
+    (((1, 1, 1), (4, 4, 2)), 0),
+    (((1, 1, 2), (1, 1, 1)), 1),  # the later fill stays
+    (((1, 2, 2), (1, 1, 1)), 1),  # a clue repeated
+    (((1, 2, 1),), 0),  # a clue changed
+]
+
+
+@pytest.mark.parametrize("fills, score", SANE)
+def test_the_sanity_score_holds_fills_to_clues_and_rules(fills, score):
+    assert terms.sanity_score(CLUES, CLUES, fills) == score
+
+
+@pytest.mark.parametrize(
+    "fills, ran, expected",
+    [
+        (((1, 1, 1),), True, 1.0),
+        (((1, 1, 1), (4, 4, 1)), True, 1.0),
+        (((1, 1, 2),), True, 0.2),
+        (((1, 2, 1),), True, 0.2),
+        (None, True, 0.0),  # it ran and printed something else: nothing to check
+        (None, False, 0.0),
+        (((1, 1, 1),), False, 0.0),
+        (((4, 4, 3),), True, 0.2),
+        (((4, 4, 1),), True, 1.0),
+        (((1, 1, 1), (1, 2, 2), (4, 4, 1)), True, 1.0),
+    ],
+)
+def test_the_tools_reward_is_a_tenth_each_for_format_and_execution_and_the_rest_for_sanity(
+    fills, ran, expected
+):
+    assert terms.tool_reward(CLUES, CLUES, ran, fills) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "fills, expected",
+    [
+        (((1, 1, 1), (4, 4, 1)), 0.2 + 0.8 * 2 / 16),
+        (((1, 1, 1),), 0.2 + 0.8 / 16),
+        (((4, 4, 1),), 0.2 + 0.8 / 16),
+        (((1, 1, 2),), 0.1 + 0.8 / 16),  # filled, not legal
+        (((1, 1, 2), (4, 4, 2)), 0.1 + 0.8 * 2 / 16),
+        (((1, 2, 1),), 0.1),  # a clue: nothing is written
+        (((1, 2, 1), (1, 1, 1)), 0.1),
+        (((1, 2, 2),), 0.2),  # nothing new, nothing wrong
+        (((1, 1, 2), (1, 1, 1)), 0.2 + 0.8 / 16),
+        (None, 0.0),
+    ],
+)
+def test_the_planners_reward_by_hand(fills, expected):
+    task = Sudoku()
+    item = task.items("train")[0].__class__(CLUES)
+    after = CLUES if fills is None else task.carried_out(item, CLUES, fills)
+    assert terms.plan_reward(CLUES, CLUES, fills, after) == pytest.approx(expected)
+
+
+def every_grid():
+    rows = np.array(list(permutations((1, 2, 3, 4))))
+    grids = rows[np.array(list(product(range(24), repeat=4)))]
+    full = 0b11110
+    columns = np.bitwise_or.reduce(1 << grids, axis=1)
+    boxes = np.bitwise_or.reduce(1 << grids.reshape(-1, 2, 2, 2, 2), axis=(2, 4))
+    return grids[(columns == full).all(axis=1) & (boxes == full).all(axis=(1, 2))]
+
+
+@pytest.mark.parametrize("train, test", [(40, 10), pytest.param(800, 200, marks=pytest.mark.slow)])
+def test_puzzles_have_the_solution_that_listing_all_288_grids_finds(train, test):
+    every = every_grid()
+    assert len(every) == 288 == sum(1 for _ in solutions(EMPTY))
+    task = Sudoku(train=train, test=test)
+    for item in (*task.items("train"), *task.items("test")):
+        clues = np.array(item.clues)
+        fits = every[((every == clues) | (clues == 0)).all(axis=(1, 2))]
+        assert len(fits) == 1
+        assert task._solution(item) == tuple(map(tuple, fits[0].tolist()))
+
+
+def test_1000_grids_are_judged_as_sums_of_indicators_judge_them():
+    rng = np.random.default_rng(3)
+    whole = [next(solutions(EMPTY, rng)) for _ in range(50)]
+    verdicts = []
+    for number in range(1000):
+        cells = np.array(whole[number % 50])
+        cells[rng.random((4, 4)) < rng.random()] = 0
+        for r, c in rng.integers(4, size=(int(rng.integers(3)), 2)):
+            cells[r, c] = rng.integers(1, 5)
+        counts = cells[:, :, None] == np.arange(1, 5)
+        boxes = counts.reshape(2, 2, 2, 2, 4).sum(axis=(1, 3))
+        expected = max(counts.sum(0).max(), counts.sum(1).max(), boxes.max()) <= 1
+        assert legal(tuple(map(tuple, cells.tolist()))) == expected
+        verdicts.append(expected)
+    assert 200 < sum(verdicts) < 900
+
+
+def test_a_9x9_puzzle_has_the_solution_of_an_integer_programme():
+    clues = puzzle(9, 45, np.random.default_rng(1))
+    cells = np.arange(729).reshape(9, 9, 9)
+    groups = [cells[r, c] for r in range(9) for c in range(9)]
+    for digit in range(9):
+        groups += [cells[r, :, digit] for r in range(9)] + [cells[:, c, digit] for c in range(9)]
+        groups += [cells[r : r + 3, c : c + 3, digit].ravel() for r in (0, 3, 6) for c in (0, 3, 6)]
+    once = np.zeros((len(groups), 729))
+    for row, group in zip(once, groups, strict=True):
+        row[group] = 1
+    low = np.zeros(729)
+    for r, c in product(range(9), repeat=2):
+        if clues[r][c]:
+            low[cells[r, c, clues[r][c] - 1]] = 1
+    rules = [LinearConstraint(once, 1, 1)]
+    found = milp(np.zeros(729), integrality=np.ones(729), bounds=Bounds(low, 1), constraints=rules)
+    answer = found.x.round().reshape(9, 9, 9).argmax(axis=2) + 1
+    assert unique_solution(clues) == tuple(map(tuple, answer.tolist()))
+    assert sum(digit == 0 for row in clues for digit in row) == 45
+
+
+def test_train_and_test_puzzles_are_different_whatever_the_seed():
+    sets = [
+        {
+            split: set(map(str, Sudoku(seed=seed, train=60, test=20).items(split)))
+            for split in ("train", "test")
+        }
+        for seed in (0, 1)
+    ]
+    assert [len(sets[0]["train"]), len(sets[0]["test"])] == [60, 20]
+    train, test = (sets[0][split] | sets[1][split] for split in ("train", "test"))
+    assert not train & test
+    assert sets[0]["train"] != sets[1]["train"]
+
+
+@pytest.mark.parametrize("prompt", ["full", "compact"])
+@pytest.mark.parametrize("order", ["sequential", "parallel"])
+def test_the_contract_holds_for_legal_play(prompt, order):
+    task = Sudoku(prompt=prompt, order=order, train=8, test=4)
+    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"size": 6}, "task.size: 6 has no square sub-grids; set 4, 9 or 16"),
+        ({"blanks": 0}, "task.blanks: must be a whole number, got 0; set it to 1 to 15"),
+        ({"order": "serial"}, "task.order: unknown value 'serial'; did you mean 'sequential'?"),
+    ],
+)
+def test_a_setting_that_cannot_be_played_is_one_line(settings, message):
+    with pytest.raises(ConfigError) as caught:
+        Sudoku(**settings)
+    assert str(caught.value) == message

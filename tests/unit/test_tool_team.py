@@ -1,0 +1,183 @@
+"""What the games share, on Plan-Path and Sudoku: turns, programs, hostile answers, variants."""
+
+import numpy as np
+import pytest
+
+from colearn.tasks.answers import code_block, final_answer, plain_value
+from colearn.tasks.plan_path import PlanPath
+from colearn.tasks.sokoban import Sokoban
+from colearn.tasks.sudoku import Sudoku
+
+RNG = np.random.default_rng(0)
+
+
+def program(*lines):
+    return "I think\n```python\n" + "\n".join(lines) + "\n```\nas asked"
+
+
+def solving(task, agent):
+    state = task.reset(task.items("train")[0], RNG)
+    answer = task.written(task.solution(state.item, state.world))
+    said = program(f"print({answer!r})") if agent == "tool" else f"so:\n#### {answer}"
+    return state, said
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_in_sequential_play_the_planner_sees_the_tool_of_its_own_turn(game):
+    task = game(train=2, test=1)
+    assert (task.agents, task.horizon) == (("tool", "plan"), 8)
+    state, said = solving(task, "tool")
+    assert list(task.joint_observations(state)) == ["tool"]
+    outcome = task.step(state, {"tool": said}, RNG)
+    assert not outcome.done and outcome.reward == 0
+    assert outcome.local_rewards.keys() == {"tool"}
+    assert outcome.state.world == state.world and outcome.state.turn == 0
+    seen = task.joint_observations(outcome.state)
+    assert list(seen) == ["plan"]
+    shown = seen["plan"]
+    assert said.split("\n")[2] in shown  # the program, not what stood around it
+    assert "as asked" not in shown
+    assert task.written(outcome.state.tool.answer) in shown
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_the_planners_decision_ends_the_turn_and_the_episode_where_it_solves(game):
+    task = game(train=2, test=1)
+    state, said = solving(task, "tool")
+    state = task.step(state, {"tool": said}, RNG).state
+    outcome = task.step(state, {"plan": solving(task, "plan")[1]}, RNG)
+    assert outcome.done and outcome.reward == 1 and outcome.state.turn == 1
+    assert task.metrics(outcome.state) == {"solved": 1, "progress": 1, "turns": 1, "valid": 1}
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_in_parallel_play_both_answer_and_the_planner_sees_the_tool_a_turn_later(game):
+    task = game(order="parallel", train=2, test=1)
+    assert task.horizon == 4
+    state, said = solving(task, "tool")
+    before = task.joint_observations(state)
+    assert list(before) == ["tool", "plan"]
+    outcome = task.step(state, {"tool": said, "plan": "no idea"}, RNG)
+    assert outcome.local_rewards.keys() == {"tool", "plan"}
+    answer = task.written(outcome.state.tool.answer)
+    assert answer not in before["plan"]
+    assert answer in task.joint_observations(outcome.state)["plan"]
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_a_single_agent_plays_without_a_word_of_the_tool(game):
+    task = game(variant="single", train=2, test=1)
+    assert (task.agents, task.horizon) == (("plan",), 4)
+    state, said = solving(task, "plan")
+    assert "Tool" not in task.observe(state, "plan") and "code" not in task.observe(state, "plan")
+    outcome = task.step(state, {"plan": said}, RNG)
+    assert outcome.done and outcome.reward == 1
+
+
+HOSTILE = {
+    "nothing": "",
+    "no block": 'print("U")',
+    "an open block": "```python\nprint(1)",
+    "two blocks": program("print('[\"U\"]')") + program("print('[\"U\"]')"),
+    "a block of another language": "```bash\necho [U]\n```",
+    "an empty block": "```python\n\n```",
+    "prints nothing": program("x = 1"),
+    "prints a wrong list": program("print(['N', 'E'])"),
+    "prints text around": program("print('moves:', ['U'])"),
+    "prints an empty list": program("print([])"),
+    "does not parse": program("print(["),
+    "raises after printing": program("print(['U'])", "1/0"),
+    "exits": program("import os", "os._exit(3)"),
+    "loops": program("while True: pass"),
+    "eats memory": program("x = 'x' * 10**11"),
+    "prints without end": program("while True: print('U' * 1000)"),
+    "reads a file": program("print(open('/etc/passwd').read())"),
+    "opens a socket": program("import socket", "socket.create_connection(('1.1.1.1', 80))"),
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_or_malformed_program_earns_nothing_and_play_goes_on(said):
+    task = PlanPath(train=1, test=1, seconds=1.0)
+    state = task.reset(task.items("train")[0], RNG)
+    outcome = task.step(state, {"tool": said}, RNG)
+    assert outcome.local_rewards == {"tool": 0}
+    assert outcome.state.valid == 0 and outcome.state.answers == 1
+    assert "Proposed action: none" in task.observe(outcome.state, "plan")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "####",
+        "[U]",
+        "#### U",
+        "so #### [U]",
+        "#### []",
+        "##### [U]",
+        "#### [U]\nor [D]",
+        "#### [X]",
+    ],
+)
+def test_a_planners_answer_without_its_format_changes_nothing(said):
+    task = PlanPath(train=1, test=1, variant="single")
+    state = task.reset(task.items("train")[0], RNG)
+    outcome = task.step(state, {"plan": said}, RNG)
+    assert outcome.local_rewards == {"plan": 0} and outcome.reward == 0
+    assert outcome.state.world == state.world and outcome.state.turn == 1
+    assert "no valid action list" in task.observe(outcome.state, "plan")
+
+
+def test_the_last_marked_line_is_the_final_answer():
+    assert final_answer("#### [U]\nno:\n####\n[D]\n") == "[D]"
+    assert final_answer("a\n####[U,\nD]") == "[U,\nD]"
+    assert final_answer("x #### [U]") is None
+
+
+def test_a_code_block_is_the_only_one_or_none():
+    assert code_block("a\n```python\nx\n```\nb") == "x\n"
+    assert code_block("```python\nx\n```\n```python\ny\n```") is None
+    assert code_block("a ```python x```") is None
+
+
+def test_a_plain_value_runs_nothing():
+    assert plain_value(" [1, 2]\n") == [1, 2]
+    assert [plain_value(text) for text in ("f()", "1 +", "[" * 9999, "1" * 30_000)] == [None] * 4
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_outcome_rewards_are_success_for_the_team_and_format_for_each(game):
+    task = game(rewards="outcome", order="parallel", train=2, test=1)
+    state, proposal = solving(task, "tool")
+    poor = {
+        "tool": proposal,
+        "plan": "#### " + task.written(task.random_answer(state.item, state.world, RNG)),
+    }
+    outcome = task.step(state, poor, RNG)
+    assert outcome.local_rewards == {"tool": 1, "plan": 1}
+    assert outcome.reward == float(outcome.done)
+    outcome = task.step(state, {"tool": "?", "plan": solving(task, "plan")[1]}, RNG)
+    assert outcome.local_rewards == {"tool": 0, "plan": 1} and outcome.reward == 1
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_a_compact_prompt_is_words_between_single_spaces_and_answers_are_bare(game):
+    task = game(prompt="compact", train=2, test=1)
+    state = task.reset(task.items("train")[0], RNG)
+    shown = task.observe(state, "tool")
+    assert shown.startswith("tool") and len(shown) < 250 and "  " not in shown
+    said = task.reference_actions(state)["tool"]
+    state = task.step(state, {"tool": said}, RNG).state
+    assert task.observe(state, "plan").endswith(f"tool {said}")
+    assert task.step(state, {"plan": said}, RNG).done
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_a_picture_shows_the_world(game):
+    task = game(train=2, test=1, variant="single")
+    state, said = solving(task, "plan")
+    before = task.picture(state)
+    after = task.picture(task.step(state, {"plan": said}, RNG).state)
+    assert before.plain() != after.plain() and before.panels[0].columns == task.size
+    assert task.render(state)
