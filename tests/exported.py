@@ -16,7 +16,7 @@ from tiny import byte_tokenizer, tiny_model
 
 from colearn.config import SamplingSettings
 from colearn.export import AgentManifest
-from colearn.export.checksums import write_checksums
+from colearn.record.checksums import write_checksums
 
 
 def export_tiny(

@@ -8,33 +8,32 @@ from typing import Annotated
 
 import typer
 
-from .options import Sets
+from .options import Sets, read_step
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    step: Annotated[
+        str, typer.Option(help="Checkpoint: last, best (by evaluation return) or an iteration.")
+    ] = "last",
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Evaluate the newest checkpoint of a run; --set evaluation.split=train and the like apply."""
-    from colearn.config import load_config
-    from colearn.errors import CheckpointError
+    """Evaluate a checkpoint of a run; --set evaluation.split=train and the like apply."""
+    from colearn.record import open_run
 
-    config_file = run / "config.yaml"
-    if not config_file.is_file():
-        raise CheckpointError(f"{run}: no run here (no config.yaml); give a run's folder")
-    config = load_config(config_file, sets)
+    folder = open_run(run)
+    config = folder.config(sets)
+    checkpoint = folder.checkpoints.choose(read_step(step))
+    checkpoint.say_passed()
 
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.checkpoint import list_checkpoints, load_checkpoint
+    from colearn.experiment.checkpoint import load_learners
     from colearn.experiment.evaluate import evaluate_team
     from colearn.experiment.processes import Processes
     from colearn.models.load import resolve_device
 
-    found = list_checkpoints(run / "checkpoints")
-    if not found:
-        raise CheckpointError(f"{run}: no checkpoint yet; let the run reach one")
     parts = assemble(config)
-    load_checkpoint(found[-1], parts.learners)
+    load_learners(checkpoint.path, parts.learners)
     for generator in parts.generators:
         generator.sync()
     result = evaluate_team(
@@ -44,4 +43,4 @@ def evaluate(
         seed=parts.config.run.seed,
         processes=Processes(resolve_device(parts.config.run.device)),
     )
-    print(json.dumps({"checkpoint": str(found[-1]), **result.metrics}, indent=1))
+    print(json.dumps({"checkpoint": str(checkpoint.path), **result.metrics}, indent=1))

@@ -19,8 +19,8 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     to: Annotated[Path, typer.Option("--to", help="Folder that gets one folder per agent.")],
     step: Annotated[
-        int | None, typer.Option(help="Iteration of the checkpoint; default: the newest.")
-    ] = None,
+        str, typer.Option(help="Checkpoint: last, best (by evaluation return) or an iteration.")
+    ] = "last",
     adapter: Annotated[
         bool, typer.Option("--adapter", help="A LoRA adapter that names its base; not merged.")
     ] = False,
@@ -38,11 +38,13 @@ def export(
     """Write each agent of a run as a folder for transformers, vLLM, peft and `colearn serve`."""
     from colearn.export import export_run
 
+    from .options import read_step
+
     folders = export_run(
         run,
         to,
         adapter=adapter,
-        step=step,
+        step=read_step(step),
         dtype=None if dtype is None else dtype.value,
         comparison=comparison,
         overwrite=overwrite,

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import ConfigName, Sets
+from .options import Sets
 
 if TYPE_CHECKING:
     from colearn.config import Config
-    from colearn.experiment.checkpoint import Progress
+    from colearn.record import Progress
+
+PARENT = "COLEARN_PARENT"
+"""The process that a run ends with: a comparison's."""
 
 
 def train(
-    config: ConfigName,
+    config: Annotated[
+        str | None,
+        typer.Argument(
+            help="A shipped config's name or the path of a .yaml; with --resume the run's own."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for everything that is written.")
     ] = None,
@@ -24,7 +35,12 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Replace run.seed.")] = None,
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Continue the run in --out; --set train.environment_steps extends it."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, estimate memory and tokens, stop.")
     ] = False,
@@ -33,62 +49,88 @@ def train(
     ] = 1,
 ) -> None:
     """Train one algorithm on one task with one seed."""
-    from colearn.config import load_config
     from colearn.errors import ConfigError
 
-    settings = load_config(config, [*sets, *([] if seed is None else [f"run.seed={seed}"])])
+    settings = _settings(
+        config, out, [*sets, *([] if seed is None else [f"run.seed={seed}"])], resume
+    )
     if algorithm is not None:
         from colearn.comparison.plan import config_of
 
         settings = config_of(settings, algorithm)
     if dry_run:
-        _estimate(settings, processes)
+        _estimate(settings, out, processes)
         return
     if out is None:
         raise ConfigError("--out: missing; name a folder for the run, or add --dry-run")
     _train(settings, out, resume)
 
 
-def _estimate(settings: Config, processes: int) -> None:
+def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume: bool) -> Config:
+    from colearn.config import load_config
+    from colearn.errors import ConfigError
+    from colearn.record import open_run
+
+    if config is not None:
+        return load_config(config, sets)
+    if not resume:
+        raise ConfigError("config: missing; name a shipped config (colearn configs) or a .yaml")
+    if out is None:
+        raise ConfigError("--out: missing; name the folder of the run to resume")
+    return open_run(out).config(sets)
+
+
+def _estimate(settings: Config, out: Path | None, processes: int) -> None:
     """Nothing is written: the tables are all there is."""
     from rich.console import Console
 
     from colearn.estimate import estimate
     from colearn.estimate.table import estimate_tables
+    from colearn.record.place import check_place
 
+    if out is not None:
+        check_place(out)
     Console().print(estimate_tables(estimate(settings, processes=processes)), highlight=False)
 
 
 def _train(settings: Config, out: Path, resume: bool) -> None:
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+    from rich.console import Console
 
+    from colearn.comparison.progress import watch
     from colearn.errors import ColearnError
+    from colearn.experiment.interruption import Interrupted, end_with
     from colearn.experiment.loop import Experiment
+    from colearn.record.writer import resume_command
 
+    if (parent := os.environ.get(PARENT)) is not None:
+        end_with(int(parent))
     experiment = Experiment(settings, out, resume=resume)
-    budget = experiment.config.train.environment_steps
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[latest]}"),
-    )
-    with Bars(*columns) as bars:
-        name = f"{settings.algorithm.name} seed {settings.run.seed}"
-        bar = bars.add_task(name, total=budget, latest="")
+    name = f"{settings.algorithm.name} seed {settings.run.seed}"
+    at = experiment.progress.iteration
+    with watch(Console(), {name: experiment.config.train.environment_steps}) as watcher:
+        watcher.started(name, f"resumed at iteration {at}" if at else "started")
+
+        latest: float | None = None
 
         def report(progress: Progress, metrics: dict[str, float]) -> None:
-            bars.update(bar, completed=min(progress.environment_steps, budget))
-            if "evaluation/return" in metrics:
-                latest = f"evaluation return {metrics['evaluation/return']:.3f}"
-                bars.update(bar, latest=latest)
+            nonlocal latest
+            latest = metrics.get("evaluation/return", latest)
+            watcher.advanced(name, progress.environment_steps, latest)
 
         try:
-            result = experiment.run(report)
+            record = experiment.run(report)
         except ColearnError:
             experiment.record.discard()
             raise
-    first, last = result["first"]["return"], result["last"]["return"]
-    print(f"evaluation return {first:.3f} -> {last:.3f}; run in {out}")
+        except Interrupted as told:
+            watcher.ended(name, "interrupted")
+            kept = f"interrupted; the state of iteration {experiment.progress.iteration} is kept"
+            print(f"{kept}; continue with: {resume_command(out)}", file=sys.stderr)
+            raise SystemExit(128 + told.number) from None
+        watcher.ended(name, "finished")
+    first, last = record.first["return"], record.last["return"]
+    print(f"evaluation return {_shown(first)} -> {_shown(last)}; run in {out}")
+
+
+def _shown(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.3f}"

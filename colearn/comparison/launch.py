@@ -17,10 +17,11 @@ from types import FrameType
 
 from colearn.config import dump_config
 from colearn.errors import ColearnError
+from colearn.record import RunFolder
+from colearn.record.tail import MetricsTail
 
 from .plan import Plan, PlannedRun
-from .progress import MetricsTail, Watcher
-from .runs import run_status
+from .progress import Watcher
 
 Command = Callable[[Path, Path, bool], Sequence[str]]
 """(config file, run folder, resume) to the arguments of the process that makes the run."""
@@ -39,7 +40,7 @@ class Job:
     name: str
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> RunFolder:
         return self.run.folder(self.out)
 
 
@@ -135,17 +136,16 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
         )
 
 
-def last_error(folder: Path) -> str:
+def last_error(folder: RunFolder) -> str:
     """The line in which the run in `folder` last told of an error; "" where it told of none."""
-    log = folder / "log.txt"
-    errors = [line for line in _lines(log) if _ERROR.match(line)] if log.is_file() else []
+    errors = [line for line in _lines(folder.log) if _ERROR.match(line)]
     return (errors or [""])[-1][:500]
 
 
 def _already_finished(job: Job, watcher: Watcher) -> bool:
-    finished = run_status(job.folder) == "finished"
+    finished = job.folder.status == "finished"
     if finished:
-        tail = MetricsTail(job.folder / "metrics.jsonl")
+        tail = job.folder.tail()
         tail.advance()
         watcher.advanced(job.name, tail.environment_steps, tail.mean_return)
         watcher.ended(job.name, "already finished")
@@ -154,23 +154,31 @@ def _already_finished(job: Job, watcher: Watcher) -> bool:
 
 def _start(job: Job, threads: int, command: Command, watcher: Watcher) -> _Process:
     folder = job.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.path.mkdir(parents=True, exist_ok=True)
     config = job.out / "configs" / f"{job.run.name}.yaml"
     config.parent.mkdir(exist_ok=True)
     config.write_text(dump_config(job.run.config), encoding="utf-8")
-    resume = run_status(folder) == "unfinished"
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    with (folder / "log.txt").open("ab" if resume else "wb") as log:
+    resume = folder.status == "unfinished"
+    count = str(threads)
+    environment = {**os.environ, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+    environment["COLEARN_PARENT"] = str(os.getpid())  # the run ends with this process
+    with folder.log.open("ab" if resume else "wb") as log:
         handle = subprocess.Popen(
-            command(config, folder, resume),
+            command(config, folder.path, resume),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,  # its own workers end with it
         )
-    watcher.started(job.name, resume)
-    return _Process(job, handle, MetricsTail(folder / "metrics.jsonl"))
+    watcher.started(job.name, _how(folder) if resume else "started")
+    return _Process(job, handle, folder.tail())
+
+
+def _how(folder: RunFolder) -> str:
+    """From where a run goes on."""
+    kept = folder.checkpoints.all()
+    return f"resumed at iteration {kept[-1].iteration}" if kept else "restarted: no checkpoint"
 
 
 def _report_progress(process: _Process, watcher: Watcher) -> None:
@@ -181,18 +189,19 @@ def _report_progress(process: _Process, watcher: Watcher) -> None:
 
 def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
     folder, name = process.job.folder, process.job.name
-    if code == 0 and run_status(folder) == "finished":
+    if code == 0 and folder.status == "finished":
         watcher.ended(name, "finished")
         return []
-    log = folder / "log.txt"
-    reason = last_error(folder) or (_lines(log) or ["ended without finishing"])[-1][:500]
+    reason = last_error(folder) or (_lines(folder.log) or ["ended without finishing"])[-1][:500]
     if code < 0:
         reason = f"killed by {signal.Signals(-code).name}; {reason}"
     watcher.ended(name, f"failed: {reason}")
-    return [Failure(name=name, log=log, reason=reason)]
+    return [Failure(name=name, log=folder.log, reason=reason)]
 
 
 def _lines(log: Path) -> list[str]:
+    if not log.is_file():
+        return []
     lines = (line.strip() for line in log.read_text("utf-8", "replace").splitlines())
     return [line for line in lines if line]
 

@@ -8,12 +8,14 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from colearn.record import Turn
+
 from .curves import colour
 from .escape import escape
 from .pictures import Drawing
 from .show import show_number
 from .tables import Cell, Table
-from .transcripts import Episode, Sample
+from .transcripts import Sample, Shown
 
 
 def swatch(index: int, label: str) -> str:
@@ -87,19 +89,18 @@ def _cell(column: str, cell: Cell) -> str:
     return f'<td data-label="{escape(column)}"><span>{text} {note}</span></td>'
 
 
-def _episode(title: str, episode: Episode, drawing: Drawing) -> str:
-    record = episode.record
-    metrics = {"return": record.get("return"), **record.get("metrics", {})}
-    shown = " ".join(
+def _episode(title: str, shown: Shown, drawing: Drawing) -> str:
+    episode = shown.record
+    metrics = {"return": episode.value, **episode.metrics}
+    values = " ".join(
         f"<span class=setting><b>{escape(name)}</b> {escape(_number(value))}</span>"
         for name, value in metrics.items()
     )
-    text = None if any(episode.pictures) else record.get("picture")
-    turns = zip(record.get("turns", ()), episode.pictures, (None, *episode.pictures), strict=False)
+    text = None if any(shown.pictures) else episode.picture
+    turns = zip(episode.turns, shown.pictures, (None, *shown.pictures), strict=False)
     return (
         f'<section class="episode"><h4>{escape(title)} <small>iteration '
-        f"{escape(record.get('iteration', '?'))}, item {escape(record.get('item', '?'))}"
-        f"</small></h4><p>{shown}</p>"
+        f"{episode.iteration}, item {escape(episode.item)}</small></h4><p>{values}</p>"
         + (f'<pre class="picture">{escape(text)}</pre>' if text else "")
         + "".join(
             _turn(number, turn, "" if picture is None else drawing.draw(picture, earlier))
@@ -109,29 +110,28 @@ def _episode(title: str, episode: Episode, drawing: Drawing) -> str:
     )
 
 
-def _turn(number: int, turn: Mapping[str, Any], drawn: str) -> str:
-    observations, actions = turn.get("observations", {}), turn.get("actions", {})
-    agents = dict.fromkeys([*observations, *actions])
+def _turn(number: int, turn: Turn, drawn: str) -> str:
+    agents = dict.fromkeys([*turn.observations, *turn.actions])
     columns = "".join(
         f'<div class="agent"><h6>{escape(agent)}</h6>'
         + (
-            f"<details><summary>what it was shown</summary><pre>{escape(observations[agent])}"
+            f"<details><summary>what it was shown</summary><pre>{escape(turn.observations[agent])}"
             "</pre></details>"
-            if agent in observations
+            if agent in turn.observations
             else ""
         )
-        + (f"<pre>{escape(actions[agent])}</pre>" if agent in actions else "")
+        + (f"<pre>{escape(turn.actions[agent])}</pre>" if agent in turn.actions else "")
         + "</div>"
         for agent in agents
     )
     return (
-        f'<div class="turn"><h5>Turn {number} <small>reward {_number(turn.get("reward"))}</small>'
+        f'<div class="turn"><h5>Turn {number} <small>reward {_number(turn.reward)}</small>'
         f'</h5>{drawn}<div class="agents">{columns}</div></div>'
     )
 
 
-def _number(value: Any) -> str:
-    return show_number(value) if isinstance(value, int | float) else "-"
+def _number(value: float | None) -> str:
+    return "-" if value is None else show_number(value)
 
 
 def _data_uri(svg: str) -> str:

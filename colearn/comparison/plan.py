@@ -14,6 +14,7 @@ from typing import Any
 from colearn import registry
 from colearn.config import Config, bind_agents, build_algorithm, build_task, load_config
 from colearn.errors import ConfigError, nearest
+from colearn.record import ComparisonFolder, RunFolder
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -43,8 +44,8 @@ class PlannedRun:
     def learns(self) -> bool:
         return registry.algorithm_class(self.config.algorithm.name).learns
 
-    def folder(self, out: Path) -> Path:
-        return out / "runs" / self.name
+    def folder(self, out: Path) -> RunFolder:
+        return ComparisonFolder(out).run(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

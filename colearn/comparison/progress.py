@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import json
-from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -16,47 +12,18 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 class Watcher(Protocol):
     """What the launcher tells about its runs."""
 
-    def started(self, name: str, resumed: bool) -> None: ...
+    def started(self, name: str, how: str) -> None: ...
 
     def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None: ...
 
     def ended(self, name: str, outcome: str) -> None: ...
 
 
-class MetricsTail:
-    """Follows one metrics.jsonl as it grows; a line is read once it is complete."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self.environment_steps = 0
-        self.mean_return: float | None = None
-        """The latest evaluation's mean return."""
-
-    def advance(self) -> bool:
-        """Read what is new; True if it held a record."""
-        if not self._path.is_file():
-            return False
-        with self._path.open("rb") as file:
-            if file.seek(0, io.SEEK_END) < self._offset:
-                self._offset = 0  # a resumed run cut off what followed its checkpoint
-            file.seek(self._offset)
-            new = file.read()
-        complete = new[: new.rfind(b"\n") + 1]
-        self._offset += len(complete)
-        for line in complete.splitlines():
-            # a killed run may leave half a line behind; the report is what insists on whole ones
-            with suppress(ValueError):
-                self._take(json.loads(line))
-        return bool(complete)
-
-    def _take(self, record: dict[str, Any]) -> None:
-        self.environment_steps = record.get("environment_steps", self.environment_steps)
-        if record.get("kind") == "evaluation":
-            self.mean_return = record.get("metrics", {}).get("return", self.mean_return)
-
-
 _MANY = 16
+
+
+_SHARE = 0.1
+"""Of a run's budget, after which a line tells of it again though its return is the same."""
 
 
 class Lines:
@@ -65,7 +32,7 @@ class Lines:
     def __init__(self, console: Console, budgets: dict[str, int]) -> None:
         self._console = console
         self._budgets = budgets
-        self._returns: dict[str, float | None] = {}
+        self._told: dict[str, tuple[int, float | None]] = {}
 
     def __enter__(self) -> Lines:
         return self
@@ -73,12 +40,14 @@ class Lines:
     def __exit__(self, *exception: object) -> None:
         return None
 
-    def started(self, name: str, resumed: bool) -> None:
-        self._print(name, "resumed" if resumed else "started")
+    def started(self, name: str, how: str) -> None:
+        self._print(name, how)
 
     def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
-        if mean_return is not None and mean_return != self._returns.get(name):
-            self._returns[name] = mean_return
+        steps, value = self._told.get(name, (0, None))
+        on = environment_steps - steps > _SHARE * self._budgets[name]
+        if mean_return is not None and (mean_return != value or on):
+            self._told[name] = (environment_steps, mean_return)
             self._print(
                 name,
                 f"{environment_steps}/{self._budgets[name]} environment steps, "
@@ -137,10 +106,9 @@ class Bars:
     ) -> None:
         self._progress.stop()
 
-    def started(self, name: str, resumed: bool) -> None:
+    def started(self, name: str, how: str) -> None:
         self._progress.start_task(self._bars[name])
-        state = "resumed" if resumed else "running"
-        self._progress.update(self._bars[name], state=state, visible=True)
+        self._progress.update(self._bars[name], state=how, visible=True)
 
     def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
         latest = "return -" if mean_return is None else f"return {mean_return:.3f}"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import colearn
 from colearn.errors import CheckpointError
+from colearn.record import (
+    ComparisonFolder,
+    ComparisonRecord,
+    Entry,
+    Run,
+    RunFolder,
+    Status,
+    read_run,
+)
 
 from .plan import Plan
-from .runs import Run, Status, read_lines, read_object, read_run, run_status
-
-RECORD = "compare.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,113 +66,86 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
     Errors: CheckpointError if it holds another comparison or a single run.
     """
     remedy = "give another --out or delete the folder"
-    if (out / "run.json").exists():
+    folder = ComparisonFolder(out)
+    if RunFolder(out).status != "not started":
         raise CheckpointError(f"{out} holds a single run, not a comparison; {remedy}")
-    planned: list[dict[str, Any]] = [
-        {"run": run.name, "algorithm": run.algorithm, "seed": run.seed} for run in plan.runs
-    ]
-    if (out / RECORD).exists():
-        earlier = read_object(out / RECORD)
-        if earlier.get("digest") != plan.digest:
+    planned = [Entry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs]
+    if folder.exists():
+        earlier = folder.record()
+        if earlier.digest != plan.digest:
             raise CheckpointError(f"{out} holds another comparison (other settings); {remedy}")
-        old = [run for run in earlier.get("runs", []) if run not in planned]
-        planned = sorted([*old, *planned], key=lambda run: int(run["seed"]))
-        command = command or earlier.get("command")
-    elif (out / "runs").exists():
+        old = [entry for entry in earlier.runs if entry not in planned]
+        planned = sorted([*old, *planned], key=lambda entry: entry.seed)
+        command = command or earlier.command
+    elif folder.found():
         raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
-    out.mkdir(parents=True, exist_ok=True)
-    record = {
-        "digest": plan.digest,
-        "version": colearn.__version__,
-        "command": command,
-        "algorithms": list(plan.algorithms),
-        "runs": planned,
-    }
-    (out / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    folder.write(
+        ComparisonRecord(
+            digest=plan.digest,
+            version=colearn.__version__,
+            command=command,
+            algorithms=plan.algorithms,
+            runs=tuple(planned),
+        )
+    )
 
 
-def read_source(folder: Path) -> Source:
+def read_source(path: Path) -> Source:
     """The finished runs of a comparison, of a folder of runs, or one run alone.
 
     Errors: CheckpointError if nothing there is finished, or a file cannot be read.
     """
-    record, planned = _planned(folder)
+    folder = ComparisonFolder(path)
+    record = folder.record() if folder.exists() else None
+    planned: Sequence[tuple[str | None, RunFolder]]
+    if record is not None:
+        planned = folder.planned()
+    elif RunFolder(path).status != "not started":
+        planned = [(None, RunFolder(path))]
+    else:
+        planned = folder.found()
     runs, missing = [], []
-    for label, path in planned:
-        status = run_status(path)
+    for label, run in planned:
+        status = run.status
         if status == "finished":
-            runs.append(read_run(path, label))
+            runs.append(read_run(run, label))
         else:
-            missing.append(
-                Missing(run=path.name, status=status, environment_steps=_steps_made(path))
-            )
+            steps = run.environment_steps()
+            missing.append(Missing(run=run.name, status=status, environment_steps=steps))
     if not runs:
         raise CheckpointError(
-            f"{folder}: no finished run to report; make some with: colearn compare CONFIG --out DIR"
+            f"{path}: no finished run to report; make some with: colearn compare CONFIG --out DIR"
         )
     compared = _compared(runs, record)
-    return Source(folder=folder, compared=compared, runs=tuple(runs), missing=tuple(missing))
+    return Source(folder=path, compared=compared, runs=tuple(runs), missing=tuple(missing))
 
 
-def _planned(folder: Path) -> tuple[dict[str, Any], list[tuple[str | None, Path]]]:
-    if (folder / RECORD).is_file():
-        record = read_object(folder / RECORD)
-        try:
-            return record, [
-                (str(run["algorithm"]), folder / "runs" / str(run["run"])) for run in record["runs"]
-            ]
-        except KeyError as error:
-            raise CheckpointError(f"{folder / RECORD}: lacks {error}; delete the file") from None
-    if (folder / "run.json").is_file():
-        return {}, [(None, folder)]
-    # without a plan the folder's name tells variants of one algorithm apart
-    found = sorted(path.parent for path in (folder / "runs").glob("*/run.json"))
-    return {}, [(path.name.rpartition("-s")[0] or None, path) for path in found]
-
-
-def _compared(runs: Sequence[Run], record: dict[str, Any]) -> Compared:
-    configs = {run.algorithm: _config(run.folder) for run in runs}
-    order = [label for label in record.get("algorithms", ()) if label in configs]
+def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
+    configs = {run.algorithm: run.folder.settings() for run in runs}
+    planned = () if record is None else record.algorithms
+    order = [label for label in planned if label in configs]
     order += [label for label in configs if label not in order]
     config = configs[order[0]]
     task = dict(config.get("task", {}))
     critic = config.get("critic") or {}
     return Compared(
-        task=str(task.pop("name", runs[0].record.get("task"))),
+        task=str(task.pop("name", runs[0].record.task)),
         task_settings={**task, **({"wrapper": w} if (w := config.get("wrapper")) else {})},
         algorithms={label: dict(configs[label].get("algorithm", {})) for label in order},
         seeds=_different(run.seed for run in runs),
-        models=_merged(runs, "models"),
-        parameters=_merged(runs, "parameters"),
-        agents=_different(agent for run in runs for agent in run.record.get("agents", ())),
+        models=_merged(run.record.models for run in runs),
+        parameters=_merged(run.record.parameters for run in runs),
+        agents=_different(agent for run in runs for agent in run.record.agents),
         critic=critic.get("path") or critic.get("share"),
         environment_steps=config.get("train", {}).get("environment_steps"),
         evaluation=dict(config.get("evaluation", {})),
-        versions=_different(str(run.record.get("version")) for run in runs),
-        command=record.get("command"),
+        versions=_different(run.record.version for run in runs),
+        command=None if record is None else record.command,
     )
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.yaml"
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such file; run it again") from None
-    except yaml.YAMLError as error:
-        raise CheckpointError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path}: must hold a mapping")
-    return data
-
-
-def _steps_made(folder: Path) -> int:
-    steps = [int(line.get("environment_steps", 0)) for line in read_lines(folder / "metrics.jsonl")]
-    return max(steps, default=0)
-
-
-def _merged(runs: Sequence[Run], key: str) -> dict[str, Any]:
-    return {name: value for run in runs for name, value in run.record.get(key, {}).items()}
+def _merged(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for one in found for name, value in one.items()}
 
 
 def _different(values: Iterable[Any]) -> list[Any]:

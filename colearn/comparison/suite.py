@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 
-from colearn.config import Config, SuiteSettings, load_config, load_suite
+from colearn.config import Config, SuiteSettings, load_config
 from colearn.errors import CheckpointError, ConfigError
+from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
 
 from .launch import Command, Job, launch_jobs, raise_failures, train_command
 from .plan import Plan, make_plan
 from .progress import watch
 from .report import write_report
-from .runs import read_object, run_status
 from .source import claim
 from .suite_report import print_suite_table, write_suite_report
-
-SUITE = "suite.json"
 
 
 def compare_suite(
@@ -40,15 +37,13 @@ def compare_suite(
     """
     folder = Path(out)
     plans = plan_suite(suite)
-    for name in ("run.json", "compare.json"):
-        if (folder / name).exists():
-            raise CheckpointError(
-                f"{folder} holds a run or a single comparison; give another --out or delete it"
-            )
+    if RunFolder(folder).status != "not started" or ComparisonFolder(folder).exists():
+        raise CheckpointError(
+            f"{folder} holds a run or a single comparison; give another --out or delete it"
+        )
     for task, plan in plans.items():
         claim(plan, folder / task, command_line)
-    record = {"command": command_line, "settings": suite.model_dump(mode="json")}
-    (folder / SUITE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    SuiteFolder(folder).write(suite, command_line)
     jobs = [
         Job(run=run, out=folder / task, name=f"{task}/{run.name}")
         for task, plan in plans.items()
@@ -73,23 +68,19 @@ def report_suite(folder: str | Path) -> Path:
 
     Errors: CheckpointError if nothing is finished or a file cannot be read.
     """
-    folder = Path(folder)
-    record = read_object(folder / SUITE)
-    try:
-        suite = load_suite(record["settings"])
-    except (KeyError, ConfigError) as error:
-        raise CheckpointError(f"{folder / SUITE}: {error}; delete the file") from None
-    reported = [task for task in suite.configs if _any_finished(folder / task)]
+    found = SuiteFolder(Path(folder))
+    suite = found.settings()
+    reported = [task for task in suite.configs if _any_finished(found.comparison(task))]
     if not reported:
         raise CheckpointError(f"{folder}: no finished run to report")
     for task in reported:
-        write_report(folder / task)
-    return write_suite_report(suite, folder, record.get("command"))
+        write_report(found.comparison(task).path)
+    return write_suite_report(suite, found.path, found.record().command)
 
 
 def is_suite_folder(folder: str | Path) -> bool:
     """Whether `compare_suite` has made the folder."""
-    return (Path(folder) / SUITE).is_file()
+    return SuiteFolder(Path(folder)).exists()
 
 
 def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
@@ -120,5 +111,5 @@ def suite_config(suite: SuiteSettings, name: str) -> Config:
     return config.model_copy(update={"compare": config.compare.model_copy(update=changes)})
 
 
-def _any_finished(folder: Path) -> bool:
-    return any(run_status(path) == "finished" for path in (folder / "runs").glob("*"))
+def _any_finished(folder: ComparisonFolder) -> bool:
+    return any(run.status == "finished" for _, run in folder.found())

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.config import SuiteSettings
+from colearn.record import ComparisonFolder, Run, RunFolder, read_run
 
 from .launch import last_error
-from .runs import Run, read_lines, read_object, read_run, run_status
 from .show import show_number
-from .source import RECORD
 from .statistics import Estimate, estimate
 
 TIME, COST = "time", "cost"
@@ -94,13 +93,13 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
         return notes.index(text) + 1
 
     for task in suite.configs:
-        planned = _planned(folder / task)
+        planned = _planned(ComparisonFolder(folder / task))
         own = [(n, column) for n, column in enumerate(columns) if column.task == task]
         for label, printed in suite.rows.items():
             where = f"{suite.columns[task].title}, {printed}"
             folders = planned.get(label, [])
-            finished = [path for path in folders if run_status(path) == "finished"]
-            runs = [read_run(path, label) for path in finished]
+            finished = [run for run in folders if run.status == "finished"]
+            runs = [read_run(run, label) for run in finished]
             seeds |= {run.seed for run in runs}
             missing = _why_missing(folders, finished, suite.configs[task], label)
             for number, column in own:
@@ -120,20 +119,20 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
     )
 
 
-def _planned(folder: Path) -> dict[str, list[Path]]:
+def _planned(folder: ComparisonFolder) -> dict[str, list[RunFolder]]:
     """The folders of every label's runs."""
-    found: dict[str, list[Path]] = {}
-    for run in read_object(folder / RECORD)["runs"]:
-        found.setdefault(str(run["algorithm"]), []).append(folder / "runs" / str(run["run"]))
+    found: dict[str, list[RunFolder]] = {}
+    for label, run in folder.planned():
+        found.setdefault(label, []).append(run)
     return found
 
 
 def _why_missing(
-    folders: Sequence[Path], finished: Sequence[Path], config: str, label: str
+    folders: Sequence[RunFolder], finished: Sequence[RunFolder], config: str, label: str
 ) -> str | None:
     if not folders:
         return f"{config} has no entry '{label}' in compare.algorithms"
-    absent = [path for path in folders if path not in finished]
+    absent = [run for run in folders if run not in finished]
     if not absent:
         return None
     error = last_error(absent[0])
@@ -143,9 +142,9 @@ def _why_missing(
     return f"{len(finished)} of {len(folders)} seeds; {absent[0].name}: {reason}"
 
 
-def _unfinished(folder: Path) -> str:
-    steps = [int(line.get("environment_steps", 0)) for line in read_lines(folder / "metrics.jsonl")]
-    return f"not finished, {max(steps)} environment steps made" if steps else "not run yet"
+def _unfinished(run: RunFolder) -> str:
+    steps = run.environment_steps()
+    return f"not finished, {steps} environment steps made" if run.lines() else "not run yet"
 
 
 def _metrics(column: Column) -> tuple[str, ...]:

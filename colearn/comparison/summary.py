@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from colearn.record import Run, RunRecord
+
 from .finding import Pair, compare_pairs, headline
-from .runs import Run
 from .source import Compared, Missing, Source
 from .statistics import (
     Estimate,
@@ -28,17 +29,17 @@ AXES = ("environment_steps", "generated_tokens", "wall_seconds")
 SMOOTHING = 0.05
 """Scale of the curves' moving average, as a share of the axis that a run covers."""
 
-_OVERHEAD: dict[str, Callable[[dict[str, Any]], float | None]] = {
-    "iterations": lambda record: record.get("iterations"),
-    "episodes": lambda record: record.get("rollouts"),
+_OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
+    "iterations": lambda record: record.iterations,
+    "episodes": lambda record: record.rollouts,
     "samples_per_episode": lambda record: (
-        _ratio(record.get("joint_actions"), record["rollouts"]) if record.get("rollouts") else None
+        record.joint_actions / record.rollouts if record.rollouts else None
     ),
-    "samples": lambda record: record.get("joint_actions"),
-    "generated_tokens": lambda record: record.get("generated_tokens"),
-    "updates": lambda record: record.get("updates"),
-    "wall_seconds": lambda record: record.get("wall_seconds"),
-    "peak_memory_gb": lambda record: _ratio(record.get("peak_memory_bytes"), 1e9),
+    "samples": lambda record: record.joint_actions,
+    "generated_tokens": lambda record: record.generated_tokens,
+    "updates": lambda record: record.updates,
+    "wall_seconds": lambda record: record.wall_seconds,
+    "peak_memory_gb": lambda record: record.peak_memory_bytes / 1e9,
 }
 
 
@@ -81,13 +82,13 @@ class RunSummary:
     seed: int
     first_return: float | None
     final_return: float | None
-    iterations: int | None
-    rollouts: int | None
-    joint_actions: int | None
-    generated_tokens: int | None
-    updates: int | None
-    wall_seconds: float | None
-    peak_memory_bytes: int | None
+    iterations: int
+    rollouts: int
+    joint_actions: int
+    generated_tokens: int
+    updates: int
+    wall_seconds: float
+    peak_memory_bytes: int
     evaluations: dict[str, list[Any]]
     """iteration, environment_steps, generated_tokens, updates, wall_seconds, and every metric."""
 
@@ -119,7 +120,7 @@ def summarise(source: Source) -> Summary:
     finals = {label: _finite(_ends(runs, "return")[1]) for label, runs in groups.items()}
     pairs = compare_pairs({label: values for label, values in finals.items() if values})
     changes = {label: algorithm.metrics["return"] for label, algorithm in algorithms.items()}
-    optima = {run.record.get("optimum") for run in source.runs} - {None}
+    optima = {run.record.optimum for run in source.runs} - {None}
     return Summary(
         compared=source.compared,
         headline=headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs),
@@ -137,7 +138,7 @@ def _summarise_algorithm(runs: Sequence[Run]) -> AlgorithmSummary:
     )
     return AlgorithmSummary(
         seeds=[run.seed for run in runs],
-        metrics={name: _change(runs, name) for name in names},
+        metrics={name: change(runs, name) for name in names},
         overhead={
             name: estimate([read(run.record) for run in runs]) for name, read in _OVERHEAD.items()
         },
@@ -150,7 +151,8 @@ def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[fl
     return first, [run.evaluations[-1].metrics.get(metric) for run in runs]
 
 
-def _change(runs: Sequence[Run], metric: str) -> Change:
+def change(runs: Sequence[Run], metric: str) -> Change:
+    """A metric over finished runs."""
     first, last = _ends(runs, metric)
     gains = [
         None if before is None or after is None else after - before
@@ -189,13 +191,13 @@ def _summarise_run(run: Run) -> RunSummary:
         seed=run.seed,
         first_return=evaluations[0].metrics.get("return"),
         final_return=evaluations[-1].metrics.get("return"),
-        iterations=record.get("iterations"),
-        rollouts=record.get("rollouts"),
-        joint_actions=record.get("joint_actions"),
-        generated_tokens=record.get("generated_tokens"),
-        updates=record.get("updates"),
-        wall_seconds=record.get("wall_seconds"),
-        peak_memory_bytes=record.get("peak_memory_bytes"),
+        iterations=record.iterations,
+        rollouts=record.rollouts,
+        joint_actions=record.joint_actions,
+        generated_tokens=record.generated_tokens,
+        updates=record.updates,
+        wall_seconds=record.wall_seconds,
+        peak_memory_bytes=record.peak_memory_bytes,
         evaluations={
             **{name: [getattr(e, name) for e in evaluations] for name in fields},
             **{f"metrics.{name}": [e.metrics.get(name) for e in evaluations] for name in metrics},
@@ -205,7 +207,3 @@ def _summarise_run(run: Run) -> RunSummary:
 
 def _finite(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
-
-
-def _ratio(value: float | None, divisor: float) -> float | None:
-    return None if value is None else value / divisor

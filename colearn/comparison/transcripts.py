@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
+from colearn.record import Episode
 
-from .runs import read_lines
 from .source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
-    """A record of episodes.jsonl, and its pictures."""
+class Shown:
+    """An episode and its pictures."""
 
-    record: dict[str, Any]
+    record: Episode
     pictures: tuple[Picture | None, ...]
     """After each turn; None where the task gives none."""
 
@@ -28,8 +27,8 @@ class Sample:
 
     algorithm: str
     seed: int
-    before: Episode
-    after: Episode | None
+    before: Shown
+    after: Shown | None
     """None where the run was evaluated once."""
 
     @property
@@ -37,7 +36,7 @@ class Sample:
         """Whether both are of one item."""
         if self.after is None:
             return False
-        return self.before.record.get("item") == self.after.record.get("item")
+        return self.before.record.item == self.after.record.item
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -55,16 +54,15 @@ def choose_samples(source: Source) -> list[Sample]:
     samples = []
     for label in source.compared.algorithms:
         run = min((run for run in source.runs if run.algorithm == label), key=lambda run: run.seed)
-        path = run.folder / "episodes.jsonl"
-        episodes = list(read_lines(path))
+        episodes = run.folder.episodes()
         if not episodes:
             continue
-        iterations = [int(episode["iteration"]) for episode in episodes]
+        iterations = [episode.iteration for episode in episodes]
         first, last = (
-            [e for e, at in zip(episodes, iterations, strict=True) if at == which]
+            [episode for episode in episodes if episode.iteration == which]
             for which in (min(iterations), max(iterations))
         )
-        before, after = (_read(record, path) for record in _same_item(first, last))
+        before, after = (_read(e, run.folder.path) for e in _same_item(first, last))
         once = min(iterations) == max(iterations)
         samples.append(
             Sample(algorithm=label, seed=run.seed, before=before, after=None if once else after)
@@ -72,25 +70,23 @@ def choose_samples(source: Source) -> list[Sample]:
     return samples
 
 
-def _same_item(
-    first: list[dict[str, Any]], last: list[dict[str, Any]]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _same_item(first: list[Episode], last: list[Episode]) -> tuple[Episode, Episode]:
     for before in first:
         for after in last:
-            if before.get("item") == after.get("item"):
+            if before.item == after.item:
                 return before, after
     return first[0], last[0]
 
 
-def _read(record: dict[str, Any], path: Path) -> Episode:
+def _read(episode: Episode, folder: Path) -> Shown:
     try:
         pictures = tuple(
-            Picture.from_plain(turn["picture"]) if "picture" in turn else None
-            for turn in record.get("turns", ())
+            None if turn.picture is None else Picture.from_plain(turn.picture)
+            for turn in episode.turns
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{path}: a picture of item {record.get('item')!r} cannot be read ({error}); "
-            "delete the run's folder and run it again"
-        ) from error
-    return Episode(record=record, pictures=pictures)
+            f"{folder}: a picture of item '{episode.item}' cannot be read "
+            f"({error or type(error).__name__}); delete the run's folder and run it again"
+        ) from None
+    return Shown(record=episode, pictures=pictures)

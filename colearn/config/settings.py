@@ -150,8 +150,12 @@ class RunSettings(_Settings):
     """Processes for `task.step`; 0 steps in this one."""
     trackers: tuple[Literal["wandb", "tensorboard"], ...] = ()
     checkpoint_every: int | None = Field(default=None, ge=1)
-    """Iterations between checkpoints; None writes the last one only."""
+    """Iterations between checkpoints; None counts time alone."""
+    checkpoint_minutes: float | None = Field(default=10.0, gt=0)
+    """Minutes between checkpoints, from one end of an iteration to the next; None counts iterations
+    alone. The best state, the last one and that of an interruption are kept in any case."""
     keep_checkpoints: int = Field(default=2, ge=1)
+    """Newest ones; that of the best evaluation is kept beside them."""
 
 
 class CompareSettings(_Settings):

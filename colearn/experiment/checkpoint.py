@@ -1,77 +1,79 @@
-"""Checkpoints: written aside, renamed when whole, read back exactly."""
+"""When the state of a run is kept, and what of it: every learner and the progress."""
 
 from __future__ import annotations
 
-import json
-import shutil
+import contextlib
+import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from colearn.config import RunSettings
 from colearn.contract import Learner
-from colearn.errors import CheckpointError
+from colearn.record import Progress, RunWriter
 
 from .processes import Processes
 
-PROGRESS = "progress.json"
+
+class Keeper:
+    """Writes a run's checkpoints and goes on from the newest that is whole."""
+
+    def __init__(
+        self,
+        writer: RunWriter,
+        learners: Mapping[str, Learner],
+        settings: RunSettings,
+        processes: Processes,
+    ) -> None:
+        self.writer = writer
+        self.checkpoints = writer.folder.checkpoints
+        self.learners = learners
+        self.settings = settings
+        self.processes = processes
+        self._kept: Progress | None = None
+        self._at = time.monotonic()
+
+    def load(self) -> Progress | None:
+        """Put the learners into the newest whole checkpoint's state; None where there is none.
+
+        What was passed over is said on stderr. Errors: CheckpointError where all are damaged, or
+        of another run.
+        """
+        found = self.checkpoints.newest()
+        if found is None:
+            return None
+        if self.processes.main:
+            found.say_passed()
+        load_learners(found.path, self.learners)
+        self._kept = found.progress
+        return found.progress
+
+    def due(self, progress: Progress) -> bool:
+        """Whether so many iterations or minutes have passed."""
+        every, minutes = self.settings.checkpoint_every, self.settings.checkpoint_minutes
+        over = minutes is not None and time.monotonic() - self._at >= 60 * minutes
+        return self.processes.any(over) or (every is not None and progress.iteration % every == 0)
+
+    def save(self, progress: Progress) -> None:
+        """Write the state unless it is kept already. Every process must call; the main one writes.
+
+        Errors: CheckpointError where it cannot be written; the earlier ones then stand.
+        """
+        if progress == self._kept:
+            return
+        with self.writer.writing(), contextlib.ExitStack() as stack:
+            aside = self.checkpoints.aside(progress.iteration)
+            if self.processes.main:
+                keep = self.settings.keep_checkpoints
+                stack.enter_context(self.checkpoints.writing(progress, keep=keep))
+            self.processes.wait()
+            for name, learner in self.learners.items():
+                learner.save(aside / name)
+        self.processes.wait()
+        self._kept = progress.model_copy()
+        self._at = time.monotonic()
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a run has come; with the seed it fixes everything drawn afterwards."""
-
-    iteration: int = 0
-    episodes: int = 0
-    environment_steps: int = 0
-    generations: int = 0
-    generated_tokens: int = 0
-    updates: int = 0
-    wall_seconds: float = 0.0
-
-
-def save_checkpoint(
-    folder: Path,
-    learners: Mapping[str, Learner],
-    progress: Progress,
-    *,
-    keep: int,
-    processes: Processes,
-) -> Path:
-    """Write `folder/step-N`, then drop all but the newest `keep`. Every process must call; the
-    main one writes."""
-    target = folder / f"step-{progress.iteration}"
-    aside = folder / f".{target.name}.partial"
-    if processes.main:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-    processes.wait()
+def load_learners(checkpoint: Path, learners: Mapping[str, Learner]) -> None:
+    """Errors: CheckpointError for a checkpoint that cannot be read or is of another run."""
     for name, learner in learners.items():
-        learner.save(aside / name)
-    if processes.main:
-        (aside / PROGRESS).write_text(json.dumps(asdict(progress), indent=1))
-        shutil.rmtree(target, ignore_errors=True)
-        aside.rename(target)
-        for old in list_checkpoints(folder)[:-keep]:
-            shutil.rmtree(old)
-    processes.wait()
-    return target
-
-
-def list_checkpoints(folder: Path) -> list[Path]:
-    """Whole checkpoints, oldest first."""
-    found = [path for path in folder.glob("step-*") if path.is_dir()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
-
-
-def load_checkpoint(path: Path, learners: Mapping[str, Learner]) -> Progress:
-    """Errors: CheckpointError for a checkpoint that is cut short or of another run."""
-    try:
-        progress = Progress(**json.loads((path / PROGRESS).read_text()))
-    except (OSError, ValueError, TypeError):
-        raise CheckpointError(
-            f"{path / PROGRESS}: missing or cut short; remove this checkpoint and resume from an "
-            "earlier one"
-        ) from None
-    for name, learner in learners.items():
-        learner.load(path / name)
-    return progress
+        learner.load(checkpoint / name)

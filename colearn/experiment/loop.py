@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,16 +20,17 @@ import torch
 import colearn
 from colearn.config import Config
 from colearn.models.load import resolve_device
-from colearn.rollout.collect import collect
+from colearn.record import Best, Line, Progress, RunRecord, RunWriter
+from colearn.rollout.collect import Counts, collect
 from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Tree
 
 from .assemble import Assembly, assemble
-from .checkpoint import Progress, list_checkpoints, load_checkpoint, save_checkpoint
+from .checkpoint import Keeper
 from .evaluate import evaluate_team, transcript
+from .interruption import Interrupted, Interruption
 from .processes import Processes
-from .record import Record
 from .trackers import open_trackers
 from .update import Updater
 
@@ -45,27 +47,45 @@ class Experiment:
 
     def __init__(self, config: Config, folder: Path, *, resume: bool = False) -> None:
         self.processes = Processes(resolve_device(config.run.device))
-        self.record = Record(folder, config, resume=resume, writes=self.processes.main)
-        torch.manual_seed(derive_seed(config.run.seed, "torch"))
-        self.parts: Assembly = assemble(config)
-        self.items = list(validate_items(self.parts.task.items("train"), "train"))
-        self.record.open()
-        self.config = self.parts.config
-        self.folder = folder
-        self.progress = Progress()
-        found = list_checkpoints(folder / "checkpoints")
-        if resume and found:
-            self.progress = load_checkpoint(found[-1], self.parts.learners)
-            for generator in self.parts.generators:
-                generator.sync()
-        self.record.rewind(self.progress.iteration or -1)
+        self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.record.close)
+            torch.manual_seed(derive_seed(config.run.seed, "torch"))
+            self.parts: Assembly = assemble(config)
+            self.items = list(validate_items(self.parts.task.items("train"), "train"))
+            self.record.open()
+            self.config = self.parts.config
+            self.folder = folder
+            self.keeper = Keeper(self.record, self.parts.learners, self.config.run, self.processes)
+            found = self.keeper.load() if resume else None
+            self.record.rewind(found)
+            if found is not None:
+                for generator in self.parts.generators:
+                    generator.sync()
+            undo.pop_all()
+        self.progress = found or Progress()
+        self.interruption = Interruption(self.processes)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
-    def run(self, report: Report | None = None) -> dict[str, Any]:
+    def run(self, report: Report | None = None) -> RunRecord:
         """Train to the end of the budget, or evaluate once where nothing is learned; gives what
-        run.json holds."""
+        run.json holds.
+
+        Errors: Interrupted on Ctrl-C or SIGTERM, once the state is kept; CheckpointError where a
+        file cannot be written.
+        """
         report = report or (lambda _, __: None)
-        self._write_run("running")
+        with contextlib.closing(self.record), self.interruption:
+            try:
+                self._write_run("running")
+                self._train(report)
+            except Interrupted:
+                self.keeper.save(self.progress)
+                self._write_run("interrupted")
+                raise
+            return self._write_run("finished")
+
+    def _train(self, report: Report) -> None:
         trackers = open_trackers(
             self.config.run.trackers if self.processes.main else (),
             self.folder,
@@ -76,30 +96,30 @@ class Experiment:
                 stack.callback(tracker.close)
             for generator in self.parts.generators:
                 stack.callback(generator.close)
-            if self.progress.iteration == 0:
-                report(self.progress, self._evaluate(pool, trackers))
             updater = self.parts.updater
-            if updater is None:
-                self._save()
-            while (
-                updater is not None
-                and self.progress.environment_steps < self.config.train.environment_steps
-            ):
-                report(self.progress, self._iteration(updater, pool, trackers))
-                at = self.progress.iteration
-                over = self.progress.environment_steps >= self.config.train.environment_steps
-                if over or at % self.config.evaluation.every == 0:
-                    report(self.progress, self._evaluate(pool, trackers))
-                every = self.config.run.checkpoint_every
-                if over or (every is not None and at % every == 0):
-                    self._save()
-        return self._write_run("finished")
+            budget = self.config.train.environment_steps
+            over = False
+            while not over:
+                over = updater is None or self.progress.environment_steps >= budget
+                improved = False
+                if self._evaluation_due(over):
+                    improved = self._evaluate(report, pool, trackers)
+                if over or improved or self.keeper.due(self.progress):
+                    with self.interruption.held():
+                        self.keeper.save(self.progress)
+                if updater is not None and not over:
+                    report(self.progress, self._iteration(updater, pool, trackers))
+
+    def _evaluation_due(self, over: bool) -> bool:
+        """Whether this state is to be evaluated and has not been, before an interruption."""
+        at = self.progress.iteration
+        due = over or at % self.config.evaluation.every == 0
+        return due and self.progress.evaluated != at
 
     def _iteration(
         self, updater: Updater, pool: Executor | None, trackers: Sequence[Any]
     ) -> dict[str, float]:
         started = time.perf_counter()
-        progress, train = self.progress, self.config.train
         first, items = self.processes.share_of(self._draw_items())
         trees, counts = self.processes.exchange(
             *collect(
@@ -108,11 +128,25 @@ class Experiment:
                 self.parts.players,
                 self.parts.parts.rollout,
                 seed=derive_seed(self.config.run.seed, "train"),
-                first_episode=progress.episodes + first,
+                first_episode=self.progress.episodes + first,
                 pool=pool,
             )
         )
         rolled = time.perf_counter()
+        with self.interruption.held():
+            return self._update(updater, trees, counts, started, rolled, trackers)
+
+    def _update(
+        self,
+        updater: Updater,
+        trees: Sequence[Tree[Any]],
+        counts: Counts,
+        started: float,
+        rolled: float,
+        trackers: Sequence[Any],
+    ) -> dict[str, float]:
+        """Everything that changes the state, and the line that tells of it."""
+        progress, train = self.progress, self.config.train
         done = progress.environment_steps / train.environment_steps
         metrics = updater.update(trees, progress.iteration, done)
         for generator in self.parts.generators:
@@ -143,7 +177,8 @@ class Experiment:
             chosen.append(self.items[int(order[number])])
         return chosen
 
-    def _evaluate(self, pool: Executor | None, trackers: Sequence[Any]) -> dict[str, float]:
+    def _evaluate(self, report: Report, pool: Executor | None, trackers: Sequence[Any]) -> bool:
+        """Whether it is the best evaluation so far."""
         found = evaluate_team(
             self.parts.task,
             self.parts.players,
@@ -154,76 +189,86 @@ class Experiment:
         )
         if self.parts.exact is not None:
             found.metrics.update(self.parts.exact.metrics())
-        self._line("evaluation", found.metrics, trackers)
+        progress, value = self.progress, found.metrics["return"]
+        best = -math.inf if progress.best is None else progress.best.value
+        improved = math.isfinite(value) and value > best
         shown = found.trees[: self.config.evaluation.transcripts]
-        self.record.episodes(
-            {"iteration": self.progress.iteration, **transcript(self.parts.task, tree)}
-            for tree in shown
-        )
-        return {f"evaluation/{key}": value for key, value in found.metrics.items()}
+        with self.interruption.held():
+            progress.evaluated = progress.iteration
+            if improved:
+                progress.best = Best(iteration=progress.iteration, value=value)
+            self.record.episodes(
+                {"iteration": progress.iteration, **transcript(self.parts.task, tree)}
+                for tree in shown
+            )
+            self._line("evaluation", found.metrics, trackers)
+        report(progress, {f"evaluation/{key}": value for key, value in found.metrics.items()})
+        return improved
 
     def _line(self, kind: str, metrics: dict[str, float], trackers: Sequence[Any]) -> None:
         progress = self.progress
         self.record.metrics(
-            {
-                "kind": kind,
-                "iteration": progress.iteration,
-                "environment_steps": progress.environment_steps,
-                "generated_tokens": progress.generated_tokens,
-                "updates": progress.updates,
-                "wall_seconds": progress.wall_seconds,
-                "metrics": metrics,
-            }
+            Line.model_validate(
+                {
+                    "kind": kind,
+                    "iteration": progress.iteration,
+                    "environment_steps": progress.environment_steps,
+                    "generated_tokens": progress.generated_tokens,
+                    "updates": progress.updates,
+                    "wall_seconds": progress.wall_seconds,
+                    "metrics": metrics,
+                }
+            )
         )
         for tracker in trackers:
             named = {f"{kind}/{key}": value for key, value in metrics.items()}
             tracker.log(named, step=progress.environment_steps)
-
-    def _save(self) -> None:
-        save_checkpoint(
-            self.folder / "checkpoints",
-            self.parts.learners,
-            self.progress,
-            keep=self.config.run.keep_checkpoints,
-            processes=self.processes,
-        )
 
     @contextlib.contextmanager
     def _pool(self) -> Iterator[Executor | None]:
         if not self.config.run.step_workers:
             yield None
             return
-        with ProcessPoolExecutor(self.config.run.step_workers) as pool:
+        # Ctrl-C reaches the workers, too, and is this process's to answer
+        quiet = (signal.SIGINT, signal.SIG_IGN)
+        with ProcessPoolExecutor(
+            self.config.run.step_workers, initializer=signal.signal, initargs=quiet
+        ) as pool:
             yield pool
 
-    def _write_run(self, status: str) -> dict[str, Any]:
-        evaluations = self.record.evaluations()
+    def _write_run(self, status: Literal["running", "interrupted", "finished"]) -> RunRecord:
+        evaluations = self.record.folder.evaluations()
         progress, task = self.progress, self.parts.task
-        fields: dict[str, Any] = {
-            "status": status,
-            "algorithm": self.config.algorithm.name,
-            "task": self.config.task.name,
-            "seed": self.config.run.seed,
-            "agents": list(task.agents),
-            "models": {name: model.path for name, model in self.config.models.items()},
-            "parameters": {
+        record = RunRecord(
+            status=status,
+            algorithm=self.config.algorithm.name,
+            task=self.config.task.name,
+            seed=self.config.run.seed,
+            agents=tuple(task.agents),
+            models={name: model.path for name, model in self.config.models.items()},
+            parameters={
                 name.removeprefix("actor-"): sum(p.numel() for p in network.trained().values())
                 for name, network in self.parts.networks.items()
                 if name in self.parts.learners
             },
-            "version": colearn.__version__,
-            "started": self._started,
-            "peak_memory_bytes": _peak_memory(),
-            "iterations": progress.iteration,
-            "joint_actions": progress.environment_steps,
-            "rollouts": progress.episodes,
-            "optimum": getattr(task, "optimum", None),
-            "first": evaluations[0]["metrics"] if evaluations else {},
-            "last": evaluations[-1]["metrics"] if evaluations else {},
-            **{k: v for k, v in asdict(progress).items() if k not in ("iteration", "episodes")},
-        }
-        self.record.run(**fields)
-        return fields
+            version=colearn.__version__,
+            started=self._started,
+            wall_seconds=progress.wall_seconds,
+            peak_memory_bytes=_peak_memory(),
+            iterations=progress.iteration,
+            rollouts=progress.episodes,
+            environment_steps=progress.environment_steps,
+            joint_actions=progress.environment_steps,
+            generations=progress.generations,
+            generated_tokens=progress.generated_tokens,
+            updates=progress.updates,
+            optimum=getattr(task, "optimum", None),
+            best=progress.best,
+            first=evaluations[0].metrics if evaluations else {},
+            last=evaluations[-1].metrics if evaluations else {},
+        )
+        self.record.run(record)
+        return record
 
 
 def _mean_return(trees: Sequence[Tree[Any]]) -> float:

@@ -28,17 +28,25 @@ class Processes:
         """Whether this process writes the run's files."""
         return bool(self._state.is_main_process)
 
+    @property
+    def count(self) -> int:
+        return int(self._state.num_processes)
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is so in any process; every one of them must ask."""
+        return flag if self.count == 1 else any(gather_object([flag]))
+
     def share_of(self, items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
         """The first index and the items of this process: a contiguous part, empty for some where
         there are fewer items than processes."""
-        count, rank = self._state.num_processes, self._state.process_index
+        count, rank = self.count, self._state.process_index
         first, last = len(items) * rank // count, len(items) * (rank + 1) // count
         return first, items[first:last]
 
     def exchange(self, trees: list[Tree[Any]], counts: Counts) -> tuple[list[Tree[Any]], Counts]:
         """All trees in the order of their episodes, and what they cost together; every process
         gets the same, so that updates see one minibatch."""
-        if self._state.num_processes == 1:
+        if self.count == 1:
             return trees, counts
         parts: list[tuple[list[Tree[Any]], Counts]] = gather_object([(trees, counts)])
         turns = [part.response_seconds for _, part in parts]

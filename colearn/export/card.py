@@ -85,7 +85,7 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
         "seed": str(config.run.seed),
         "sampling": _choice("", manifest.sampling.model_dump(exclude_none=True)),
         "window": f"{manifest.window} tokens" if manifest.window else "the whole history",
-        "trained with": f"colearn {trained.record.get('version', 'of an unknown version')}",
+        "trained with": f"colearn {trained.record.version}",
         "exported with": f"colearn {colearn.__version__}"
         + (f", commit `{found}`" if (found := commit()) else ""),
     }

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from colearn.errors import ConfigError
+from colearn.record.checkpoints import Step
+from colearn.record.checksums import write_checksums
 
-from .checksums import write_checksums
 from .manifest import MANIFEST, AgentManifest
 from .staging import staged
 
@@ -22,7 +23,7 @@ def export_run(
     to: str | Path,
     *,
     adapter: bool = False,
-    step: int | None = None,
+    step: Step = "last",
     dtype: Dtype | None = None,
     comparison: str | Path | None = None,
     overwrite: bool = False,
@@ -30,9 +31,10 @@ def export_run(
     """Write every agent of a run into `to`/AGENT; the folders by agent.
 
     `adapter` writes a LoRA adapter that names its base instead of merged weights; `step` picks a
-    checkpoint (default: the newest), `dtype` the type of merged weights (default: the run's
-    compute type), `comparison` the comparison that the run is a seed of (default: the one whose
-    folder it lies in), for the model card's intervals; `overwrite` replaces exported agents.
+    checkpoint by its iteration, the `last` or the `best`, `dtype` the type of merged weights
+    (default: the run's compute type), `comparison` the comparison that the run is a seed of
+    (default: the one whose folder it lies in), for the model card's intervals; `overwrite`
+    replaces exported agents.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else, each
     before `to` is changed.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from colearn.comparison.runs import Evaluation, read_object, read_run
-from colearn.comparison.source import RECORD, read_source
-from colearn.comparison.summary import Change, summarise
-from colearn.errors import CheckpointError, ConfigError
+from colearn.comparison.summary import Change, change
+from colearn.errors import ConfigError
+from colearn.record import ComparisonFolder, Line, read_run
 
 from .trained import Trained
 
@@ -17,8 +16,8 @@ from .trained import Trained
 class Scores:
     """The run's evaluations before training and at the checkpoint, and the comparison's figures."""
 
-    before: Evaluation
-    after: Evaluation
+    before: Line
+    after: Line
     """The last one made at the checkpoint or before it."""
     seeds: list[int]
     """Finished runs of the same algorithm in the comparison; empty without one."""
@@ -40,27 +39,19 @@ def read_scores(trained: Trained, comparison: Path | None) -> Scores:
 
 
 def _over_seeds(trained: Trained, comparison: Path | None) -> tuple[list[int], dict[str, Change]]:
-    folder = trained.folder.resolve().parent.parent if comparison is None else comparison
-    if comparison is None and not (folder / RECORD).is_file():
-        return [], {}
-    if not (folder / RECORD).is_file():
-        raise ConfigError(f"--comparison {folder}: no comparison here (no {RECORD})")
-    label = _label(folder, trained.folder.resolve().name)
-    if label is None and comparison is not None:
-        raise ConfigError(f"--comparison {folder}: the run is none of its own; leave it out")
+    own = trained.folder.path.resolve()
+    folder = ComparisonFolder(own.parent.parent if comparison is None else comparison)
+    if not folder.exists():
+        if comparison is None:
+            return [], {}
+        raise ConfigError(f"--comparison {comparison}: no comparison here (no compare.json)")
+    planned = folder.planned()
+    label = next((label for label, run in planned if run.name == own.name), None)
     if label is None:
-        return [], {}
-    try:
-        found = summarise(read_source(folder)).algorithms.get(label)
-    except CheckpointError:
-        if comparison is not None:
-            raise
-        return [], {}  # none of its runs is finished yet
-    return ([], {}) if found is None else (found.seeds, found.metrics)
-
-
-def _label(folder: Path, run: str) -> str | None:
-    for planned in read_object(folder / RECORD).get("runs", ()):
-        if planned.get("run") == run:
-            return str(planned["algorithm"])
-    return None
+        if comparison is None:
+            return [], {}
+        raise ConfigError(f"--comparison {comparison}: the run is none of its own; leave it out")
+    beside = [run for other, run in planned if other == label and run.status == "finished"]
+    runs = [read_run(run, label) for run in beside]
+    metrics = dict.fromkeys(name for run in runs for e in run.evaluations for name in e.metrics)
+    return [run.seed for run in runs], {name: change(runs, name) for name in metrics}

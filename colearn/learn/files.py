@@ -23,9 +23,12 @@ def save_learner(
     optimizer: Mapping[str, Any],
     steps: int,
 ) -> None:
-    """Write weights, optimiser state and step count exactly."""
+    """Write weights, optimiser state and step count exactly.
+
+    Errors: OSError where a file cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(
+    _write(
         {name: parameter.detach().cpu().clone() for name, parameter in parameters.items()},
         folder / WEIGHTS,
     )
@@ -33,7 +36,7 @@ def save_learner(
     for number, state in optimizer["state"].items():
         for key, value in state.items():
             tensors[f"{number}.{key}"] = torch.as_tensor(value).detach().cpu().clone()
-    save_file(tensors, folder / OPTIMIZER)
+    _write(tensors, folder / OPTIMIZER)
     numbers = {"steps": steps, "param_groups": optimizer["param_groups"]}
     (folder / NUMBERS).write_text(json.dumps(numbers, indent=1))
 
@@ -70,6 +73,13 @@ def load_learner(
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _broken(folder / NUMBERS, error) from None
     return {"state": state, "param_groups": groups}, steps
+
+
+def _write(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:  # a full disk comes as one of these
+        raise OSError(f"{path.name}: {error}") from None
 
 
 def _read(path: Path) -> dict[str, Tensor]:

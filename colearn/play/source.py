@@ -9,6 +9,8 @@ from typing import Any
 from colearn import registry
 from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
 from colearn.errors import ConfigError, nearest
+from colearn.record import open_run
+from colearn.record.run import COMPARISON, CONFIG
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
@@ -16,9 +18,8 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
 
     Errors: ConfigError, one line that names the key and the remedy.
     """
-    run = Path(source) / "config.yaml"
-    if run.is_file():
-        return load_config(run, overrides)
+    if any((Path(source) / name).is_file() for name in (CONFIG, COMPARISON)):
+        return open_run(source).config(overrides)
     if source in shipped_configs() or source.endswith((".yaml", ".yml")):
         return load_config(source, overrides)
     tasks = registry.names("tasks")

@@ -22,6 +22,7 @@ LAYERS = (
     ("tabular", "sandbox"),
     ("contract",),
     ("config", "registry"),
+    ("record",),
     (
         *("advantage", "critic", "generate", "history", "learn", "loss", "models", "rollout"),
         *("testing", "wrappers"),
@@ -177,7 +178,17 @@ def test_a_comparison_does_not_import_the_experiment() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ("types", "contract", "config", "registry", "comparison", "testing", "cli", "wrappers"),
+    (
+        "types",
+        "contract",
+        "config",
+        "registry",
+        "record",
+        "comparison",
+        "testing",
+        "cli",
+        "wrappers",
+    ),
 )
 def test_it_loads_without_torch(module: str) -> None:
     code = f"import sys, colearn.{module}; print('torch' in sys.modules)"

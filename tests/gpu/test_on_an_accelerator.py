@@ -45,5 +45,5 @@ def test_the_quickstart_trains(tmp_path, dtype):
         for key, value in line["metrics"].items()
         if key.endswith("behaviour_gap")
     ]
-    assert run["status"] == "finished" and run["updates"] > 0
+    assert run.status == "finished" and run.updates > 0
     assert max(gaps) < (1e-4 if dtype == "float32" else 5e-2)

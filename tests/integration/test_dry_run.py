@@ -157,7 +157,7 @@ def test_what_a_dry_run_counts_is_what_a_run_trains(config: str, tmp_path: Path)
     settings = load_config(config)
     done = Experiment(settings, tmp_path / "run").run()
     counted = {n.name.removeprefix("actor-"): n.trained for n in estimate(settings).networks}
-    assert counted == done["parameters"]
+    assert counted == done.parameters
 
 
 def test_what_a_dry_run_bounds_is_what_an_iteration_costs(config: str, tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_what_a_dry_run_bounds_is_what_an_iteration_costs(config: str, tmp_path:
     steps = estimate(settings).steps
     assert steps is not None
     # two iterations, every episode at its horizon
-    assert (done["joint_actions"], done["generations"]) == (
+    assert (done.joint_actions, done.generations) == (
         2 * steps.joint_actions,
         2 * steps.generations,
     )
-    assert done["generated_tokens"] <= 2 * steps.new_tokens
+    assert done.generated_tokens <= 2 * steps.new_tokens
 
 
 @pytest.mark.slow

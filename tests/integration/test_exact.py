@@ -118,9 +118,9 @@ def test_a_small_token_budget_changes_nothing(team):
 
 def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
     result = Experiment(load_config(settings()), tmp_path / "run").run()
-    assert result["last"]["exact_return"] != result["first"]["exact_return"]
-    assert -20.0 <= result["last"]["exact_return"] <= 4.0
-    assert 0.0 <= result["last"]["exact_rejected"] <= 1.0
+    assert result.last["exact_return"] != result.first["exact_return"]
+    assert -20.0 <= result.last["exact_return"] <= 4.0
+    assert 0.0 <= result.last["exact_rejected"] <= 1.0
 
 
 def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(team):

@@ -21,11 +21,12 @@ from vllm_cases import byte_tokenizer, qwen
 from colearn.cli import main
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint import list_checkpoints, load_checkpoint
+from colearn.experiment.checkpoint import load_learners
 from colearn.experiment.evaluate import evaluate_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run, read_manifest, verify
+from colearn.record import RunFolder
 from colearn.types import Tree
 
 ROLES = {"ada": "You are ADA, {{ the }} first.\n", "ben": "You are BEN, the second."}
@@ -86,8 +87,7 @@ def adapters(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
 def greedy(run: Path, step: int | None = None) -> list[Tree[Any]]:
     """Episodes on the held-out items as the trainer plays them."""
     parts = assemble(load_config(run / "config.yaml", {"evaluation.greedy": True}))
-    found = {path.name: path for path in list_checkpoints(run / "checkpoints")}
-    load_checkpoint(found[f"step-{step}"] if step else list(found.values())[-1], parts.learners)
+    load_learners(RunFolder(run).checkpoints.choose(step or "last").path, parts.learners)
     return evaluate_team(
         parts.task, parts.players, parts.config.evaluation, seed=0, processes=Processes(_CPU)
     ).trees

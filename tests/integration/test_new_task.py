@@ -123,7 +123,7 @@ def test_the_written_config_trains(
     monkeypatch.setitem(embedded.RECIPES, "embedded-tiny", short)
     config = load_config("night_shift.yaml", ["train.environment_steps=64", "evaluation.repeats=1"])
     result = Experiment(config, tmp_path / "run").run()
-    assert result["status"] == "finished" and "both_done" in result["last"]
+    assert result.status == "finished" and "both_done" in result.last
 
 
 NAMES = {

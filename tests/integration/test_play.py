@@ -17,7 +17,7 @@ import colearn.play.runner
 from colearn.cli import main
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint import list_checkpoints, load_checkpoint
+from colearn.experiment.checkpoint import load_learners
 from colearn.experiment.evaluate import evaluate_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
@@ -25,6 +25,7 @@ from colearn.export import export_run
 from colearn.models.load import resolve_device
 from colearn.play import load_source, make_team, play
 from colearn.play.episode import Episode, Table
+from colearn.record import RunFolder
 from colearn.types import Tree
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def ids(tree: Tree[Any]) -> list[dict[str, tuple[int, ...]]]:
 def test_a_deployed_team_gives_the_tokens_of_the_trainer(deployed: Deployed, greedy: bool) -> None:
     config = load_source(str(deployed.run), [f"evaluation.greedy={greedy}"])
     parts = assemble(config)
-    load_checkpoint(list_checkpoints(deployed.run / "checkpoints")[-1], parts.learners)
+    load_learners(RunFolder(deployed.run).checkpoints.choose().path, parts.learners)
     local = evaluate_team(
         parts.task,
         parts.players,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 
 import pytest
 from safetensors.torch import load_file
@@ -11,7 +12,10 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.errors import CheckpointError
+from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
+from colearn.learn.local import LocalLearner
+from colearn.record import RunFolder
 
 ITERATIONS = 4
 SLOW = pytest.mark.slow
@@ -223,33 +227,138 @@ def test_a_line_cut_off_in_mid_write_is_dropped_on_resuming(models, whole, tmp_p
         "critic-team/learner.json",
     ],
 )
-@pytest.mark.parametrize("damage", ["cut short", "missing", "empty"])
-def test_a_damaged_checkpoint_is_an_error_that_names_the_file(
-    models, whole, tmp_path, name, damage
+@pytest.mark.parametrize("damage", ["a flipped bit", "cut short", "missing"])
+def test_of_a_damaged_checkpoint_the_one_before_is_taken_and_it_is_said(
+    models, whole, tmp_path, capsys, name, damage
 ):
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
-    path = folder / "checkpoints" / f"step-{ITERATIONS}" / name
+    spoil(folder / "checkpoints" / f"step-{ITERATIONS}" / name, damage)
+    experiment = Experiment(config_of(models), folder, resume=True)
+    assert experiment.progress.iteration == ITERATIONS - 1
+    told = capsys.readouterr().err
+    assert f"step-{ITERATIONS}/{name}" in told
+    assert f"the checkpoint of iteration {ITERATIONS - 1} is used instead" in told
+    experiment.record.close()
+
+
+def spoil(path, damage):
     content = path.read_bytes()
+    middle = len(content) // 2
     if damage == "missing":
         path.unlink()
+    elif damage == "cut short":
+        path.write_bytes(content[:middle])
     else:
-        path.write_bytes(content[: len(content) // 2] if damage == "cut short" else b"")
-    with pytest.raises(CheckpointError, match=path.name) as caught:
-        Experiment(config_of(models), folder, resume=True)
-    assert "\n" not in str(caught.value)
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
 
 
-def test_json_of_something_else_is_a_checkpoint_error(models, whole, tmp_path):
+def test_a_run_that_goes_on_before_a_damaged_checkpoint_is_the_uninterrupted_one(
+    models, whole, tmp_path
+):
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
-    for name in ("progress.json", "actor-ada/learner.json"):
-        path = folder / "checkpoints" / f"step-{ITERATIONS}" / name
-        kept = path.read_text()
-        path.write_text('{"odd": 1}')
-        with pytest.raises(CheckpointError, match=path.name):
-            Experiment(config_of(models), folder, resume=True)
-        path.write_text(kept)
+    spoil(folder / "checkpoints" / "step-4" / "actor-ada" / "weights.safetensors", "a flipped bit")
+    Experiment(config_of(models), folder, resume=True).run()
+    assert_same_run(whole, folder)
+
+
+def test_with_every_checkpoint_damaged_there_is_one_line_and_nothing_is_lost(
+    models, whole, tmp_path
+):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    for checkpoint in (folder / "checkpoints").iterdir():
+        spoil(checkpoint / "progress.json", "a flipped bit")
+    with pytest.raises(CheckpointError, match="no other checkpoint is whole: delete") as caught:
+        Experiment(config_of(models), folder, resume=True)
+    assert "\n" not in str(caught.value)
+    assert lines(folder, "metrics.jsonl") == lines(whole, "metrics.jsonl")
+
+
+def test_a_finished_run_is_extended(models, whole, tmp_path):
+    """Two more iterations: the same updates as a run that was that long from the start."""
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    longer = {"train": {"environment_steps": (ITERATIONS + 2) * 4}}
+    Experiment(config_of(models, **longer), folder, resume=True).run()
+    assert_same_run(finished(models, tmp_path / "longer", **longer), folder)
+
+
+def test_the_best_checkpoint_is_kept_beside_the_newest(models, tmp_path):
+    folder = finished(models, tmp_path / "run", run={"keep_checkpoints": 1})
+    found = [line for line in lines(folder, "metrics.jsonl") if line["kind"] == "evaluation"]
+    best = max(found, key=lambda line: line["metrics"]["return"])["iteration"]
+    kept = {path.name for path in (folder / "checkpoints").iterdir()}
+    assert kept == {f"step-{best}", f"step-{ITERATIONS}"}
+    record = json.loads((folder / "run.json").read_text())
+    assert record["best"]["iteration"] == best
+    assert RunFolder(folder).checkpoints.choose("best").iteration == best
+
+
+def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, monkeypatch):
+    """Each look at the clock is four minutes after the one before: due at every third."""
+    clock = iter(range(0, 100_000, 240))
+    monkeypatch.setattr("colearn.experiment.checkpoint.time.monotonic", lambda: next(clock))
+    folder = tmp_path / "run"
+    told = {"checkpoint_every": None, "checkpoint_minutes": 10, "keep_checkpoints": 9}
+    config = config_of(models, run=told, evaluation={"every": 100})
+    with pytest.raises(Stop):
+        Experiment(config, folder).run(stop_at(4, kind="update"))
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {"step-0", "step-3"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", ["update", "evaluation"])
+def test_a_run_told_to_stop_keeps_its_state_and_goes_on_from_there(
+    models, whole, tmp_path, number, kind
+):
+    folder = tmp_path / "run"
+    config = config_of(models, run={"checkpoint_every": None})
+
+    def tell(progress, metrics):
+        if progress.iteration == 2 and ("evaluation/return" in metrics) == (kind == "evaluation"):
+            signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted):
+        Experiment(config, folder).run(tell)
+    assert signal.getsignal(number) is before
+    assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+    again = Experiment(config, folder, resume=True)
+    assert again.progress.iteration == 2
+    again.run()
+    assert_same_run(whole, folder)
+
+
+def test_a_signal_in_an_update_waits_for_its_end(models, whole, tmp_path, monkeypatch):
+    folder, config = tmp_path / "run", config_of(models, run={"checkpoint_every": None})
+    experiment = Experiment(config, folder)
+    step = LocalLearner.step
+
+    def told(self, done=0.0):
+        if experiment.progress.iteration == 1:
+            signal.raise_signal(signal.SIGTERM) if experiment.interruption._told is None else None
+        return step(self, done)
+
+    monkeypatch.setattr(LocalLearner, "step", told)
+    with pytest.raises(Interrupted):
+        experiment.run()
+    monkeypatch.undo()
+    register(monkeypatch, notes="tiny:Notes")
+    again = Experiment(config, folder, resume=True)
+    assert again.progress.iteration == 2
+    again.run()
+    assert_same_run(whole, folder)
+
+
+def test_two_processes_do_not_write_one_folder(models, tmp_path):
+    folder, config = tmp_path / "run", config_of(models)
+    first = Experiment(config, folder)
+    with pytest.raises(CheckpointError, match="another process is at work in this folder"):
+        Experiment(config, folder, resume=True)
+    first.run()
+    assert lines(folder, "metrics.jsonl")
 
 
 def test_a_checkpoint_left_half_written_is_not_taken_for_a_whole_one(models, whole, tmp_path):
@@ -264,7 +373,9 @@ def test_a_checkpoint_left_half_written_is_not_taken_for_a_whole_one(models, who
 
 
 def test_only_the_newest_checkpoints_are_kept(whole):
-    assert sorted(p.name for p in (whole / "checkpoints").iterdir()) == ["step-3", "step-4"]
+    best = json.loads((whole / "run.json").read_text())["best"]["iteration"]
+    kept = {path.name for path in (whole / "checkpoints").iterdir()}
+    assert kept == {"step-3", "step-4", f"step-{best}"}
 
 
 def test_a_folder_that_holds_a_run_is_refused_without_resume(models, whole):

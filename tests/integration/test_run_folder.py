@@ -12,9 +12,9 @@ import yaml
 from tiny import register, save_model
 
 from colearn.cli import main
-from colearn.comparison.runs import read_run
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
+from colearn.record import RunFolder, read_run
 
 EVERY_RUN = (
     *("status", "algorithm", "task", "seed", "agents", "models", "parameters", "version"),
@@ -59,7 +59,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_leaves_these_files_and_no_others(run: Path) -> None:
-    names = {path.name for path in run.iterdir()}
+    names = {path.name for path in run.iterdir() if path.name != ".lock"}
     assert names == {"config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl", "checkpoints"}
 
 
@@ -68,7 +68,7 @@ def test_run_json_holds_what_a_comparison_reads(run: Path) -> None:
 
 
 def test_the_comparison_reads_the_run(run: Path) -> None:
-    found = read_run(run)
+    found = read_run(RunFolder(run))
     assert [e.environment_steps for e in found.evaluations] == [0, 4, 8]
 
 
@@ -97,7 +97,7 @@ def test_episodes_hold_every_turn_in_full(run: Path) -> None:
 
 def test_checkpoints_hold_safetensors_and_json_only(run: Path) -> None:
     files = [path for path in (run / "checkpoints").rglob("*") if path.is_file()]
-    assert {path.suffix for path in files} == {".safetensors", ".json"}
+    assert {path.suffix or path.name for path in files} == {".safetensors", ".json", "SHA256SUMS"}
     folders = {path.parent.name for path in files if path.suffix == ".safetensors"}
     assert {"actor-ada", "actor-ben"} < folders and len(folders) == 3
 

@@ -11,8 +11,8 @@ from tiny import byte_tokenizer, tiny_model
 
 from colearn.errors import ConfigError
 from colearn.export import AgentManifest
-from colearn.export.checksums import write_checksums
 from colearn.history import ChatFormat
+from colearn.record.checksums import write_checksums
 from colearn.serve.agent import ServedAgent
 
 IDS = torch.tensor([[5, 6, 7, 8]])

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tiny import register, save_model
 
-from colearn.comparison.runs import read_run
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
 from colearn.experiment.loop import Experiment
+from colearn.record import RunFolder, read_run
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def test_a_resumed_run_holds_one_evaluation(model: str, tmp_path: Path) -> None:
 
 def test_a_comparison_reads_it(model: str, tmp_path: Path) -> None:
     Experiment(load_config(settings(model)), tmp_path).run()
-    run = read_run(tmp_path)
+    run = read_run(RunFolder(tmp_path))
     assert (run.algorithm, len(run.evaluations)) == ("untrained", 1)
 
 
 @pytest.mark.parametrize("wrapper", ["parallel", "pipeline", "discussion", "single"])
 def test_it_plays_by_every_protocol(model: str, tmp_path: Path, wrapper: str) -> None:
     result = Experiment(load_config(settings(model, wrapper=wrapper)), tmp_path).run()
-    assert result["last"]["turns"] == (4.0 if wrapper == "pipeline" else 2.0)
+    assert result.last["turns"] == (4.0 if wrapper == "pipeline" else 2.0)

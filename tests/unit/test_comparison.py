@@ -42,8 +42,8 @@ class Silent:
         self.told: list[tuple[str, str]] = []
         self.interrupt = interrupt
 
-    def started(self, name: str, resumed: bool) -> None:
-        self.told.append((name, "resumed" if resumed else "started"))
+    def started(self, name: str, how: str) -> None:
+        self.told.append((name, how))
 
     def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
         if self.interrupt is not None:

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from colearn.comparison import write_report
 from colearn.comparison.finding import compare_pairs, headline
-from colearn.comparison.progress import Bars, Lines, MetricsTail
-from colearn.comparison.runs import read_run
+from colearn.comparison.progress import Bars, Lines
 from colearn.comparison.statistics import Estimate
 from colearn.errors import CheckpointError
+from colearn.record import RunFolder, read_run
+from colearn.record.tail import MetricsTail
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,8 @@ from colearn.errors import CheckpointError
         ("metrics.jsonl", "nonsense\n{}\n", r"metrics\.jsonl:1: not JSON"),
         ("metrics.jsonl", "", "holds no evaluation"),
         ("metrics.jsonl", '{"iteration": 0}\n', "lacks 'kind'"),
+        ("metrics.jsonl", '{"kind": "update", "iteration": "x"}\n', r"iteration: input should be"),
+        ("episodes.jsonl", '{"iteration": "last", "item": "a"}\n', r"jsonl:1: iteration: input"),
         ("config.yaml", "a: [", r"config\.yaml: not YAML"),
     ],
 )
@@ -45,7 +48,7 @@ def test_reading_survives_a_cut_line_and_repeated_iterations(tmp_path):
     repeated = json.loads(lines[-1])
     repeated["metrics"]["return"] = float("nan")
     metrics.write_text("\n".join([*lines, json.dumps(repeated), '{"kind": "eval']))
-    evaluations = read_run(folder).evaluations
+    evaluations = read_run(RunFolder(folder)).evaluations
     assert len(evaluations) == 13
     assert evaluations[-1].metrics["return"] is None
 
@@ -67,7 +70,7 @@ def test_tail_reads_whole_lines_once_and_notices_a_shorter_file(tmp_path):
 def test_lines_are_printed_at_start_evaluation_and_end():
     out = io.StringIO()
     with Lines(Console(file=out), {"a-s0": 400}) as watcher:
-        watcher.started("a-s0", False)
+        watcher.started("a-s0", "started")
         watcher.advanced("a-s0", 8, None)
         watcher.advanced("a-s0", 8, 0.25)
         watcher.advanced("a-s0", 16, 0.25)
@@ -82,7 +85,7 @@ def test_lines_are_printed_at_start_evaluation_and_end():
 def test_bars_show_steps_and_the_latest_return():
     out = io.StringIO()
     with Bars(Console(file=out, force_terminal=True, width=120), {"a-s0": 400}) as watcher:
-        watcher.started("a-s0", True)
+        watcher.started("a-s0", "resumed at iteration 4")
         watcher.advanced("a-s0", 100, 0.25)
         watcher.ended("a-s0", "finished")
     assert "100/400 steps" in out.getvalue()

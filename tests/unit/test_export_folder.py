@@ -10,8 +10,8 @@ import pytest
 
 from colearn.errors import ConfigError
 from colearn.export import verify
-from colearn.export.checksums import write_checksums
 from colearn.export.staging import staged
+from colearn.record.checksums import write_checksums
 
 
 @pytest.fixture

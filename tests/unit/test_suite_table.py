@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fabricated_runs as fabricated
 import pytest
 
 from colearn.comparison.suite_report import write_suite_report
 from colearn.comparison.suite_table import read_figures
 from colearn.config import SuiteSettings
+from colearn.record import ComparisonFolder, ComparisonRecord, Entry
 
 SUITE = SuiteSettings.model_validate(
     {
@@ -35,18 +37,19 @@ LAST = {"return": 1.0, "response_seconds": 0.5, "turns": 4.0, "tokens_per_turn":
 
 def write(folder: Path, runs: dict[str, dict[str, Any] | str]) -> None:
     """Runs by name: the metrics of the last evaluation, or the log of a run that has none."""
-    planned = [
-        {"run": name, "algorithm": name.partition("-")[0], "seed": int(name[-1])} for name in runs
+    entries = [
+        Entry(run=name, algorithm=name.partition("-")[0], seed=int(name[-1])) for name in runs
     ]
-    (folder / "walls").mkdir()
-    (folder / "walls" / "compare.json").write_text(json.dumps({"runs": planned}))
+    labels = tuple(dict.fromkeys(entry.algorithm for entry in entries))
+    planned = ComparisonRecord(digest="", version="", algorithms=labels, runs=tuple(entries))
+    ComparisonFolder(folder / "walls").write(planned)
     for name, metrics in runs.items():
         path = folder / "walls" / "runs" / name
         path.mkdir(parents=True)
         if isinstance(metrics, str):
             (path / "log.txt").write_text(metrics)
             continue
-        record = {"status": "finished", "algorithm": "any", "seed": int(name[-1])}
+        record = fabricated.record("any", int(name[-1]), [0.1, 1.0], "finished")
         (path / "run.json").write_text(json.dumps(record))
         line = {
             "kind": "evaluation",

@@ -1,0 +1,56 @@
+"""SHA256SUMS of a folder and what lies below it, in the format of `sha256sum`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SUMS = "SHA256SUMS"
+
+_LINE = re.compile(r"([0-9a-f]{64}) [ *]((?:[^/\\\x00]+/)*[^/\\\x00]+)")
+
+
+def write_checksums(folder: Path) -> None:
+    """Sums of every file below `folder`; `sha256sum -c SHA256SUMS` checks them, too."""
+    lines = [f"{_sum(folder / name)}  {name}\n" for name in _names(folder)]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def damages(folder: Path) -> Iterator[str]:
+    """What is not as it was written: files damaged, missing or unknown, one line for each.
+
+    Hidden files, which version control and hubs leave, are passed over.
+    """
+    path = folder / SUMS
+    if not path.is_file():
+        yield f"{path}: no such file"
+        return
+    sums: dict[str, str] = {}
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
+        found = _LINE.fullmatch(line)
+        if found is None:
+            yield f"{path}:{number}: not a line of sha256sum"
+            return
+        sums[found[2]] = found[1]
+    for name, expected in sums.items():
+        if not (folder / name).is_file():
+            yield f"{folder / name}: missing"
+        elif _sum(folder / name) != expected:
+            yield f"{folder / name}: damaged (its SHA-256 is not that of {SUMS})"
+    for name in _names(folder):
+        if name not in sums:
+            yield f"{folder / name}: not in {SUMS}"
+
+
+def _names(folder: Path) -> list[str]:
+    """Of the files below a folder, but for hidden ones and the sums themselves."""
+    found = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    shown = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    return sorted(path.as_posix() for path in shown if path.as_posix() != SUMS)
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

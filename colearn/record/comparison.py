@@ -1,0 +1,107 @@
+"""A comparison's folder and a suite's: what was planned in it, and where its runs are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from colearn.config import SuiteSettings, load_suite
+from colearn.errors import CheckpointError, ConfigError
+
+from .files import read_fields, write_text
+from .run import COMPARISON, RUN, RUNS, RunFolder
+
+SUITE = "suite.json"
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+
+class Entry(_Fields):
+    """One planned run."""
+
+    run: str
+    """Its folder's name below `runs`."""
+    algorithm: str
+    """Its label."""
+    seed: int
+
+
+class ComparisonRecord(_Fields):
+    """compare.json: what is to be compared."""
+
+    digest: str
+    """Of the settings; another comparison has another one."""
+    version: str
+    command: str | None = None
+    algorithms: tuple[str, ...]
+    """Labels, in order."""
+    runs: tuple[Entry, ...]
+
+
+class SuiteRecord(_Fields):
+    """suite.json."""
+
+    command: str | None = None
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonFolder:
+    """Runs below one folder; what it reads raises CheckpointError naming the file."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        """Whether a comparison was begun here."""
+        return (self.path / COMPARISON).is_file()
+
+    def record(self) -> ComparisonRecord:
+        return read_fields(ComparisonRecord, self.path / COMPARISON)
+
+    def write(self, record: ComparisonRecord) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / COMPARISON, record.model_dump_json(indent=1) + "\n")
+
+    def run(self, name: str) -> RunFolder:
+        return RunFolder(self.path / RUNS / name)
+
+    def planned(self) -> list[tuple[str, RunFolder]]:
+        """Label and folder of every planned run."""
+        return [(entry.algorithm, self.run(entry.run)) for entry in self.record().runs]
+
+    def found(self) -> list[tuple[str | None, RunFolder]]:
+        """Runs without a plan: the folder's name tells variants of one algorithm apart."""
+        folders = sorted(path.parent for path in (self.path / RUNS).glob(f"*/{RUN}"))
+        return [(path.name.rpartition("-s")[0] or None, RunFolder(path)) for path in folders]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFolder:
+    """The comparisons of a suite, a folder for each task."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        return (self.path / SUITE).is_file()
+
+    def record(self) -> SuiteRecord:
+        return read_fields(SuiteRecord, self.path / SUITE)
+
+    def settings(self) -> SuiteSettings:
+        try:
+            return load_suite(self.record().settings)
+        except ConfigError as error:
+            raise CheckpointError(f"{self.path / SUITE}: {error}; delete the file") from None
+
+    def write(self, settings: SuiteSettings, command: str | None) -> None:
+        record = SuiteRecord(command=command, settings=settings.model_dump(mode="json"))
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / SUITE, record.model_dump_json(indent=1) + "\n")
+
+    def comparison(self, task: str) -> ComparisonFolder:
+        return ComparisonFolder(self.path / task)

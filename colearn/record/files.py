@@ -1,0 +1,82 @@
+"""JSON files: read with one clear line for what is wrong, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from colearn.errors import CheckpointError
+
+Fields = TypeVar("Fields", bound=BaseModel)
+
+
+def read_fields(cls: type[Fields], path: Path) -> Fields:
+    """A JSON object with the fields of `cls`.
+
+    Errors: CheckpointError naming the file, the field and the remedy.
+    """
+    try:
+        data = _parse(path.read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise CheckpointError(f"{path}: is a folder; delete it or the folder it is in") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}; delete it or its folder") from None
+    return _checked(cls, data, str(path), "delete it or its folder")
+
+
+def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
+    """The objects of a .jsonl file; a last line cut short by an interruption is passed over.
+
+    Errors: CheckpointError naming the line and its field. A missing file has no lines.
+    """
+    if not path.is_file():
+        return
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            data = _parse(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise CheckpointError(f"{path}:{number}: {error}; delete the line") from None
+        yield _checked(cls, data, f"{path}:{number}", "delete the line")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file in one move: whoever reads finds the old text or the new one."""
+    aside = path.with_name(f".{path.name}.partial")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """Errors: ValueError in a few words."""
+    try:
+        data = json.loads(text.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    if not isinstance(data, dict):
+        raise ValueError("must hold a JSON object")
+    return data
+
+
+def _checked(cls: type[Fields], data: dict[str, Any], where: str, remedy: str) -> Fields:
+    try:
+        return cls.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise CheckpointError(f"{where}: lacks '{field}'; {remedy}") from None
+        message = first["msg"].lower()
+        raise CheckpointError(f"{where}: {field}: {message}; {remedy}") from None

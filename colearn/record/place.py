@@ -1,0 +1,44 @@
+"""Whether a folder can be written, and that one process writes it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from colearn.errors import CheckpointError, ConfigError
+
+LOCK = ".lock"
+_SECONDS = 5.0
+"""How long to wait for a process that is just ending."""
+
+
+def check_place(folder: Path, option: str = "--out") -> None:
+    """Errors: ConfigError where `folder` is a file, or cannot be made or written."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{option} {folder}: is a file; name a folder")
+    above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryDirectory(prefix=".colearn-", dir=above):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{option} {folder}: {error.strerror or error}; name a folder that can be written"
+        ) from None
+
+
+def lock_folder(folder: Path, *, seconds: float = _SECONDS) -> FileLock:
+    """Hold `folder` for this process, until the lock is released or the process ends.
+
+    Errors: CheckpointError where another process holds it.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=seconds)
+    except Timeout:
+        raise CheckpointError(
+            f"--out {folder}: another process is at work in this folder; wait for it, end it, or "
+            "name another folder"
+        ) from None
+    return lock

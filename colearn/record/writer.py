@@ -1,0 +1,155 @@
+"""Writing a run's folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock
+
+from colearn.config import Config, dump_config
+from colearn.errors import CheckpointError
+
+from .difference import first_difference, value_at
+from .fields import Line, Progress, RunRecord
+from .files import write_text
+from .place import LOCK, check_place, lock_folder
+from .run import CONFIG, EPISODES, METRICS, RUN, RunFolder
+
+
+class RunWriter:
+    """Writes one run's files, alone; every line is whole or not there.
+
+    Errors: ConfigError where the folder cannot be written; CheckpointError where it holds another
+    run, one to be resumed explicitly, or one that another process is writing, and where a write
+    fails.
+    """
+
+    def __init__(self, path: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
+        """`writes` False: another process of this run writes, this one leaves the files alone."""
+        self.folder = RunFolder(path)
+        self.writes = writes
+        self._config = dump_config(config)
+        self._resume = resume
+        self._lock: FileLock | None = None
+        if not writes:
+            return
+        check_place(path)
+        self._ours = not (path / CONFIG).exists()
+        if path.is_dir():
+            self._lock = lock_folder(path)
+        try:
+            self._check()
+        except CheckpointError:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        if not (self.folder.path / CONFIG).exists():
+            return
+        if not self._resume:
+            raise CheckpointError(
+                f"--out {self.folder.path}: the folder holds a run; continue it with --resume or "
+                "name another folder"
+            )
+        there, here = self.folder.settings(), yaml.safe_load(self._config)
+        key = first_difference(there, here)
+        if key is not None:
+            raise CheckpointError(
+                f"--out {self.folder.path}: the folder holds a run of another config (first "
+                f"difference: {key} was {value_at(there, key)}, is {value_at(here, key)}); leave "
+                "the config out to go on as it was, or name another folder"
+            )
+
+    def open(self) -> None:
+        """Create the folder; called once everything has been assembled without a mistake."""
+        if not self.writes:
+            return
+        with self.writing():
+            self.folder.path.mkdir(parents=True, exist_ok=True)
+        if self._lock is None:
+            self._lock = lock_folder(self.folder.path)
+            self._check()  # another process may have begun a run here in the meantime
+        with self.writing():
+            write_text(self.folder.path / CONFIG, self._config)
+
+    def close(self) -> None:
+        """Let other processes write here."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def discard(self) -> None:
+        """Remove what this run has written, unless it was there before or has measured anything."""
+        path = self.folder.path
+        if self.writes and self._ours and path.is_dir() and not (path / METRICS).exists():
+            self.close()
+            for name in (CONFIG, RUN, LOCK):
+                (path / name).unlink(missing_ok=True)
+            for tracker in ("tensorboard", "wandb"):
+                shutil.rmtree(path / tracker, ignore_errors=True)
+            if not any(path.iterdir()):
+                path.rmdir()
+
+    def rewind(self, progress: Progress | None) -> None:
+        """Drop the lines written after the state that a run goes on from; None: all of them."""
+        if not self.writes:
+            return
+        made = -1 if progress is None else progress.iteration
+        evaluated = -1 if progress is None or progress.evaluated is None else progress.evaluated
+        for name in (METRICS, EPISODES):
+            path = self.folder.path / name
+            if path.exists():
+                with self.writing():
+                    write_text(path, "".join(_kept(path, made, evaluated)))
+
+    def metrics(self, line: Line) -> None:
+        self._append(METRICS, [line.model_dump()])
+
+    def episodes(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        self._append(EPISODES, lines)
+
+    def run(self, record: RunRecord) -> None:
+        """Replace run.json in one move."""
+        if self.writes:
+            with self.writing():
+                write_text(self.folder.path / RUN, record.model_dump_json(indent=1))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Errors: CheckpointError where a write in the block fails, with what was kept."""
+        try:
+            yield
+        except OSError as error:
+            kept = self.folder.checkpoints.all()
+            what = f"the checkpoint of iteration {kept[-1].iteration}" if kept else "no checkpoint"
+            raise CheckpointError(
+                f"--out {self.folder.path}: cannot write ({error.strerror or error}); kept: "
+                f"{what}; mend it and continue with: {resume_command(self.folder.path)}"
+            ) from None
+
+    def _append(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        if not self.writes:
+            return
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        with self.writing(), (self.folder.path / name).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def resume_command(path: Path) -> str:
+    """What continues the run in a folder."""
+    return f"colearn train --out {path} --resume"
+
+
+def _kept(path: Path, made: int, evaluated: int) -> Iterator[str]:
+    """The whole lines up to the last update and the last evaluation."""
+    for text in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if text.endswith("\n"):
+            line = json.loads(text)
+            if line["iteration"] <= (made if line.get("kind") == "update" else evaluated):
+                yield text
