@@ -5,6 +5,7 @@ NAMES = {
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
+    "open_spiel": "open_spiel:OpenSpiel",
     "plan_path": "plan_path:PlanPath",
     "sokoban": "sokoban:Sokoban",
     "str_build": "str_build:StrBuild",

@@ -1,0 +1,117 @@
+"""Which games there are by a short name, and positions as OpenSpiel holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from colearn.errors import ConfigError, MissingExtra, nearest
+
+ALIASES = {
+    "mini_hanabi": (
+        "hanabi(players=2,colors=2,ranks=2,hand_size=3,max_information_tokens=3,max_life_tokens=3)"
+    ),
+    "simple_hanabi": (
+        "hanabi(players=2,colors=3,ranks=2,hand_size=5,max_information_tokens=8,max_life_tokens=3)"
+    ),
+}
+"""Short names beside OpenSpiel's own (MARSHAL, section 3.3 and appendix I)."""
+
+Move = int | tuple[int, ...]
+"""One entry of a game's history: what chance or the player to move did, or where all move at the
+same time what each did."""
+
+_NOBODY = 0  # what OpenSpiel is told for a player without a choice where all move at once
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """An item: a game by its name, an alias or OpenSpiel's with parameters in brackets."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@lru_cache(maxsize=64)
+def load(name: str) -> Any:
+    """The `pyspiel.Game`.
+
+    Errors: MissingExtra without OpenSpiel; ConfigError for a name or parameters it does not know,
+    and for games whose chance cannot be drawn by the caller.
+    """
+    try:
+        import pyspiel
+    except ModuleNotFoundError as error:
+        if error.name != "pyspiel":
+            raise
+        raise MissingExtra("open-spiel", "games") from None
+
+    spelled = ALIASES.get(name, name)
+    short = spelled.partition("(")[0]
+    known = pyspiel.registered_names()
+    if short not in known:
+        raise ConfigError(f"task.games: no game '{name}'; {nearest(short, [*known, *ALIASES])}")
+    try:
+        game = pyspiel.load_game(spelled)
+    except pyspiel.SpielError as error:
+        raise ConfigError(f"task.games: '{name}': {' '.join(str(error).split())}") from None
+    kind = game.get_type()
+    drawn = (
+        pyspiel.GameType.ChanceMode.DETERMINISTIC,
+        pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    )
+    played = (pyspiel.GameType.Dynamics.SEQUENTIAL, pyspiel.GameType.Dynamics.SIMULTANEOUS)
+    if kind.chance_mode not in drawn or kind.dynamics not in played:
+        raise ConfigError(f"task.games: '{name}' has no chance moves to draw; choose another game")
+    return game
+
+
+@lru_cache(maxsize=8192)
+def position(name: str, moves: tuple[Move, ...]) -> Any:
+    """The `pyspiel.State` after `moves`, shared by all who ask: clone it before a move."""
+    if not moves:
+        return load(name).new_initial_state()
+    state = position(name, moves[:-1]).clone()
+    if isinstance(moves[-1], tuple):
+        state.apply_actions(list(moves[-1]))
+    else:
+        state.apply_action(moves[-1])
+    return state
+
+
+def after_chance(name: str, moves: tuple[Move, ...], rng: np.random.Generator) -> tuple[Move, ...]:
+    """`moves` and what chance does next, up to a player's turn or the end."""
+    while position(name, moves).is_chance_node():
+        outcomes = position(name, moves).chance_outcomes()
+        weights = np.array([weight for _, weight in outcomes])
+        drawn = outcomes[int(rng.choice(len(outcomes), p=weights / weights.sum()))]
+        moves = (*moves, int(drawn[0]))
+    return moves
+
+
+def movers(state: Any) -> tuple[int, ...]:
+    """The players who choose now: one, or all with a choice where they move at once."""
+    if state.is_terminal():
+        return ()
+    if state.is_simultaneous_node():
+        return tuple(seat for seat in range(state.num_players()) if state.legal_actions(seat))
+    return (int(state.current_player()),)
+
+
+def joined(state: Any, chosen: dict[int, int]) -> Move:
+    """What `chosen`, by player, adds to the history of a game that is at `state`."""
+    if state.is_simultaneous_node():
+        return tuple(chosen.get(seat, _NOBODY) for seat in range(state.num_players()))
+    return chosen[int(state.current_player())]
+
+
+def cooperative(game: Any) -> bool:
+    """Whether all players are paid the same."""
+    import pyspiel
+
+    return bool(game.get_type().utility == pyspiel.GameType.Utility.IDENTICAL)

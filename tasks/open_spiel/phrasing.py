@@ -1,0 +1,139 @@
+"""How a game is put into words: one interface, a long form for language models and a compact one.
+
+The long form is that of MARSHAL's appendix I: the rules once, then at each of the player's turns
+the state of the game and the legal actions. The compact form is for small word-level models: the
+same information in few words, each between single spaces.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+
+class Phrasing(ABC):
+    """The words of one game in one form. `state` is a `pyspiel.State`, `player` counts from 0."""
+
+    def __init__(self, game: Any) -> None:
+        self.game = game
+
+    @abstractmethod
+    def observation(self, state: Any, player: int) -> str:
+        """What the player reads at its turn: the rules too if it is its first."""
+
+    @abstractmethod
+    def word(self, state: Any, player: int, action: int) -> str:
+        """How the player says a legal action; different for different actions of a state."""
+
+    def words(self, state: Any, player: int) -> dict[str, int]:
+        """The legal actions by what the player says for them, in OpenSpiel's order."""
+        return {self.word(state, player, a): int(a) for a in state.legal_actions(player)}
+
+    def revealed(self, state: Any) -> str:
+        """What no single player sees, in few words; '' where all is open."""
+        return ""
+
+    def stake(self, state: Any, player: int) -> float:
+        """What the player forfeits by a reply that is not valid, in the game's own payoffs."""
+        return float(-self.game.min_utility())
+
+
+class Compact(Phrasing):
+    """Few words: what is new since the player's last turn, and where it helps the legal ones."""
+
+    name: str
+
+    @abstractmethod
+    def situation(self, state: Any, player: int) -> str:
+        """The state of the game as the player sees it."""
+
+    def observation(self, state: Any, player: int) -> str:
+        if turns(state, player) == 0:
+            return f"{self.name} player_{player} {self.situation(state, player)}"
+        return self.situation(state, player)
+
+
+class Full(Phrasing):
+    """Sections as in appendix I of the paper."""
+
+    system: str
+    """What the paper gives as the system prompt."""
+    chosen: str = "action"
+    example: str
+    """A reply as the instructions show it."""
+    lost: str = "immediate loss of the game"
+
+    @abstractmethod
+    def rules(self) -> Sequence[str]:
+        """The lines under GAME RULES."""
+
+    @abstractmethod
+    def information(self, player: int) -> Sequence[str]:
+        """The lines under PLAYER INFORMATION."""
+
+    @abstractmethod
+    def situation(self, state: Any, player: int) -> Sequence[str]:
+        """The lines under GAME STATE."""
+
+    def observation(self, state: Any, player: int) -> str:
+        number = turns(state, player)
+        lines = [
+            f"Information of Turn-{number + 1}:",
+            "This is your turn. The game state and legal actions for this turn are provided below. "
+            "Please choose your action and strictly follow the given output format in the response "
+            "instructions.",
+            "",
+            "GAME STATE:",
+            *self.situation(state, player),
+            "",
+            "LEGAL ACTIONS:",
+            ", ".join(self.words(state, player)) + ".",
+        ]
+        return "\n".join(lines if number else [*self._opening(player), "", *lines])
+
+    def _opening(self, player: int) -> list[str]:
+        return [
+            self.system,
+            "",
+            "GAME RULES:",
+            *self.rules(),
+            "",
+            "PLAYER INFORMATION:",
+            *self.information(player),
+            "",
+            "RESPONSE INSTRUCTIONS:",
+            "Always choose only one action from the legal actions and output "
+            f"`<answer>{{your chosen {self.chosen}}}</answer>` with no extra text after you finish "
+            f"the thinking process. For example, `<answer>{self.example}</answer>`. Strictly "
+            "follow the above format and keep your thinking process concise. Responses that do not "
+            f"follow the format will result in {self.lost}.",
+        ]
+
+
+def made(state: Any) -> list[tuple[int, int]]:
+    """(player, action) of all moves so far, chance (a player below 0) included."""
+    return [(int(move.player), int(move.action)) for move in state.full_history()]
+
+
+def turns(state: Any, player: int) -> int:
+    """How often the player has moved before `state`."""
+    return sum(who == player for who, _ in made(state))
+
+
+def words_of_moves(phrasing: Phrasing, state: Any) -> list[tuple[int, str]]:
+    """(player, what it said) of all moves of players so far, oldest first."""
+    before = phrasing.game.new_initial_state()
+    said = []
+    for who, action in made(state):
+        if who >= 0:
+            said.append((who, phrasing.word(before, who, action)))
+        before.apply_action(action)
+    return said
+
+
+def since_last_turn(phrasing: Phrasing, state: Any, player: int) -> list[tuple[int, str]]:
+    """(player, what it said) of the others' moves since the player's last one."""
+    said = words_of_moves(phrasing, state)
+    own = [number for number, (who, _) in enumerate(said) if who == player]
+    return said[own[-1] + 1 :] if own else said

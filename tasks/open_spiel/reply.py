@@ -1,0 +1,29 @@
+"""What a reply says, or why it says nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+Fault = Literal["", "malformed", "illegal"]
+"""Why a reply is not valid: no answer in the form asked for, or one that is no legal action."""
+
+_ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>\s*\Z", re.DOTALL)
+
+
+def read(reply: str, words: Mapping[str, int], *, tagged: bool) -> tuple[int | None, Fault]:
+    """The action that `reply` names, or why there is none.
+
+    `tagged`: the reply must end with `<answer>WORD</answer>` and hold no other answer; else all
+    of it, but for space around it, is the word. Nothing is guessed.
+    """
+    word = reply.strip()
+    if tagged:
+        found = _ANSWER.search(reply)
+        if found is None or reply.count("<answer>") != 1:
+            return None, "malformed"
+        word = found.group(1).strip()
+    if word in words:
+        return words[word], ""
+    return None, "illegal"

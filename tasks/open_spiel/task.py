@@ -1,0 +1,247 @@
+"""OpenSpiel's games as text: one task, one or several games, a payoff per player."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.contract.decisions import Decision
+from colearn.contract.picture import Picture
+from colearn.errors import ConfigError, nearest
+from colearn.types import Outcome
+
+from .exact import Policy, all_decisions, equilibrium_distance
+from .games import Game, Move, after_chance, cooperative, joined, load, movers, position
+from .phrasings import Form, draw, phrasing, revealed
+from .reply import Fault, read
+from .settings import check_settings, chosen_games
+
+TRAINED = ("tic_tac_toe", "kuhn_poker", "mini_hanabi")
+"""The paper's training games (MARSHAL, section 3.3)."""
+_VALID: Fault = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameState:
+    """A position, by the moves that led to it, and what it has paid."""
+
+    game: Game
+    moves: tuple[Move, ...] = ()
+    """OpenSpiel's actions from the start, those of chance included."""
+    payoffs: tuple[float, ...]
+    """By player, the game's own payoffs so far, what an invalid reply forfeits included; not
+    scaled."""
+    faults: tuple[Fault, ...]
+    """By player; '' for those whose replies were all valid."""
+    turns: int = 0
+    """Joint actions so far."""
+
+    @property
+    def over(self) -> bool:
+        """The game has ended, or a reply was not valid."""
+        return any(self.faults) or bool(position(self.game.name, self.moves).is_terminal())
+
+
+class OpenSpiel(DecPOMDP[Game, GameState]):
+    """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
+
+    A player reads the rules and its first situation, later what is new, and answers with a legal
+    action. Who is not to move observes nothing; where a game lets all move at once, all do. Chance
+    is drawn from the episode's rng. An episode is one game, to its end.
+
+    Payoffs are the players' own, in `Outcome.local_rewards`, as OpenSpiel gives them, step by step;
+    where all players are paid the same (Hanabi) that is the team's reward as well. To them
+    (MARSHAL, section 3.4):
+
+    - `payoff_span`: all payoffs of a game are multiplied such that the best and the worst end of it
+      lie this far apart; None leaves them. The paper's 4 doubles those of Tic-Tac-Toe and leaves
+      Kuhn poker's and mini Hanabi's.
+    - `valid_reward` for each valid reply, 0 by default (the paper: 0.05).
+    - `invalid_penalty` for one that is not, 10 by default; it ends the game. Its player forfeits as
+      well: the worst payoff of the game, in poker its own chips in the pot, in Hanabi the points
+      earned so far, which the team then loses. The others are paid nothing more.
+
+    Eq. 4's reward for short replies counts tokens, which a task does not see: it is the credit's
+    (`algorithm.credit`).
+
+    Settings:
+
+    - `games`: a name, or several, of OpenSpiel or `mini_hanabi` and `simple_hanabi`; also with
+      parameters, `kuhn_poker(players=3)`. All must have the same number of players. Passes over
+      the items keep several games balanced. `test_games`: those of the test split; the same.
+    - `prompt`: 'full', the prompts of the paper's appendix I for its six games and OpenSpiel's own
+      strings for others; an answer stands in `<answer>...</answer>` at the end. 'compact', few
+      words for small models; the reply is the action alone.
+
+    Where the paper is silent: how later turns of the card games are listed, that Hanabi's players
+    read what the other did since, and the forfeits, which follow the prompts' 'immediate loss'.
+
+    Metrics by player: `payoff_player_0`, ... the game's own, forfeits included. Of the episode:
+    `malformed` and `illegal`, 1 where that ended it.
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra without
+    OpenSpiel.
+    """
+
+    def __init__(
+        self,
+        *,
+        games: str | Sequence[str] = TRAINED,
+        test_games: str | Sequence[str] | None = None,
+        prompt: Form = "full",
+        payoff_span: float | None = None,
+        valid_reward: float = 0.0,
+        invalid_penalty: float = 10.0,
+    ) -> None:
+        check_settings(prompt, payoff_span, valid_reward, invalid_penalty)
+        train = chosen_games("games", games)
+        test = train if test_games is None else chosen_games("test_games", test_games)
+        loaded = {name: load(name) for name in (*train, *test)}
+        players = {game.num_players() for game in loaded.values()}
+        if len(players) > 1:
+            raise ConfigError(
+                f"task.games: games for {sorted(players)} players in one task; choose games for "
+                "the same number"
+            )
+        self.agents = tuple(f"player_{number}" for number in range(players.pop()))
+        self.horizon = max(int(game.max_game_length()) for game in loaded.values())
+        self.prompt = prompt
+        self.payoff_span = payoff_span
+        self.valid_reward, self.invalid_penalty = float(valid_reward), float(invalid_penalty)
+        self.pays = frozenset(
+            {"team", "local"} if all(map(cooperative, loaded.values())) else {"local"}
+        )
+        self._items = {"train": tuple(map(Game, train)), "test": tuple(map(Game, test))}
+        self._scales = {name: _scale(game, payoff_span) for name, game in loaded.items()}
+        self._shared = {name: cooperative(game) for name, game in loaded.items()}
+
+    def items(self, split: str) -> Sequence[Game]:
+        """The games of 'train' or 'test'."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        return self._items[split]
+
+    def family(self, item: Game) -> str:
+        """The game's name: payoffs of different games are not compared."""
+        return item.name
+
+    def reset(self, item: Game, rng: np.random.Generator) -> GameState:
+        """The first position at which a player moves."""
+        moves = after_chance(item.name, (), rng)
+        nothing = tuple(map(float, position(item.name, moves).returns()))
+        return GameState(
+            game=item, moves=moves, payoffs=nothing, faults=(_VALID,) * len(self.agents)
+        )
+
+    def observe(self, state: GameState, agent: str) -> str | None:
+        """What the player to move reads; None for the others and after the end."""
+        seat = self.agents.index(agent)
+        at = position(state.game.name, state.moves)
+        if state.over or seat not in movers(at):
+            return None
+        return phrasing(state.game.name, self.prompt).observation(at, seat)
+
+    def step(
+        self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[GameState]:
+        """Make the move, then chance's; or end the game where a reply is not valid."""
+        name = state.game.name
+        at, said = position(name, state.moves), phrasing(name, self.prompt)
+        chosen: dict[int, int] = {}
+        faults = list(state.faults)
+        for seat in movers(at):
+            action, fault = read(
+                actions[self.agents[seat]], said.words(at, seat), tagged=self.prompt == "full"
+            )
+            faults[seat] = fault
+            if action is not None:
+                chosen[seat] = action
+        if any(faults):
+            paid = self._forfeit(state, faults)
+            after = replace(state, faults=tuple(faults))
+        else:
+            moves = after_chance(name, (*state.moves, joined(at, chosen)), rng)
+            returns = position(name, moves).returns()
+            paid = tuple(float(r) - p for r, p in zip(returns, state.payoffs, strict=True))
+            after = replace(state, moves=moves)
+        total = tuple(p + q for p, q in zip(state.payoffs, paid, strict=True))
+        after = replace(after, payoffs=total, turns=state.turns + 1)
+        scale = self._scales[name]
+        own = [scale * p for p in paid]
+        for seat in movers(at):
+            own[seat] += -self.invalid_penalty if faults[seat] else self.valid_reward
+        return Outcome(
+            state=after,
+            reward=scale * paid[0] if self._shared[name] else 0.0,
+            done=after.over,
+            local_rewards=dict(zip(self.agents, own, strict=True)),
+        )
+
+    def metrics(self, state: GameState) -> Mapping[str, float]:
+        """`payoff_PLAYER`, the game's own; `malformed` and `illegal`, 0 or 1."""
+        paid = zip(self.agents, state.payoffs, strict=True)
+        return {
+            **{f"payoff_{agent}": payoff for agent, payoff in paid},
+            "malformed": float("malformed" in state.faults),
+            "illegal": float("illegal" in state.faults),
+        }
+
+    def global_info(self, state: GameState) -> str:
+        """What no single player sees, such as both hands: for a central critic."""
+        at = position(state.game.name, state.moves)
+        return revealed(state.game.name, at)
+
+    def legal_action(self, state: GameState, agent: str, rng: np.random.Generator) -> str:
+        """Any legal action, as the agent says it: what the embedded model starts from."""
+        seat = self.agents.index(agent)
+        at = position(state.game.name, state.moves)
+        words = list(phrasing(state.game.name, self.prompt).words(at, seat))
+        word = words[int(rng.integers(len(words)))]
+        return f"<answer>{word}</answer>" if self.prompt == "full" else word
+
+    def decisions(self, agent: str) -> Sequence[Decision]:
+        """Every point at which the player may have to choose, in the one game of 'train'.
+
+        Errors: ConfigError where the task has several games, or one that cannot be written out.
+        """
+        return all_decisions(self._only_game(), self.prompt)[self.agents.index(agent)]
+
+    def judge(self, policy: Policy) -> Mapping[str, float]:
+        """`nash_conv`: what all players together would gain if each alone answered the others
+        best, 0 in an equilibrium; `exploitability`, that by player; `value_PLAYER`. In the game's
+        own payoffs."""
+        return equilibrium_distance(self._only_game(), policy, self.agents)
+
+    def render(self, state: GameState) -> str:
+        """The position in OpenSpiel's own words."""
+        return str(position(state.game.name, state.moves))
+
+    def picture(self, state: GameState) -> Picture:
+        """Board, or hands and chips, for the paper's games; without panels for others."""
+        return draw(state.game.name, position(state.game.name, state.moves))
+
+    def _only_game(self) -> str:
+        games = self._items["train"]
+        if len(games) > 1:
+            raise ConfigError(
+                "evaluation.exact: needs one game, the task has several; set task.games to one"
+            )
+        return games[0].name
+
+    def _forfeit(self, state: GameState, faults: Sequence[Fault]) -> tuple[float, ...]:
+        at, said = position(state.game.name, state.moves), phrasing(state.game.name, self.prompt)
+        lost = [-said.stake(at, seat) if fault else 0.0 for seat, fault in enumerate(faults)]
+        if self._shared[state.game.name]:
+            return (min(lost),) * len(lost)
+        return tuple(lost)
+
+
+def _scale(game: Any, span: float | None) -> float:
+    """What the game's payoffs are multiplied by."""
+    if span is None:
+        return 1.0
+    return span / float(game.max_utility() - game.min_utility())
