@@ -6,6 +6,7 @@ NAMES = {
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
     "open_spiel": "open_spiel:OpenSpiel",
+    "pettingzoo": "pettingzoo:PettingZoo",
     "plan_path": "plan_path:PlanPath",
     "sokoban": "sokoban:Sokoban",
     "str_build": "str_build:StrBuild",

@@ -1,0 +1,101 @@
+"""How an environment is put into words; a task takes another phrasing by its module:Class."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from colearn.errors import ConfigError
+
+WAYS = ("Rock", "Paper", "Scissors")
+
+
+class Phrasing:
+    """The words of an environment; override what should read differently."""
+
+    def __init__(self, env: str) -> None:
+        self.env = env
+
+    def opening(self, agent: str, agents: Sequence[str]) -> str:
+        """What stands before the agent's first observation."""
+        others = ", ".join(name for name in agents if name != agent)
+        return f"You are {agent} in {self.env}, with {others}."
+
+    def observation(self, agent: str, seen: Any) -> str:
+        """What the agent is shown, from the environment's observation."""
+        return np.array2string(np.asarray(seen), separator=",", threshold=10_000)
+
+    def word(self, agent: str, action: int) -> str:
+        """How an action is said."""
+        return str(action)
+
+    def situation(self, agent: str, seen: Any, legal: Sequence[int]) -> str:
+        """The observation and the legal actions."""
+        words = ", ".join(self.word(agent, action) for action in legal)
+        return f"{self.observation(agent, seen)}\nAnswer with one of: {words}"
+
+
+class Plain(Phrasing):
+    """PettingZoo's own arrays and action numbers."""
+
+
+class RockPaperScissors(Phrasing):
+    """classic/rps_v2: what the other chose last, and the three ways by name."""
+
+    def observation(self, agent: str, seen: Any) -> str:
+        number = int(seen)
+        last = WAYS[number] if number < len(WAYS) else "nothing yet"
+        return f"The other chose {last}."
+
+    def word(self, agent: str, action: int) -> str:
+        return WAYS[action]
+
+
+class Board(Phrasing):
+    """classic/tictactoe_v3 and connect_four_v3: own stones X, the other's O, rows from the top."""
+
+    def observation(self, agent: str, seen: Any) -> str:
+        own, other = np.asarray(seen)[..., 0], np.asarray(seen)[..., 1]
+        marks = np.where(own == 1, "X", np.where(other == 1, "O", "_"))
+        return "You play X.\n" + "\n".join("".join(row) for row in marks)
+
+
+class TicTacToe(Board):
+    """Cells as (row,column) from 0 at the top left; the environment goes by column first."""
+
+    def observation(self, agent: str, seen: Any) -> str:
+        return super().observation(agent, np.swapaxes(np.asarray(seen), 0, 1))
+
+    def word(self, agent: str, action: int) -> str:
+        column, row = divmod(action, 3)
+        return f"({row},{column})"
+
+
+_KNOWN = {
+    "classic/connect_four_v3": Board,
+    "classic/rps_v2": RockPaperScissors,
+    "classic/tictactoe_v3": TicTacToe,
+}
+
+
+def phrasing(env: str, chosen: str | None) -> Phrasing:
+    """The phrasing of an environment: its own, the plain one, or the class `chosen` names.
+
+    Errors: ConfigError where `chosen` is no module:Class of a Phrasing.
+    """
+    name = env.replace(".", "/")
+    if chosen is None:
+        return _KNOWN.get(name if "/" in name else f"classic/{name}", Plain)(env)
+    place, _, attribute = chosen.partition(":")
+    try:
+        found = getattr(importlib.import_module(place), attribute)
+    except (ModuleNotFoundError, AttributeError, ValueError):
+        raise ConfigError(
+            f"task.phrasing: no class '{chosen}'; write module:Class of a Phrasing"
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, Phrasing)):
+        raise ConfigError(f"task.phrasing: '{chosen}' is no Phrasing; derive it from one")
+    return found(env)

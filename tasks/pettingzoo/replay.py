@@ -1,0 +1,154 @@
+"""An environment's situation as a function of its seed and the actions taken.
+
+PettingZoo's environments change in place. Here each is made anew from (seed, actions), or, where
+the same play is at hand one step earlier, goes on from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from colearn.errors import ConfigError, MissingExtra
+
+Joint = tuple[tuple[str, int], ...]
+"""One step: (agent, action) of each that acted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which environment, and how it is made."""
+
+    env: str
+    """Family and name, classic/rps_v2."""
+    settings: tuple[tuple[str, Any], ...] = ()
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What an environment shows between two steps."""
+
+    acting: tuple[str, ...]
+    """Who acts now; nobody where it has ended."""
+    seen: Mapping[str, Any]
+    """By acting agent, its observation, without the action mask."""
+    legal: Mapping[str, tuple[int, ...]]
+    rewards: Mapping[str, float]
+    """By agent, of the step that led here."""
+
+
+def module(source: Source) -> Any:
+    """The environment's module.
+
+    Errors: MissingExtra without PettingZoo; ConfigError for a name it does not have.
+    """
+    try:
+        importlib.import_module("pettingzoo")
+    except ModuleNotFoundError:
+        raise MissingExtra("pettingzoo", "games") from None
+    family, _, name = source.env.replace(".", "/").rpartition("/")
+    target = f"pettingzoo.{(family or 'classic').replace('/', '.')}.{name}"
+    try:
+        return importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        if error.name is not None and target.startswith(error.name):
+            raise ConfigError(
+                f"task.env: no environment '{source.env}'; write family/name, classic/rps_v2"
+            ) from None
+        raise ConfigError(
+            f"task.env: '{source.env}' needs the package '{error.name}'; install it"
+        ) from None
+
+
+def make(source: Source) -> Any:
+    """A fresh environment, not yet reset."""
+    return (module(source).parallel_env if source.parallel else module(source).env)(
+        **dict(source.settings)
+    )
+
+
+_Key = tuple[Source, int, tuple[Joint, ...]]
+_KEPT = 256
+_live: OrderedDict[_Key, Any] = OrderedDict()
+"""Environments as they stand after the play that is their key."""
+
+
+@lru_cache(maxsize=4096)
+def situation(source: Source, seed: int, actions: tuple[Joint, ...]) -> Situation:
+    """What stands after `actions`, the last step's rewards included."""
+    env = _live.pop((source, seed, actions[:-1]), None) if actions else None
+    if env is None:
+        env = make(source)
+        shown = _reset(env, seed, source.parallel)
+        for joint in actions:
+            shown = _step(env, joint, source.parallel)
+    else:
+        shown = _step(env, actions[-1], source.parallel)
+    _live[(source, seed, actions)] = env
+    while len(_live) > _KEPT:
+        _live.popitem(last=False)[1].close()
+    return shown
+
+
+def _reset(env: Any, seed: int, parallel: bool) -> Situation:
+    found = env.reset(seed=seed)
+    if not parallel:
+        return _turn(env, {})
+    observations, infos = found
+    return _shown(env, {a: (observations[a], infos.get(a, {})) for a in env.agents}, {})
+
+
+def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
+    if parallel:
+        observations, rewards, _, _, infos = env.step(dict(joint))
+        seen = {a: (observations[a], infos.get(a, {})) for a in env.agents}
+        return _shown(env, seen, {a: float(reward) for a, reward in rewards.items()})
+    [(agent, action)] = joint
+    assert env.agent_selection == agent, "a replay follows the order of the first play"
+    env.step(action)
+    paid = {a: float(reward) for a, reward in env.rewards.items()}
+    while env.agents and _dead(env):  # PettingZoo asks those who are out for an empty step each
+        env.step(None)
+    return _turn(env, paid)
+
+
+def _turn(env: Any, rewards: Mapping[str, float]) -> Situation:
+    """Of an environment in which one agent acts at a time."""
+    if not env.agents:
+        return _shown(env, {}, rewards)
+    agent = env.agent_selection
+    return _shown(env, {agent: (env.observe(agent), env.infos[agent])}, rewards)
+
+
+def _dead(env: Any) -> bool:
+    out = env.terminations[env.agent_selection] or env.truncations[env.agent_selection]
+    return bool(out)
+
+
+def _shown(
+    env: Any, shown: Mapping[str, tuple[Any, Mapping[str, Any]]], rewards: Mapping[str, float]
+) -> Situation:
+    split = {agent: _masked(env, agent, seen, info) for agent, (seen, info) in shown.items()}
+    return Situation(
+        acting=tuple(split),
+        seen={agent: seen for agent, (seen, _) in split.items()},
+        legal={agent: legal for agent, (_, legal) in split.items()},
+        rewards=rewards,
+    )
+
+
+def _masked(
+    env: Any, agent: str, seen: Any, info: Mapping[str, Any]
+) -> tuple[Any, tuple[int, ...]]:
+    """The observation, and the legal actions by the mask that stands in it or beside it."""
+    mask = info.get("action_mask")
+    if isinstance(seen, Mapping) and "observation" in seen:
+        mask = seen.get("action_mask", mask)
+        seen = seen["observation"]
+    number = int(env.action_space(agent).n)
+    return seen, tuple(a for a in range(number) if mask is None or mask[a])

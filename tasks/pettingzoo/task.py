@@ -1,0 +1,184 @@
+"""PettingZoo's environments as text: replayed from seed and actions, so states stay plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError
+from colearn.types import Outcome
+
+from .phrasing import phrasing as phrased
+from .replay import Joint, Situation, Source, make, module, situation
+
+ITEMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """An item: one environment; the numbers of a split differ in nothing else."""
+
+    env: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.env} {self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooState:
+    """An environment by how it came to stand as it does."""
+
+    seed: int
+    actions: tuple[Joint, ...] = ()
+    acted: tuple[str, ...] = ()
+    """Who has acted so far, once each."""
+    returns: tuple[float, ...]
+    """By agent, the rewards so far, penalties left out."""
+    invalid: bool = False
+
+
+class PettingZoo(DecPOMDP[Play, ZooState]):
+    """An AEC or a parallel environment of PettingZoo with discrete actions, by name.
+
+    Agents are the environment's. In an AEC environment one acts at a time, in a parallel one all
+    that are left; steps that PettingZoo asks of agents that are out are made for them. What is
+    random in it follows from the seed that `reset` draws, so that branches of a tree share it.
+
+    Settings: `env`, family/name (`classic/rps_v2`; the family classic may be left out); `settings`,
+    the environment's own; `parallel`, its parallel form; `horizon`, the most steps of an episode;
+    `phrasing`, module:Class of a `Phrasing` of yours; `team`: the joint reward is the mean over the
+    agents, for environments in which they work together; `invalid_penalty` for a reply that is no
+    legal action, which ends the episode.
+
+    Metrics: `return_AGENT`, the environment's own, and `invalid`.
+
+    Errors: ConfigError from the constructor; MissingExtra without PettingZoo.
+    """
+
+    def __init__(
+        self,
+        *,
+        env: str = "classic/rps_v2",
+        settings: Mapping[str, Any] | None = None,
+        parallel: bool = False,
+        horizon: int = 64,
+        phrasing: str | None = None,
+        team: bool = False,
+        invalid_penalty: float = 1.0,
+    ) -> None:
+        self.source = Source(env, tuple(sorted((settings or {}).items())), parallel)
+        self.phrasing, self.team = phrasing, team
+        self.horizon, self.invalid_penalty = _steps(horizon), _penalty(invalid_penalty)
+        self.pays = frozenset({"team", "local"} if team else {"local"})
+        self.agents = _agents(self.source)
+        self._say = phrased(env, phrasing)
+        self._items = {
+            split: tuple(Play(env, number) for number in range(ITEMS))
+            for split in ("train", "test")
+        }
+
+    def items(self, split: str) -> Sequence[Play]:
+        """The same environment 64 times over, in both splits."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        return self._items[split]
+
+    def reset(self, item: Play, rng: np.random.Generator) -> ZooState:
+        """A fresh environment under a seed drawn here."""
+        return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
+
+    def observe(self, state: ZooState, agent: str) -> str | None:
+        """What the environment shows an agent that acts, in words; None for the others."""
+        now = self._now(state)
+        if state.invalid or agent not in now.acting:
+            return None
+        text = self._say.situation(agent, now.seen[agent], now.legal[agent])
+        if agent in state.acted:
+            return text
+        return f"{self._say.opening(agent, self.agents)}\n{text}"
+
+    def step(
+        self, state: ZooState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[ZooState]:
+        """The environment's step; or the end, where a reply is no legal action."""
+        now = self._now(state)
+        chosen: list[tuple[str, int]] = []
+        invalid = []
+        for agent in now.acting:
+            words = self._words(now, agent)
+            if actions[agent].strip() in words:
+                chosen.append((agent, words[actions[agent].strip()]))
+            else:
+                invalid.append(agent)
+        if invalid:
+            local = {a: -self.invalid_penalty * (a in invalid) for a in self.agents}
+            return self._outcome(replace(state, invalid=True), local, done=True)
+        after = replace(
+            state,
+            actions=(*state.actions, tuple(chosen)),
+            acted=tuple(dict.fromkeys((*state.acted, *now.acting))),
+        )
+        found = self._now(after)
+        local = {agent: found.rewards.get(agent, 0.0) for agent in self.agents}
+        total = zip(state.returns, local.values(), strict=True)
+        after = replace(after, returns=tuple(before + paid for before, paid in total))
+        return self._outcome(after, local, done=not found.acting)
+
+    def metrics(self, state: ZooState) -> Mapping[str, float]:
+        """`return_AGENT` and `invalid`."""
+        returns = zip(self.agents, state.returns, strict=True)
+        return {**{f"return_{a}": r for a, r in returns}, "invalid": float(state.invalid)}
+
+    def legal_action(self, state: ZooState, agent: str, rng: np.random.Generator) -> str:
+        """Any legal action: what the embedded model starts from."""
+        words = list(self._words(self._now(state), agent))
+        return words[int(rng.integers(len(words)))]
+
+    def _now(self, state: ZooState) -> Situation:
+        return situation(self.source, state.seed, state.actions)
+
+    def _words(self, now: Situation, agent: str) -> dict[str, int]:
+        return {self._say.word(agent, action): action for action in now.legal[agent]}
+
+    def _outcome(
+        self, state: ZooState, local: Mapping[str, float], *, done: bool
+    ) -> Outcome[ZooState]:
+        mean = sum(local.values()) / len(local) if self.team else 0.0
+        return Outcome(state=state, reward=mean, done=done, local_rewards=local)
+
+
+def _agents(source: Source) -> tuple[str, ...]:
+    """The environment's agents, once it is known to be playable."""
+    form = "parallel_env" if source.parallel else "env"
+    if not hasattr(module(source), form):
+        raise ConfigError(f"task.parallel: '{source.env}' has no {form}; set it the other way")
+    try:
+        made = make(source)
+    except TypeError as error:
+        raise ConfigError(f"task.settings: {error}") from None
+    agents = tuple(map(str, made.possible_agents))
+    for agent in agents:
+        if not hasattr(made.action_space(agent), "n"):
+            raise ConfigError(
+                f"task.env: the actions of '{agent}' in '{source.env}' are not discrete; choose "
+                "another environment"
+            )
+    made.close()
+    return agents
+
+
+def _steps(horizon: int) -> int:
+    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
+        raise ConfigError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")
+    return horizon
+
+
+def _penalty(penalty: float) -> float:
+    if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or penalty < 0:
+        raise ConfigError(f"task.invalid_penalty: must be a number of 0 or more, got {penalty!r}")
+    return float(penalty)
