@@ -196,14 +196,14 @@ def test_it_loads_without_torch(module: str) -> None:
 
 
 def test_importing_colearn_is_quick_and_loads_no_torch() -> None:
-    """Under 0.3 s; the best of three, since other programs run too."""
-    times = []
-    for _ in range(3):
-        lines = _python("-X", "importtime", "-c", "import colearn").stderr.splitlines()
-        table = {line.split("|")[-1].strip(): line.split("|")[-2] for line in lines if "|" in line}
-        assert "torch" not in table
-        times.append(int(table["colearn"]) / 1e6)
-    assert min(times) < 0.3
+    """Under 0.3 s of processor time, since other programs run too; the best of three."""
+    code = (
+        "import sys, time; began = time.process_time(); import colearn; "
+        "print(time.process_time() - began, 'torch' in sys.modules)"
+    )
+    said = [_python("-c", code).stdout.split() for _ in range(3)]
+    assert {loaded for _, loaded in said} == {"False"}
+    assert min(float(seconds) for seconds, _ in said) < 0.3
 
 
 def test_help_comes_within_a_second() -> None:

@@ -527,7 +527,7 @@ def test_without_a_sandbox_programs_run_when_the_user_says_so():
 
 
 def test_slow_text_is_read_in_bounded_time():
-    started = time.monotonic()
+    started = time.process_time()
     for text in (
         "a=(\n" * 2500,
         "def f(\n" * 1400,
@@ -536,4 +536,4 @@ def test_slow_text_is_read_in_bounded_time():
         "```\n" * 2500,
     ):
         read_answer(text, "aux")
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
