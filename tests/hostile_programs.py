@@ -71,10 +71,11 @@ HOSTILE: dict[str, str] = {
     "answers before it is asked": _program("""
         import sys, os
         plain = sys.modules["_plain"]
-        channel = int(sys.orig_argv[-6])
-        plain.send(channel, ["ready"])
+        word = next(w for w in sys.orig_argv if w[:1].isdigit() and "," in w)
+        answers = int(word.split(",")[1])
+        plain.send(answers, ["ready"])
         for _ in range(100):
-            plain.send(channel, ["returned", True, None])
+            plain.send(answers, ["returned", True, None])
         os._exit(0)
     """),
     "closes every descriptor": "import os\nos.closerange(0, 64)\ndef add(a, b): return 5",

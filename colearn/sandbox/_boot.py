@@ -9,6 +9,9 @@ import sys
 THREADS = 32
 """Of a program that may be one process only; of others each thread counts as a process."""
 
+SIGNALS = 128
+"""That may wait to be delivered; timers count too."""
+
 
 def boot(arguments: list[str]) -> None:
     """Take on `--name=number` limits of this process and of all that it starts."""
@@ -28,6 +31,8 @@ def boot(arguments: list[str]) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, 64)
     _limit(resource.RLIMIT_MSGQUEUE, 0)
+    _limit(resource.RLIMIT_MEMLOCK, 0)
+    _limit(resource.RLIMIT_SIGPENDING, SIGNALS)
     if given["count"] == "1":
         # the first process of the namespace counts too, unless it is root
         threads = THREADS if processes == 1 else 0

@@ -1,14 +1,14 @@
 """Inside a sandbox of its own: runs the tests, and asks the program's process for each call.
 
 Every `assert` is evaluated here, on plain values that were made here. The program's process has no
-memory, no file and no connection in common with this one but the channel over which it answers.
+memory, no file and no connection in common with this one but two pipes: calls and answers.
 """
 
 from __future__ import annotations
 
 import builtins
 import os
-import select
+import signal
 import sys
 
 from _boot import boot  # type: ignore[import-not-found]
@@ -27,11 +27,16 @@ class Lost(BaseException):
 
 
 class Program:
-    """The other end of the channel."""
+    """The other ends of both pipes.
 
-    def __init__(self, channel: int, seconds: float | None) -> None:
-        self.channel = channel
+    seconds: for one call, from its first byte sent to its last byte understood; None: no limit.
+    """
+
+    def __init__(self, calls: int, answers: int, seconds: float | None) -> None:
+        self.calls = calls
+        self.answers = answers
         self.seconds = seconds
+        signal.signal(signal.SIGALRM, self._ring)
         self.lost: str | None = None
         self.raised: BaseException | None = None
         """What a call raised last."""
@@ -40,7 +45,7 @@ class Program:
 
     def started(self) -> list[Any]:
         """`["ready"]`, or `["failed", names of classes, message]`."""
-        said = self._receive(None)
+        said = self._receive()
         if type(said) is list and said[:1] == ["ready"]:
             return ["ready"]
         if type(said) is list and len(said) == 3 and said[0] == "failed":
@@ -57,11 +62,14 @@ class Program:
     def _call(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if self.lost is not None:
             raise self._gone(self.lost)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds or 0.0)
         try:
-            send(self.channel, [name, arguments, keywords])
+            send(self.calls, [name, arguments, keywords])
+            said = self._receive()
         except OSError:
             raise self._gone("crash") from None
-        said = self._receive(self.seconds)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         match said:
             case ["returned", value, changed]:
                 _update([arguments, keywords], changed)
@@ -73,15 +81,16 @@ class Program:
                 raise self.raised
         raise self._gone("crash")
 
-    def _receive(self, seconds: float | None) -> Any:
-        if seconds is not None and not select.select([self.channel], [], [], seconds)[0]:
-            raise self._gone("timeout")
+    def _receive(self) -> Any:
         try:
-            return receive(self.channel)
+            return receive(self.answers)
         except (EOFError, OSError):
             raise self._gone("crash") from None
-        except NotPlain:
+        except (NotPlain, MemoryError):
             raise self._gone("output") from None
+
+    def _ring(self, number: int, frame: Any) -> None:
+        raise self._gone("timeout")
 
     def _gone(self, kind: str) -> Lost:
         self.lost = kind
@@ -89,7 +98,7 @@ class Program:
 
 
 def main() -> None:
-    channel = int(sys.argv[1])
+    calls, answers = map(int, sys.argv[1].split(","))
     boot(sys.argv[2:])
     work = receive(0)
     results = os.dup(1)
@@ -100,7 +109,7 @@ def main() -> None:
     def report(said: list[Any]) -> None:
         send(results, said)
 
-    program = Program(channel, work["call_seconds"])
+    program = Program(calls, answers, work["call_seconds"])
     try:
         started = program.started()
     except Lost as lost:

@@ -1,7 +1,8 @@
 """System calls that no program here needs, refused by the kernel: a seccomp filter, assembled.
 
-Refused are other processes' memory, new namespaces and mounts, sockets, the kernel's own objects
-that escape the memory limit (memfd, System V), and starting processes where only one is allowed.
+Refused are other processes' memory, new namespaces and mounts, sockets but local pairs, what
+escapes the memory limit (memfd, System V, extended attributes), marks on files that other runs see
+too (locks, watches, times), and starting processes where only one is allowed.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import struct
 EPERM, ENOSYS = 1, 38
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCH, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _CLONE_THREAD = 0x00010000
 _NEW_NAMESPACES = 0x7E020080
 _X32 = 0x40000000
-
+_UNKNOWN = 471
+"""From here on system calls are younger than this list: as if the kernel did not have them."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """The column below, and the audit number."""
@@ -28,6 +30,9 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "listen": (50, 201),
     "accept": (43, 202),
     "accept4": (288, 242),
+    "setsockopt": (54, 208),
+    "sendmsg": (46, 211),  # descriptors in flight are counted by no limit of the program's
+    "sendmmsg": (307, 269),
     # other processes
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -51,6 +56,10 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
+    "open_tree_attr": (467, 467),
+    "listns": (470, 470),
     # memory that the limit does not count
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
@@ -63,12 +72,32 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
+    "io_setup": (206, 0),
+    "vmsplice": (278, 75),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
+    # marks on files that other runs see too
+    "flock": (73, 32),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "file_setattr": (469, 469),
     # the kernel and its clock
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "syslog": (103, 116),
     "acct": (163, 89),
     "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
     "reboot": (169, 142),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
@@ -97,10 +126,31 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # where memory lies
     "mbind": (237, 235),
     "set_mempolicy": (238, 237),
+    "set_mempolicy_home_node": (450, 450),
     "migrate_pages": (256, 238),
     "move_pages": (279, 239),
 }
 _STARTING: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
+_IDLE: dict[str, tuple[int | None, int | None]] = {
+    # nothing of a program's lies on a disk, so they succeed at once and leave the machine's alone
+    "fsync": (74, 82),
+    "fdatasync": (75, 83),
+    "sync_file_range": (277, 84),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
+}
+_FCNTL = (72, 25)
+_FCNTL_REFUSED = {
+    "F_SETLK": 6,
+    "F_SETLKW": 7,
+    "F_OFD_SETLK": 37,
+    "F_OFD_SETLKW": 38,
+    "F_SETLEASE": 1024,
+    "F_NOTIFY": 1026,
+    "F_SETPIPE_SZ": 1031,
+}
+_SOCKETPAIR = (53, 199)
+_LOCAL = 1  # AF_UNIX
 _CLONE = (56, 220)
 _CLONE3 = 435
 
@@ -121,15 +171,26 @@ def filter_program(processes: int) -> bytes | None:
         (_LOAD, 0, 0, _NUMBER),
         (_JUMP_AT_LEAST, 0, 1, _X32),
         (_RETURN, 0, 0, _ERRNO | EPERM),
+        (_JUMP_AT_LEAST, 0, 1, _UNKNOWN),
+        (_RETURN, 0, 0, _ERRNO | ENOSYS),
         # its flags lie in memory, where a filter cannot look; libc then falls back to clone
         (_JUMP_EQUAL, 0, 1, _CLONE3),
         (_RETURN, 0, 0, _ERRNO | ENOSYS),
     ]
-    for numbers in calls.values():
+    for answer, numbers in (
+        *((_ERRNO | EPERM, numbers) for numbers in calls.values()),
+        *((_ERRNO, numbers) for numbers in _IDLE.values()),
+    ):
         number = numbers[column]
         if number is not None:
-            code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | EPERM)]
+            code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+    code += _by_argument(_FCNTL[column], _SECOND_ARGUMENT, tuple(_FCNTL_REFUSED.values()))
     code += [
+        (_JUMP_EQUAL, 0, 4, _SOCKETPAIR[column]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_JUMP_EQUAL, 1, 0, _LOCAL),
+        (_RETURN, 0, 0, _ERRNO | EPERM),
+        (_RETURN, 0, 0, _ALLOW),
         (_JUMP_EQUAL, 1, 0, _CLONE[column]),
         (_RETURN, 0, 0, _ALLOW),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
@@ -140,3 +201,17 @@ def filter_program(processes: int) -> bytes | None:
         code += [(_JUMP_SET, 1, 0, _CLONE_THREAD), (_RETURN, 0, 0, _ERRNO | EPERM)]
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+def _by_argument(
+    number: int, argument: int, refused: tuple[int, ...]
+) -> list[tuple[int, int, int, int]]:
+    """Refuse a call where the low half of one argument is among these."""
+    tests = [(_JUMP_EQUAL, len(refused) - at, 0, value) for at, value in enumerate(refused)]
+    return [
+        (_JUMP_EQUAL, 0, len(tests) + 3, number),
+        (_LOAD, 0, 0, argument),
+        *tests,
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _ERRNO | EPERM),
+    ]

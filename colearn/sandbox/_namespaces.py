@@ -1,18 +1,23 @@
-"""A sandbox by the kernel's namespaces alone: runs as a process of its own, and starts another.
+"""Sandboxes by the kernel's namespaces alone: a server that starts one for each request.
 
-    python _namespaces.py SETTINGS [descriptor ...] -- command ...
+    python _namespaces.py DESCRIPTOR
 
-Outside and trusted up to `execv`. As a user it makes a user namespace; root needs none and gives
-its rights up instead. What is mounted is what bubblewrap would mount.
+Trusted up to `execve`, and small: it is forked for every sandbox, which is faster than a new
+interpreter. A request is a message on the socket DESCRIPTOR: settings, a command, and the
+descriptors that it gets. As a user a sandbox has a user namespace; root needs none and gives its
+rights up instead. What is mounted is what bubblewrap would mount.
 """
 
 from __future__ import annotations
 
+import array
 import ctypes
 import marshal
 import os
 import platform
+import select
 import signal
+import socket
 import sys
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -32,6 +37,7 @@ _DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _OLD = "/.old"
+_LONGEST = 1 << 17
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,11 +47,38 @@ class _FilterProgram(ctypes.Structure):
 
 
 def main() -> None:
-    settings: dict[str, Any] = marshal.loads(bytes.fromhex(sys.argv[1]))
-    cut = sys.argv.index("--")
-    descriptors = [int(word) for word in sys.argv[2:cut]]
-    command = sys.argv[cut + 1 :]
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    """Serve until the other end of the socket is closed."""
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for the sandboxes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # they end with the run that wanted them
+    size = array.array("i").itemsize
+    while True:
+        data, ancillary, _, _ = requests.recvmsg(_LONGEST, socket.CMSG_SPACE(8 * size))
+        if not data:
+            os._exit(0)
+        descriptors = array.array("i", b"".join(held for _, _, held in ancillary))
+        if os.fork() == 0:
+            requests.close()
+            line = socket.socket(fileno=descriptors[0])
+            try:
+                _sandbox(marshal.loads(data), line, list(descriptors[1:]))
+            except BaseException:  # noqa: BLE001 - a fork must never go on in its parent's loop
+                sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[int]) -> None:
+    """Run the command; say its exit status on the line, or end it where the line is shut.
+
+    descriptors: its standard input, output and error, then those whose numbers it is told.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for standard in range(3):
+        os.dup2(descriptors[standard], standard)
+        os.close(descriptors[standard])
+    channel = descriptors[3:]
     root = os.geteuid() == 0
     uid, gid = os.geteuid(), os.getegid()
     kinds = _NEWNS | _NEWUTS | _NEWIPC | _NEWPID | _NEWNET | (0 if root else _NEWUSER)
@@ -55,26 +88,41 @@ def main() -> None:
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
     alive, held = os.pipe()
+    parent_lives, parent_holds = os.pipe()
     first = os.fork()
-    if first:
-        _exit_like(first)
-    # process 1 of the namespace: when it ends, the kernel ends all others in it
-    os.close(held)
-    _die_with_parent(alive)
+    if first == 0:
+        # process 1 of the namespace: when it ends, the kernel ends all others in it
+        line.close()
+        os.close(alive)
+        os.close(parent_holds)
+        _die_with_parent(parent_lives)
+        _first(settings, channel)
+    for descriptor in (0, 1, 2, held, *channel):
+        os.close(descriptor)
+    ready, _, _ = select.select([line.fileno(), alive], [], [])
+    if alive not in ready:
+        os.kill(first, signal.SIGKILL)
+    _, status = os.waitpid(first, 0)
+    line.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _first(settings: dict[str, Any], channel: list[int]) -> None:
     _mount(settings)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     program = os.fork()
     if program:
-        os.close(0)
-        for descriptor in descriptors:
+        for descriptor in (0, 1, 2, *channel):
             os.close(descriptor)
         _exit_like(program)
     os.setsid()
-    for descriptor in descriptors:
+    for descriptor in channel:
         os.set_inheritable(descriptor, True)
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     if settings["filter"] is not None:
         _install_filter(settings["filter"])
+    numbers = ",".join(map(str, channel)) or "-"
+    command = [numbers if word is None else word for word in settings["command"]]
     # a user's rights in the namespace end here, since it is not its root; root's end in _boot.py
     os.execve(command[0], command, settings["environment"])
 
@@ -109,17 +157,18 @@ def _mount(settings: dict[str, Any]) -> None:
     _check(_libc.syscall(pivot, b"/tmp", ("/tmp" + _OLD).encode()), "pivot_root")
     os.chdir("/")
     for path in settings["read_only"]:
-        _bind(path, _RDONLY | _NOSUID | _NODEV)
+        _bind(path)
+    _make_read_only(settings["read_only"])
     for path in settings["hidden"]:
         _call_mount("none", path, "tmpfs", _RDONLY | _NOSUID | _NODEV, "size=4k,mode=0555")
     for path in settings["devices"]:
-        _bind(path, None)
+        _bind(path)
     for path, target in settings["links"]:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
     folder = settings["folder"]
     os.makedirs(folder)
-    options = f"size={settings['file_bytes']},nr_inodes=4096,mode=1777"
+    options = f"size={settings['file_bytes']},nr_inodes={settings['files']},mode=1777"
     _call_mount("box", folder, "tmpfs", _NOSUID | _NODEV, options)
     _check(_libc.umount2(_OLD.encode(), _DETACH), "umount")
     os.rmdir(_OLD)
@@ -127,7 +176,7 @@ def _mount(settings: dict[str, Any]) -> None:
     os.chdir(folder)
 
 
-def _bind(path: str, flags: int | None) -> None:
+def _bind(path: str) -> None:
     """Show a path of the old root under its own name; what it has mounted comes along."""
     source = _OLD + path
     if os.path.isdir(source):
@@ -136,9 +185,19 @@ def _bind(path: str, flags: int | None) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
     _call_mount(source, path, None, _BIND | _REC, None)
-    if flags is not None:
-        kept = os.statvfs(path).f_flag & 0xF  # what the outer mount forbids must stay forbidden
-        _call_mount("none", path, None, _REMOUNT | _BIND | flags | kept, None)
+
+
+def _make_read_only(paths: tuple[str, ...]) -> None:
+    """With every mount in them: the kernel's own remount changes the top one alone."""
+    with open(_OLD + "/proc/self/mountinfo", "rb") as file:
+        fields = [line.split()[4] for line in file]
+    for field in fields:
+        # spaces and the like stand there as `\040`
+        point = os.fsdecode(field.decode("unicode_escape").encode("latin-1"))
+        if any(point == path or point.startswith(path + "/") for path in paths):
+            kept = os.statvfs(point).f_flag & 0xF  # what the outer mount forbids stays forbidden
+            flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | kept
+            _call_mount("none", point, None, flags, None)
 
 
 def _call_mount(source: str, target: str, kind: str | None, flags: int, data: str | None) -> None:

@@ -35,10 +35,6 @@ _SEQUENCES: dict[bytes, type] = {
 }
 
 
-LONGEST_PROGRAM = LARGEST // 4
-"""Characters of source."""
-
-
 class NotPlain(Exception):
     """Bytes that are no plain value, or a value nested too deeply or too large to be sent."""
 

@@ -1,7 +1,7 @@
 """Inside the sandbox: loads the program and answers calls of its functions.
 
 Nothing here is trusted: the program may read and change all of it. What it can reach by that is the
-connection over which it answers, and there it can only say which plain values it returns.
+pipe over which it answers, and there it can only say which plain values it returns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    channel = int(sys.argv[1])
+    calls, answers = map(int, sys.argv[1].split(","))
     boot(sys.argv[2:])
     program = receive(0)
     null = os.open(os.devnull, os.O_RDWR)
@@ -30,15 +30,15 @@ def main() -> None:
     try:
         exec(compile(program, "<program>", "exec", dont_inherit=True), vars(module))
     except BaseException as error:  # noqa: BLE001 - whatever a program raises is its answer
-        send(channel, ["failed", *_described(error)])
+        send(answers, ["failed", *_described(error)])
         return
-    send(channel, ["ready"])
+    send(answers, ["ready"])
     while True:
         try:
-            call = receive_bytes(channel)
+            call = receive_bytes(calls)
         except EOFError:
             os._exit(0)
-        send(channel, _answer(vars(module), call))
+        send(answers, _answer(vars(module), call))
 
 
 def _answer(names: dict[str, Any], call: bytes) -> list[Any]:

@@ -31,13 +31,16 @@ class Limits:
     """Of standard output and error together; a program that writes more is ended."""
     file_mb: int = 16
     """Of its folder in memory, and of any one file."""
+    files: int = 4096
+    """In its folder. The kernel's memory for them is counted by no other limit. Bubblewrap cannot
+    be told: there the run looks twenty times a second, and ends a program that has more."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is None and field.name in ("call_seconds", "cpu_seconds"):
                 continue
-            whole = field.name in ("memory_mb", "processes", "output_kb", "file_mb")
+            whole = field.name in ("memory_mb", "processes", "output_kb", "file_mb", "files")
             kinds = int if whole else int | float
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
                 kind = "whole number" if whole else "number"

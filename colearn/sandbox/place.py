@@ -20,6 +20,9 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # sets keep their order from run to run
 }
 _SYSTEM = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/etc/ld.so.cache")
+_LIBRARIES = ("stdlib", "platstdlib")
+_PACKAGES = ("purelib", "platlib")
+_BASE = dict.fromkeys(("base", "platbase", "installed_base", "installed_platbase"), sys.base_prefix)
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
@@ -47,7 +50,8 @@ class Place:
 def find_place() -> Place:
     """The interpreter that runs now, without its site-packages."""
     interpreter = os.path.realpath(sys.executable)
-    wanted = [interpreter, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    # the base's: a virtual environment's `platstdlib` is where its packages are installed
+    wanted = [interpreter, *(sysconfig.get_path(kind, vars=_BASE) for kind in _LIBRARIES)]
     prefix = Path(sys.base_prefix)
     wanted += [str(path) for path in (prefix / "lib", prefix / "lib64") if path.is_dir()]
     links = []
@@ -60,16 +64,23 @@ def find_place() -> Place:
     return Place(
         interpreter=interpreter,
         read_only=shown,
-        hidden=tuple(path for path in _packages() if _within(path, shown)),
+        hidden=_outermost([path for path in _packages() if _within(path, shown)]),
         links=tuple(links),
         devices=tuple(path for path in _DEVICES if os.path.exists(path)),
     )
 
 
 def _packages() -> tuple[str, ...]:
-    base = {"base": sys.base_prefix, "platbase": sys.base_prefix}
-    found = {sysconfig.get_path(kind, "posix_prefix", base) for kind in ("purelib", "platlib")}
-    found |= {"/usr/lib/python3/dist-packages"}  # Debian's
+    """Whatever could hold an installed package, of this interpreter or of another one, and us."""
+    found = {sysconfig.get_path(kind, vars=base) for kind in _PACKAGES for base in (None, _BASE)}
+    found |= {sysconfig.get_path(kind, "posix_prefix", _BASE) for kind in _PACKAGES}
+    prefix = Path(sys.base_prefix)
+    for library in {prefix / "lib", prefix / "lib64", Path("/usr/lib"), Path("/usr/lib64")}:
+        for kind in ("site-packages", "dist-packages"):
+            found |= {str(path) for path in library.glob(f"python*/{kind}")}
+    found.add(str(Path(__file__).parents[2]))
+    if sys.prefix != sys.base_prefix:
+        found.add(sys.prefix)
     return tuple(sorted(path for path in found if os.path.isdir(path)))
 
 

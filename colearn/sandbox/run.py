@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import socket
+import contextlib
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,13 +12,13 @@ from typing import Any, Literal
 from colearn.errors import ConfigError
 
 from ._bundle import bundle
-from ._plain import LONGEST_PROGRAM, framed, frames
+from ._plain import framed, frames
 from .limits import Limits
 from .mechanism import choose_mechanism
-from .script import run_script
+from .script import TOO_LONG, is_too_long, run_script
 from .start import Mechanism, start
 from .statements import Statements, take_apart
-from .supervise import Watched, lost_by, supervise
+from .supervise import Watched, bury, lost_by, supervise
 from .verdict import ErrorKind, Output, Verdict, one_line
 
 _MOST_LOSSES = 3
@@ -85,8 +86,8 @@ def run_tests(
         "call_seconds": limits.call_seconds,
     }
     found = _Findings([False] * statements.tests)
-    if len(program) > LONGEST_PROGRAM:
-        found.fail_rest("syntax", f"source of more than {LONGEST_PROGRAM} characters")
+    if is_too_long(program):
+        found.fail_rest("syntax", TOO_LONG)
     for _ in range(0 if found.over else _MOST_LOSSES):
         _run_once(program, work | {"first": found.next}, found, limits, chosen, began)
         if found.over or found.next >= statements.tests:
@@ -119,21 +120,31 @@ def _run_once(
     began: float,
 ) -> None:
     """One process for the program and one for the tests, until the end or the first loss."""
-    for_program, for_checker = socket.socketpair()
-    with for_program, for_checker:
+    # what could fail for its size is made before anything is started
+    for_checker = memoryview(bundle("checker") + framed(work))
+    for_program = memoryview(bundle("program") + framed(program))
+    with contextlib.ExitStack() as ends:
+
+        def pipe() -> tuple[int, int]:
+            both = os.pipe()
+            for end in both:
+                ends.callback(os.close, end)
+            return both
+
+        called, calls = pipe()
+        answers, answered = pipe()
         ours = Watched(
-            start("checker", mechanism, limits, for_checker.fileno()),
-            bundle("checker") + framed(work),
-            _MOST_REPORTS,
+            start("checker", mechanism, limits, (calls, answers)), for_checker, _MOST_REPORTS
         )
         try:
             theirs = Watched(
-                start("program", mechanism, limits, for_program.fileno()),
-                bundle("program") + framed(program),
+                start("program", mechanism, limits, (called, answered)),
+                for_program,
                 limits.output_kb * 1024,
             )
-        except OSError:
+        except BaseException:
             ours.kill()
+            bury(ours)
             raise
     supervise([ours, theirs], ours, began + limits.seconds)
     for report in _reports(ours):
@@ -162,11 +173,11 @@ def _reports(watched: Watched) -> list[Any]:
 
 def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
     """Why the program's process could not answer; `how` is what its tests saw of it."""
-    if program.ended == "output":
-        how = "output"
+    if program.ended in ("output", "files"):
+        return lost_by(program)
     if how == "timeout":
         return "timeout", "a call took longer than limits.call_seconds"
-    if how == "output" and program.ended is None:
+    if how == "output":
         return "output", "answered with what is no plain value, or too large"
     return lost_by(program)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 
 from ._bundle import bundle
-from ._plain import LONGEST_PROGRAM, framed
+from ._plain import framed
 from .limits import Limits
 from .start import Mechanism, start
 from .supervise import Watched, lost_by, supervise
 from .verdict import ErrorKind, Output, one_line
+
+LONGEST_PROGRAM = 4 * 1024 * 1024
+"""Bytes of source."""
+TOO_LONG = f"source of more than {LONGEST_PROGRAM} bytes"
 
 _KINDS: dict[str, ErrorKind] = {
     "SyntaxError": "syntax",
@@ -23,17 +27,18 @@ _KINDS: dict[str, ErrorKind] = {
 }
 
 
+def is_too_long(program: str) -> bool:
+    return len(program.encode("utf-8", "surrogatepass")) > LONGEST_PROGRAM
+
+
 def run_script(program: str, stdin: str, limits: Limits, mechanism: Mechanism) -> Output:
     """What it prints, and how it ends."""
     began = time.monotonic()
-    if len(program) > LONGEST_PROGRAM:
-        message = f"source of more than {LONGEST_PROGRAM} characters"
-        return Output(text="", error="syntax", message=message, seconds=0.0)
-    watched = Watched(
-        start("script", mechanism, limits),
-        bundle("script") + framed(program) + stdin.encode("utf-8", "surrogatepass"),
-        limits.output_kb * 1024,
-    )
+    if is_too_long(program):
+        return Output(text="", error="syntax", message=TOO_LONG, seconds=0.0)
+    feed = bundle("script") + framed(program) + stdin.encode("utf-8", "surrogatepass")
+    started = start("script", mechanism, limits)
+    watched = Watched(started, memoryview(feed), limits.output_kb * 1024)
     supervise([watched], watched, began + limits.seconds)
     error, message = _error(watched)
     return Output(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from ._bundle import LOADER
@@ -18,36 +14,25 @@ from ._bwrap import bwrap_command, filter_file
 from ._filter import filter_program
 from .limits import Limits
 from .place import ENVIRONMENT, FOLDER, find_place
+from .process import Process, Spawned
+from .server import start_forked
 
 Mechanism = Literal["bwrap", "namespaces", "unsafe"]
-LAUNCHER = Path(__file__).with_name("_namespaces.py")
 Side = Literal["program", "checker", "script"]
 """Which of the modules that run inside: `_program`, `_checker`, `_script`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    process: subprocess.Popen[bytes]
-    """The outermost one: when it is killed, all inside end with it."""
-    folder: tempfile.TemporaryDirectory[str] | None
-    """Of an `unsafe` process, on disk."""
-
-
-def start(side: Side, mechanism: Mechanism, limits: Limits, channel: int | None = None) -> Started:
+def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[int] = ()) -> Process:
     """Start one side of a run, which reads its bundle first.
 
-    channel: a descriptor of this process that it inherits.
+    channel: descriptors of this process that it inherits: where it reads and where it writes.
     """
     place = find_place()
+    numbers = ",".join(map(str, channel)) or "-"
     words = [place.interpreter, "-s", "-S", "-P", "-B", "-c", LOADER]
-    words += ["-" if channel is None else str(channel), *_limit_words(limits, mechanism)]
-    passed = [] if channel is None else [channel]
+    limit_words = _limit_words(limits, mechanism)
     code = None if mechanism == "unsafe" else filter_program(limits.processes)
-    filter_fd = filter_file(code) if mechanism == "bwrap" else None
-    folder = None
-    if mechanism == "bwrap":
-        command = bwrap_command(words, limits, place, filter_fd)
-    elif mechanism == "namespaces":
+    if mechanism == "namespaces":
         settings = {
             "read_only": place.read_only,
             "hidden": place.hidden,
@@ -55,21 +40,28 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: int | None 
             "devices": place.devices,
             "folder": FOLDER,
             "file_bytes": limits.file_mb << 20,
+            "files": limits.files,
             "filter": code,
             "environment": ENVIRONMENT,
+            # None: the numbers of its channel, which change on the way
+            "command": [*words, None, *limit_words],
         }
-        launcher = [sys.executable, "-s", "-S", "-P", "-B", str(LAUNCHER)]
-        command = [*launcher, marshal.dumps(settings).hex(), *map(str, passed), "--", *words]
+        return start_forked(settings, with_errors=side != "program", channel=channel)
+    command = [*words, numbers, *limit_words]
+    filter_fd = None
+    folder = None
+    if mechanism == "bwrap":
+        filter_fd = filter_file(code)
+        command = bwrap_command(command, limits, place, filter_fd)
     else:
         folder = tempfile.TemporaryDirectory(prefix="colearn-sandbox-", ignore_cleanup_errors=True)
-        command = words
     try:
-        process = subprocess.Popen(
+        child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if side == "program" else subprocess.PIPE,
-            pass_fds=[*passed, *([] if filter_fd is None else [filter_fd])],
+            pass_fds=[*channel, *([] if filter_fd is None else [filter_fd])],
             cwd="/" if folder is None else folder.name,
             env=ENVIRONMENT if folder is None else _on_disk(folder.name),
             start_new_session=True,
@@ -77,7 +69,7 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: int | None 
     finally:
         if filter_fd is not None:
             os.close(filter_fd)
-    return Started(process, folder)
+    return Spawned(child, folder, limits.files if mechanism == "bwrap" else None)
 
 
 def _on_disk(folder: str) -> dict[str, str]:

@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
+from wheel_install import install_wheel
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "colearn", "algorithms", "tasks", "configs")
 COMMANDS = (("--help",), ("tasks",), ("algorithms",), ("configs",), ("check", "str_build"))
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a new environment that holds the wheel and sees this one's dependencies."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in SOURCES:
-        path = ROOT / name
-        if path.is_dir():
-            shutil.copytree(
-                path, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        else:
-            shutil.copy(path, source / name)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
-    subprocess.run(build, check=True, capture_output=True, cwd="/")
-    (wheel,) = folder.glob("colearn_llm-*.whl")
-    venv.create(folder / "venv", with_pip=False, symlinks=True)
-    python = folder / "venv" / "bin" / "python"
-    install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True, cwd="/")
-    # a line of a .pth file adds a folder, without the .pth files in it: not the editable finder
-    (site,) = (folder / "venv").glob("lib/python*/site-packages")
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python
+    return install_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_is_what_is_imported(installed: Path) -> None:

@@ -1,0 +1,122 @@
+"""The process that starts sandboxes by namespaces: one for each process of ours that wants any."""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import marshal
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .place import ENVIRONMENT
+from .process import Forked
+
+_SERVER = Path(__file__).with_name("_namespaces.py")
+
+
+class _Server:
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = [sys.executable, "-s", "-S", "-P", "-B", str(_SERVER), str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd="/",
+                env=ENVIRONMENT,
+                start_new_session=True,
+            )
+        self._requests = ours
+
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, settings: dict[str, Any], descriptors: Sequence[int]) -> None:
+        passed = array.array("i", descriptors)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)]
+        self._requests.sendmsg([marshal.dumps(settings)], rights)
+
+    def close(self) -> None:
+        """It ends when it has nobody to serve; each of its sandboxes ends by its own line."""
+        with contextlib.suppress(OSError):
+            self._requests.shutdown(socket.SHUT_RDWR)  # also for copies in forks of this process
+        self._requests.close()
+        self._process.wait()
+
+    def forget(self) -> None:
+        """In a fork of this process: the server is its parent's."""
+        self._requests.close()
+        self._process.returncode = 0  # it is not ours to wait for
+
+
+_lock = threading.Lock()
+_server: _Server | None = None
+
+
+def start_forked(
+    settings: dict[str, Any], *, with_errors: bool, channel: Sequence[int] = ()
+) -> Forked:
+    """Start a sandbox by namespaces.
+
+    settings: as `_namespaces.py` takes them.
+    with_errors: keep its standard error apart from its output.
+    channel: further descriptors that it inherits.
+    """
+    with contextlib.ExitStack() as ours_if_it_fails, contextlib.ExitStack() as theirs:
+
+        def pipe(writing: bool) -> tuple[int, int]:
+            """Our end and its end."""
+            reader, writer = os.pipe()
+            our, their = (writer, reader) if writing else (reader, writer)
+            ours_if_it_fails.callback(os.close, our)
+            theirs.callback(os.close, their)
+            return our, their
+
+        stdin, stdin_there = pipe(True)
+        stdout, stdout_there = pipe(False)
+        stderr, stderr_there = pipe(False) if with_errors else (None, stdout_there)
+        line, line_there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours_if_it_fails.enter_context(line)
+        theirs.enter_context(line_there)
+        passed = [line_there.fileno(), stdin_there, stdout_there, stderr_there, *channel]
+        _ask(settings, passed)
+        ours_if_it_fails.pop_all()
+    return Forked(line, stdin, stdout, stderr)
+
+
+def _ask(settings: dict[str, Any], descriptors: Sequence[int]) -> None:
+    global _server
+    with _lock:
+        if _server is not None and not _server.lives():
+            _server.close()
+            _server = None
+        if _server is None:
+            _server = _Server()
+        _server.ask(settings, descriptors)
+
+
+def _after_fork() -> None:
+    global _server, _lock
+    _lock = threading.Lock()  # another thread may have held it
+    if _server is not None:
+        _server.forget()
+        _server = None
+
+
+@atexit.register
+def _stop() -> None:
+    global _server
+    if _server is not None:
+        _server.close()
+        _server = None
+
+
+os.register_at_fork(after_in_child=_after_fork)

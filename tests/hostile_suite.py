@@ -1,0 +1,171 @@
+"""All hostile and honest programs in one sandbox, and what they left behind.
+
+python tests/hostile_suite.py bwrap|namespaces     # of the installed colearn; prints what failed
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hostile_answers import ANSWERS
+from hostile_calls import CALLS
+from hostile_programs import HOSTILE
+
+from colearn.sandbox import Limits, Mechanism, run_program, run_tests
+
+PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS}
+TESTS = (
+    "assert add(2, 3) == 5",
+    "assert add(-1, 1) == 0",
+    "assert candidate('a', 'b') == 'ab'",
+    "try:\n    add(1, 'x')\n    assert False\nexcept TypeError:\n    pass",
+)
+LIMITS = Limits(seconds=1.0, memory_mb=256, output_kb=64, file_mb=8)
+SLACK = 1.0
+"""Seconds over its limit that a run may take."""
+TRIES = 4
+"""Runs of which the quickest counts, since other programs want the processors too."""
+
+HONEST = {
+    "asyncio": "import asyncio\nasync def f(): return 5\nprint(asyncio.run(f()))",
+    "threads": (
+        "import threading\nfound = []\nt = threading.Thread(target=found.append, args=(5,))\n"
+        "t.start(); t.join(); print(found[0])"
+    ),
+    "an executor": (
+        "from concurrent.futures import ThreadPoolExecutor as T\n"
+        "with T(4) as pool: print(sum(pool.map(int, '23')))"
+    ),
+    "a file that is flushed to the disk": (
+        "import os\nwith open('x', 'w') as f:\n    f.write('5'); f.flush(); os.fsync(f.fileno())\n"
+        "print(open('x').read())"
+    ),
+    "a temporary folder": (
+        "import tempfile, pathlib\nwith tempfile.TemporaryDirectory() as d:\n"
+        "    p = pathlib.Path(d, 'x'); p.touch(); p.write_text('5'); print(p.read_text())"
+    ),
+    "a hundred files": (
+        "for n in range(100): open(f'f{n}', 'w').write('5')\nprint(open('f99').read())"
+    ),
+    "a data base in memory": (
+        "import sqlite3\nprint(sqlite3.connect(':memory:').execute('select 2 + 3').fetchone()[0])"
+    ),
+    "decimals and fractions": (
+        "from decimal import Decimal as D\nfrom fractions import Fraction as F\n"
+        "print(D(5) * F(2, 2).numerator)"
+    ),
+    "hashes, random numbers and dates": (
+        "import hashlib, random, datetime, secrets\nhashlib.sha256(b'').hexdigest()\n"
+        "random.random(); secrets.token_hex(); datetime.datetime.now()\nprint(5)"
+    ),
+    "a local pair of sockets": (
+        "import socket\na, b = socket.socketpair()\na.sendall(b'5')\nprint(b.recv(9).decode())"
+    ),
+    "regular expressions, text and json": (
+        "import json, re, string, textwrap\nprint(json.loads(re.sub('a', '5', 'a')))"
+    ),
+    "a timer": (
+        "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: print(5))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(0.1)"
+    ),
+    "memory below the limit": "print(len(bytearray(100 << 20)) // (20 << 20))",
+    "packed data": (
+        "import bz2, gzip, lzma, zlib\nprint(gzip.decompress(gzip.compress(b'5')).decode())"
+    ),
+    "an output that is closed before the work is done": (
+        "import os, time\nprint(5, flush=True)\nos.close(1)\nos.close(2)\ntime.sleep(0.7)"
+    ),
+    "an end that takes its time": (
+        "import atexit, time\natexit.register(time.sleep, 0.7)\nprint(5, flush=True)"
+    ),
+}
+
+
+def run_hostile(program: str, mechanism: Mechanism) -> list[str]:
+    """What is wrong with a hostile program's run; OUTSIDE and PORT are filled in."""
+    quickest = float("inf")
+    for _ in range(TRIES):
+        began = time.monotonic()
+        verdict = run_tests(program, "add", TESTS, limits=LIMITS, mechanism=mechanism)
+        quickest = min(quickest, time.monotonic() - began)
+        wrong = []
+        if any(verdict.passed):
+            wrong.append(f"earned {verdict.passed}")
+        if verdict.error is None or not verdict.message or not verdict.message.isprintable():
+            wrong.append(f"says {verdict.error!r}, {verdict.message!r}")
+        if wrong or quickest < LIMITS.seconds + SLACK:
+            return wrong
+    return [f"took {quickest:.1f} s"]
+
+
+def run_honest(program: str, mechanism: Mechanism) -> list[str]:
+    output = run_program(program, limits=Limits(seconds=20.0), mechanism=mechanism)
+    return [] if (output.text, output.error) == ("5\n", None) else [repr(output)]
+
+
+def descendants() -> dict[int, str]:
+    """Our processes and theirs, with their command lines; without the server of the namespaces."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()
+            commands[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue  # it ended meanwhile
+        parents[int(folder.name)] = int(state[1])
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return {
+        pid: commands[pid]
+        for pid in ours - {os.getpid()}
+        if not (parents[pid] == os.getpid() and "_namespaces.py" in commands[pid])
+    }
+
+
+def left_over() -> dict[int, str]:
+    """What still runs; the kernel gets a few seconds to end it."""
+    found = descendants()
+    for _ in range(100):
+        if not found:
+            break
+        time.sleep(0.05)
+        found = descendants()
+    return found
+
+
+def main() -> int:
+    mechanism: Mechanism = sys.argv[1]  # type: ignore[assignment]
+    run_honest("print(5)", mechanism)  # what is made once is made
+    open_before = len(os.listdir("/proc/self/fd"))
+    with tempfile.TemporaryDirectory() as outside:
+        Path(outside, "secret").write_text("5")
+        jobs = []
+        for kind, programs in PROGRAMS.items():
+            for name, program in programs.items():
+                filled = program.replace("OUTSIDE", outside).replace("PORT", "9")
+                jobs.append((f"{kind}: {name}", run_hostile, filled))
+        jobs += [(f"honest: {name}", run_honest, program) for name, program in HONEST.items()]
+        with ThreadPoolExecutor(2) as threads:
+            found = list(threads.map(lambda job: job[1](job[2], mechanism), jobs))
+        if sorted(os.listdir(outside)) != ["secret"]:
+            found.append([f"wrote outside: {os.listdir(outside)}"])
+            jobs.append(("all", run_hostile, ""))
+    wrong = {name: said for (name, _, _), said in zip(jobs, found, strict=True) if said}
+    if left := left_over():
+        wrong["left behind"] = [*left.values()]
+    if (still_open := len(os.listdir("/proc/self/fd"))) != open_before:
+        wrong["descriptors"] = [f"{open_before} before, {still_open} after"]
+    for name, said in wrong.items():
+        print(name, *said, sep=": ")
+    print(f"{len(jobs)} programs")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
