@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 
+from colearn.cache import cache_folder
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.seeding import derive_rng, derive_seed
@@ -107,14 +107,6 @@ def embedded_parts(
     recipe = _recipe(task, name, field)
     tokenizer = _tokenizer(task, _play(task, recipe))
     return _architecture(recipe, tokenizer), tokenizer
-
-
-def cache_folder() -> Path:
-    """Where made models are kept."""
-    chosen = os.environ.get("COLEARN_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "colearn"
 
 
 _Episode = list[list[tuple[str, str]]]

@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("errors", "types", "seeding"),
+    ("errors", "types", "seeding", "cache"),
     ("tabular", "sandbox"),
     ("contract",),
     ("config", "registry"),
     ("record",),
     (
         *("advantage", "critic", "generate", "history", "learn", "loss", "models", "rollout"),
-        *("testing", "wrappers"),
+        *("testing", "tools", "qa", "wrappers"),
     ),
     ("algorithms", "tasks"),
     ("experiment",),
@@ -188,6 +188,8 @@ def test_a_comparison_does_not_import_the_experiment() -> None:
         "testing",
         "cli",
         "wrappers",
+        "qa",
+        "tools",
     ),
 )
 def test_it_loads_without_torch(module: str) -> None:

@@ -1,0 +1,14 @@
+"""Where what was made on this machine is kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """$COLEARN_CACHE, or colearn/ under the user's cache folder."""
+    chosen = os.environ.get("COLEARN_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "colearn"

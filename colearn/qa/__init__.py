@@ -1,0 +1,18 @@
+"""Questions answered from a corpus: scores of answers, passages, retrieval."""
+
+from .answers import accuracy, exact_match, f1, normalized
+from .corpus import Corpus, Folder, Passage, Passages
+from .retriever import BM25, Retriever
+
+__all__ = [
+    "BM25",
+    "Corpus",
+    "Folder",
+    "Passage",
+    "Passages",
+    "Retriever",
+    "accuracy",
+    "exact_match",
+    "f1",
+    "normalized",
+]

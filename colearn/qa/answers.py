@@ -1,0 +1,48 @@
+"""How good a short answer is, as SQuAD's evaluation script counts it: in [0, 1], the best of the
+gold answers."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalized(text: str) -> str:
+    """Lower case, without ASCII punctuation, without a, an and the, single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, gold: Sequence[str]) -> float:
+    """1 where the normalised texts are equal."""
+    return _best(answer, gold, lambda one, other: float(one == other))
+
+
+def f1(answer: str, gold: Sequence[str]) -> float:
+    """Harmonic mean of precision and recall over normalised words, each as often as it occurs.
+
+    Where either has no word left: 1 if both have none, else 0.
+    """
+    return _best(answer, gold, _overlap)
+
+
+def accuracy(answer: str, gold: Sequence[str]) -> float:
+    """1 where the normalised answer holds the gold answer's words in a row."""
+    return _best(answer, gold, lambda one, other: float(f" {other} " in f" {one} "))
+
+
+def _best(answer: str, gold: Sequence[str], score: Callable[[str, str], float]) -> float:
+    one = normalized(answer)
+    return max(score(one, normalized(other)) for other in gold)
+
+
+def _overlap(answer: str, gold: str) -> float:
+    said, known = answer.split(), gold.split()
+    if not said or not known:
+        return float(said == known)
+    same = sum((Counter(said) & Counter(known)).values())
+    return 2.0 * same / (len(said) + len(known))
