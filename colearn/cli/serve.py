@@ -33,7 +33,8 @@ def serve(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda:1, ...")] = "auto",
     max_batch: Annotated[int, typer.Option(min=1, help="Rows decoded together.")] = 64,
     max_queue: Annotated[int, typer.Option(min=1, help="Requests that wait for a row.")] = 256,
-    cache_mb: Annotated[int, typer.Option(min=1, help="Memory for key/value pairs.")] = 1024,
+    max_connections: Annotated[int, typer.Option(min=1, help="Of one address.")] = 512,
+    cache_mb: Annotated[int, typer.Option(min=1, help="Memory for KV caches.")] = 1024,
     max_context: Annotated[
         int | None, typer.Option(min=1, help="Tokens of a history; else the model's own.")
     ] = None,
@@ -63,12 +64,13 @@ def serve(
         from colearn.serve.limits import Limits
         from colearn.serve.server import serve as run
     except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "starlette", "uvicorn", "h11"):
+        if error.name not in ("fastapi", "starlette", "uvicorn", "h11", "prometheus_client"):
             raise
         raise MissingExtra(error.name, "serve") from None
     limits = Limits(
         max_batch=max_batch,
         max_queue=max_queue,
+        max_connections=max_connections,
         cache_bytes=cache_mb * 2**20,
         max_sessions=max_sessions,
         session_idle=session_idle,

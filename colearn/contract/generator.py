@@ -64,7 +64,7 @@ class Generator(ABC):
     """Prefill, extend, fork and sample over private histories; one for each physical base model.
 
     A history's cache is private to its session and kept across turns. With a context window C a
-    session forgets, at the start of a turn, all but its most recent C pairs; new tokens that
+    session forgets, at the start of a turn, all but its most recent C positions; new tokens that
     do not fit the window are an error. A generator in this process reads the learners' own
     weights; one elsewhere (vLLM, behind a server) is brought up to date by `sync`. Nothing in a
     request depends on where the model lives, so one device per agent is a matter of which

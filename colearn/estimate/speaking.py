@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from colearn.contract import Rollout
-from colearn.generate.cache import BLOCK, Slab
+from colearn.generate.kv_cache import BLOCK, Slab
 from colearn.learn.row import window_start
 from colearn.models.base import Base
 from colearn.types import Tree

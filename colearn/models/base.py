@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ class Base(nn.Module):
         self.model: Any = model
         self.compute = compute
         self.adapters: list[str] = []
+        self.in_use = threading.RLock()
+        """Held while a generator runs: which adapter is on belongs to one thread at a time."""
         self._causal = model
         self._row_adapters: list[str] | None = None
         self.model.eval()

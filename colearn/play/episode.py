@@ -20,11 +20,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
+from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
+from colearn.client.endpoint import RemoteError
 from colearn.contract import DecPOMDP
 from colearn.rollout.transition import observe_all, transition
 from colearn.seeding import derive_rng, derive_seed
-from colearn.serve.remote_async import AsyncConversation, AsyncRemoteAgent, Reply
-from colearn.serve.remote_http import RemoteError
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
 Tell = Callable[[dict[str, Any]], None]

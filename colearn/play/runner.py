@@ -8,12 +8,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
 
+from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract import DecPOMDP
 from colearn.errors import ColearnError
 from colearn.experiment.played import evaluation_items
 from colearn.seeding import derive_seed
-from colearn.serve.remote_async import AsyncRemoteAgent
 
 from .episode import Episode, Table, Tell, play_episode
 from .result import Played

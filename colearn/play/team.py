@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import Config
 from colearn.errors import ConfigError, nearest
-from colearn.serve.remote_async import AsyncRemoteAgent
 
 from .source import agent_settings, sampling_fields
 

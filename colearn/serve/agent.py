@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.contract import Sampling
+from colearn.errors import ConfigError
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.history import ChatFormat
 from colearn.models.load import load_base, load_tokenizer, resolve_device
+from colearn.types import Observation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+_MARK = "\ue000system\ue000"
 _PROMPTS = 32
 """System prompts of clients whose formats are kept ready."""
 
@@ -41,6 +44,8 @@ class ServedAgent:
         own: int | None = getattr(self.base.config, "max_position_embeddings", None)
         self.context = min(n for n in (own, context, 2**20) if n is not None)
         """Most tokens of a history."""
+        self.longest_token = max(map(len, self._tokenizer.get_vocab()))
+        """Characters, at most, that one token stands for."""
         self.sampling = Sampling(**self.manifest.sampling.model_dump())
         self.chat = lru_cache(maxsize=_PROMPTS)(self._chat)
         """The format under a system prompt, for encoding; for one thread only.
@@ -60,11 +65,28 @@ class ServedAgent:
 class ServedChat(ChatFormat):
     """The format without a memory of the texts it has turned into ids: they are clients'."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, **settings: Any) -> None:
-        super().__init__(tokenizer, **settings)
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
+    ) -> None:
+        super().__init__(tokenizer, system=system, **settings)
+        self._quoted: str | None = None
+        """A system text that spells a special token; it stays text, as what a user says does."""
+        if system is not None and any(token in system for token in self._special):
+            super().__init__(tokenizer, system=_MARK, **settings)
+            if self._opening.count(_MARK) != 1:
+                raise ConfigError("agents.chat: the template drops or repeats the system text")
+            self._quoted = system
         self._ids = lru_cache(maxsize=0)(self._tokenize)
 
+    def open(self, text: str) -> Observation:
+        """o_0: the ids a history begins with."""
+        if self._quoted is None:
+            return super().open(text)
+        before, after = self._opening.split(_MARK)
+        tokens = (*self._ids(before), *self.spell(self._quoted), *self._turn(after, text))
+        return Observation(text, tokens)
+
     def spell(self, text: str) -> tuple[int, ...]:
-        """Ids of an answer that was not sampled here; special tokens in it stay text."""
+        """Ids of a text that nobody sampled here; special tokens in it stay text."""
         spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return tuple(spelt["input_ids"])

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from colearn.generate.job import Choice, Job, TokenDrawn
 from colearn.types import Finish
 
 from .errors import ServeError
-from .job import Choice, Job, Token
 from .spelling import Spelling
 
 _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
@@ -47,7 +47,7 @@ class Answer:
     def role(self, choice: int, usage: bool) -> bytes:
         return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
 
-    def grown(self, token: Token, usage: bool) -> bytes | None:
+    def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
         """None where nothing can be shown yet."""
         if not token.text and self._spelling is None:
             return None
@@ -63,7 +63,8 @@ class Answer:
         return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
-        noted = zip(choice.tokens, choice.logprobs, choice.top, strict=True)
+        tops = choice.top or [()] * len(choice.tokens)
+        noted = zip(choice.tokens, choice.logprobs, tops, strict=True)
         return {
             "index": number,
             "message": {"role": "assistant", "content": choice.text, "refusal": None},

@@ -10,15 +10,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
+
 from .answer import DONE, Answer, failure
 from .errors import ServeError
 from .guard import refuse
-from .job import ChoiceEnd, Done, Token
 from .limits import read_body
 from .page_files import INDEX, PageFiles
 from .schema import ChatRequest, parse
 from .service import ServedTurn, Service
-from .waiting import Told
+from .waiting import Told, while_connected
 
 
 def build_app(service: Service) -> FastAPI:
@@ -93,15 +94,14 @@ async def _chat(service: Service, request: Request) -> Response:
     body = await read_body(request, service.limits)
     asked = parse(body)
     told = Told()
-    turn = await service.begin(asked, told.receive)
+    turn = await while_connected(request, service.begin(asked, told.receive))
     told.job = turn.job
     try:
         service.submit(turn)
         answer = Answer(service.agent.name, turn.job, service.spelling if asked.logprobs else None)
         if asked.stream:
             return _Stream(service, turn, answer, told, asked)
-        if not await told.done(request):
-            raise ServeError(499, "the client has closed the connection")
+        await while_connected(request, told.done())
         service.commit(turn)
         return JSONResponse(answer.whole())
     finally:
@@ -136,7 +136,7 @@ class _Stream(StreamingResponse):
             yield b"".join(answer.role(n, usage) for n in range(self._turn.job.rows))
             async for event in self._told.events():
                 match event:
-                    case Token():
+                    case TokenDrawn():
                         part = answer.grown(event, usage)
                         if part is not None:
                             yield part

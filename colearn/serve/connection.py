@@ -1,10 +1,11 @@
-"""HTTP connections that do not wait for ever: uvicorn sets no limit on a request's headers, on what
-is left of a refused body, or on a client that does not read."""
+"""HTTP connections that do not wait for ever, and not too many of one address: uvicorn limits
+neither a request's headers, nor what is left of a refused body, nor a client that does not read."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections import Counter
+from typing import Any, ClassVar
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -15,17 +16,31 @@ class PatientProtocol(H11Protocol):
     vain. The body of a request in work is timed where it is read."""
 
     patience = 10.0
+    most = 512
+    """Connections of one address; one more is answered 429 and closed."""
+    open: ClassVar[Counter[str]] = Counter()
+    """By address."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
+        self._address: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._watch()
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        self.open[self._address] += 1
+        if self.open[self._address] > self.most:
+            transport.write(_TOO_MANY)
+            transport.close()
+        else:
+            self._watch()
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         super().data_received(data)
         self._watch()
 
@@ -37,6 +52,10 @@ class PatientProtocol(H11Protocol):
         for timer in (self._reading, self._writing):
             if timer is not None:
                 timer.cancel()
+        if self._address is not None:
+            self.open[self._address] -= 1
+            if not self.open[self._address]:
+                del self.open[self._address]
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -67,5 +86,13 @@ class PatientProtocol(H11Protocol):
         return not between
 
 
-def protocol(patience: float) -> type[PatientProtocol]:
-    return type("PatientProtocol", (PatientProtocol,), {"patience": patience})
+_TOO_MANY = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\n\r\n"
+)
+
+
+def protocol(patience: float, most: int) -> type[PatientProtocol]:
+    """The connections of one server."""
+    own = {"patience": patience, "most": most, "open": Counter()}
+    return type("PatientProtocol", (PatientProtocol,), own)

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colearn.generate.token_history import TokenHistory
 from colearn.history import ChatFormat
 from colearn.types import Action
 
 from .agent import ServedChat
 from .errors import ServeError
-from .history import History
 from .schema import Message
 
 
@@ -23,6 +23,12 @@ class Conversation:
     """(user, assistant) texts before this turn."""
     said: str
     """The user's text that is to be answered."""
+
+    @property
+    def characters(self) -> int:
+        """Of all texts."""
+        before = sum(len(text) for turn in self.turns for text in turn)
+        return len(self.system or "") + before + len(self.said)
 
     @property
     def opens(self) -> bool:
@@ -68,12 +74,12 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     return Conversation(own, turns, texts[-1])
 
 
-def whole_history(conversation: Conversation, chat: ServedChat, window: int | None) -> History:
+def whole_history(conversation: Conversation, chat: ServedChat, window: int | None) -> TokenHistory:
     """All of it as new ids; earlier answers are tokenised from their texts.
 
     Errors: WindowExceeded.
     """
-    history = History()
+    history = TokenHistory()
     last: Action | None = None
     for said, answer in conversation.turns:
         history = observe(history, chat, said, last, window)
@@ -83,8 +89,8 @@ def whole_history(conversation: Conversation, chat: ServedChat, window: int | No
 
 
 def observe(
-    history: History, chat: ChatFormat, said: str, last: Action | None, window: int | None
-) -> History:
+    history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
+) -> TokenHistory:
     """The history with what the user says now, after the action `last`.
 
     Errors: WindowExceeded.

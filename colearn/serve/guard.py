@@ -73,6 +73,12 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
         headers = dict(scope["headers"])
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            raise ServeError(
+                400,
+                "the request says in two ways how long it is; send Content-Length alone",
+                headers={"connection": "close"},  # what follows may be meant as another request
+            )
         if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
             raise ServeError(
                 403,

@@ -25,9 +25,11 @@ class Limits:
     max_batch: int = 64
     """Rows that decode together."""
     max_queue: int = 256
-    """Requests that wait for a row."""
+    """Requests that wait to be encoded, or for a row."""
+    max_connections: int = 512
+    """Of one address."""
     cache_bytes: int = 1024 * 2**20
-    """Pairs of running requests and of sessions between their turns."""
+    """KV caches of running requests and of sessions between their turns."""
     max_sessions: int = 4096
     session_idle: float = 600.0
     """Seconds after its last use before a session may be forgotten for a new one."""

@@ -1,97 +1,98 @@
-"""Counters, gauges and histograms in Prometheus' text format."""
+"""What an operator reads at /metrics."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from colearn.generate.engine import Engine
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
-class Counter:
-    """A number that only grows, apart for each combination of its labels."""
-
-    kind = "counter"
-
-    def __init__(self, name: str, help: str, *labels: str) -> None:
-        self.name, self.help, self.labels = name, help, labels
-        self._values: dict[tuple[str, ...], float] = {} if labels else {(): 0}
-
-    def add(self, amount: float = 1, *labels: str) -> None:
-        self._values[labels] = self._values.get(labels, 0) + amount
-
-    def lines(self) -> list[str]:
-        return [
-            f"{self.name}{_labels(dict(zip(self.labels, values, strict=True)))} {number:g}"
-            if number < 1e6
-            else f"{self.name}{_labels(dict(zip(self.labels, values, strict=True)))} {number:.0f}"
-            for values, number in self._values.items()
-        ]
-
-
-class Reading:
-    """A number that is kept elsewhere and read when it is asked for."""
-
-    def __init__(self, kind: str, name: str, help: str, read: Callable[[], float]) -> None:
-        self.kind, self.name, self.help, self._read = kind, name, help, read
-
-    def lines(self) -> list[str]:
-        return [f"{self.name} {self._read():.0f}"]
-
-
-class Histogram:
-    """Durations in seconds, counted up to each bound."""
-
-    kind = "histogram"
-
-    def __init__(self, name: str, help: str) -> None:
-        self.name, self.help = name, help
-        self._counts = [0] * (len(SECONDS) + 1)
-        self._sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(SECONDS, seconds)] += 1
-        self._sum += seconds
-
-    def lines(self) -> list[str]:
-        lines, total = [], 0
-        for bound, count in zip((*SECONDS, float("inf")), self._counts, strict=True):
-            total += count
-            shown = "+Inf" if bound == float("inf") else f"{bound:g}"
-            lines.append(f"{self.name}_bucket{_labels({'le': shown})} {total}")
-        return [*lines, f"{self.name}_sum {self._sum:.6f}", f"{self.name}_count {total}"]
-
-
-Metric = Counter | Reading | Histogram
-
-
 class Metrics:
-    """All of them, in the order in which they were added."""
+    """One server's own: `engine`, `sessions` (how many there are) and `encoding` (how many requests
+    wait for that) are read when asked for."""
 
-    def __init__(self) -> None:
-        self._all: list[Metric] = []
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        sessions: Callable[[], int],
+        encoding: Callable[[], int],
+        limit: int,
+    ) -> None:
+        self._registry = found = CollectorRegistry()
+        self.requests = Counter(
+            "colearn_requests",
+            "Requests by route and status.",
+            ("route", "status"),
+            registry=found,
+        )
+        found.register(_State(engine, sessions, encoding, limit))
+        self.prompt = Counter("colearn_prompt_tokens", "Tokens of prompts.", registry=found)
+        self.cached = Counter(
+            "colearn_cached_tokens", "Tokens of prompts that were not run again.", registry=found
+        )
+        self.generated = Counter("colearn_generated_tokens", "Tokens sampled.", registry=found)
+        self.first = Histogram(
+            "colearn_time_to_first_token_seconds",
+            "From a request's arrival to its first token.",
+            buckets=SECONDS,
+            registry=found,
+        )
+        self.duration = Histogram(
+            "colearn_request_duration_seconds",
+            "From a request's arrival to its last token.",
+            buckets=SECONDS,
+            registry=found,
+        )
 
-    def counter(self, name: str, help: str, *labels: str) -> Counter:
-        found = Counter(name, help, *labels)
-        self._all.append(found)
-        return found
-
-    def histogram(self, name: str, help: str) -> Histogram:
-        found = Histogram(name, help)
-        self._all.append(found)
-        return found
-
-    def reading(self, kind: str, name: str, help: str, read: Callable[[], float]) -> None:
-        self._all.append(Reading(kind, name, help, read))
-
-    def text(self) -> str:
-        lines = []
-        for metric in self._all:
-            lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
-            lines += metric.lines()
-        return "\n".join(lines) + "\n"
+    def text(self) -> bytes:
+        """In Prometheus' text format."""
+        return generate_latest(self._registry)
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    inner = ",".join(f'{name}="{value}"' for name, value in labels.items())
-    return f"{{{inner}}}" if inner else ""
+class _State(Collector):
+    """What is kept elsewhere."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Callable[[], int],
+        encoding: Callable[[], int],
+        limit: int,
+    ) -> None:
+        self._engine, self._limit = engine, limit
+        self._sessions, self._encoding = sessions, encoding
+
+    def collect(self) -> Iterable[Metric]:
+        engine = self._engine
+        yield _gauge("colearn_running_rows", "Rows in work.", engine.running)
+        waiting = engine.waiting + self._encoding()
+        yield _gauge("colearn_waiting_requests", "Requests that wait.", waiting)
+        yield _gauge("colearn_sessions", "Sessions.", self._sessions())
+        yield _gauge(
+            "colearn_sessions_cached",
+            "Sessions whose KV cache is kept between turns.",
+            len(engine.sessions),
+        )
+        yield CounterMetricFamily(
+            "colearn_sessions_evicted",
+            "Sessions that lost their KV cache to the memory limit.",
+            value=engine.sessions.evicted,
+        )
+        yield _gauge("colearn_cache_bytes", "All KV caches.", engine.cache_bytes)
+        yield _gauge("colearn_cache_limit_bytes", "Their limit.", self._limit)
+        yield CounterMetricFamily(
+            "colearn_prefilled_tokens",
+            "Tokens run through the model to extend histories.",
+            value=engine.prefilled_tokens,
+        )
+
+
+def _gauge(name: str, help: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help, value=value)

@@ -120,7 +120,8 @@ class ChatRequest(BaseModel):
 def parse(body: bytes) -> ChatRequest:
     """Errors: ServeError 400 that names the field, and never quotes its value."""
     try:
-        fields = json.loads(body, parse_constant=_no_constant)
+        # json.loads would take bytes of other encodings, and halves of surrogate pairs as bytes
+        fields = json.loads(body.decode(), parse_constant=_no_constant)
         if b"\\u" in body:  # half of a surrogate pair is no text
             json.dumps(fields, ensure_ascii=False).encode()
     except (ValueError, RecursionError):

@@ -13,6 +13,7 @@ import uvicorn
 
 from colearn.errors import ColearnError, ConfigError
 
+from .access import is_loopback
 from .agent import ServedAgent
 from .app import build_app
 from .connection import protocol
@@ -56,14 +57,14 @@ async def _serve(
     guard = Guard(
         build_app(service),
         token=token,
-        hosts=frozenset((*LOOPBACK, host)) if token is None and host in LOOPBACK else None,
+        hosts=frozenset((*LOOPBACK, host)) if token is None and is_loopback(host) else None,
         limiter=RateLimiter(limits.rate),
         draining=lambda: service.draining,
         seen=service.seen,
     )
     config = uvicorn.Config(
         guard,
-        http=protocol(limits.read_timeout),
+        http=protocol(limits.read_timeout, limits.max_connections),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -103,7 +104,7 @@ async def _end(server: _Server, service: Service, failed: asyncio.Event) -> None
         except TimeoutError:
             print("error: the grace is over, running requests are given up", file=sys.stderr)
     # tells those that still wait, so that their answers can be written before the sockets close
-    await asyncio.to_thread(service.engine.close)
+    await asyncio.to_thread(service.worker.close)
     await asyncio.sleep(0.05)
     server.should_exit = True
 

@@ -6,25 +6,29 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
+from colearn.generate.engine import Engine
+from colearn.generate.job import Event, Job
+from colearn.generate.token_history import TokenHistory, WindowExceeded
 from colearn.seeding import derive_seed
 
 from .agent import ServedAgent
 from .conversation import Conversation, observe, read_conversation, whole_history
-from .engine import Engine, EngineStopped, QueueFull
 from .errors import ServeError
-from .history import History, WindowExceeded
-from .job import Event, Job
 from .limits import Limits
 from .metrics import Metrics
 from .schema import ChatRequest
 from .sessions import Session, Sessions
 from .spelling import Spelling
+from .worker import QueueFull, Worker, WorkerStopped
+
+PIECE = 512
+"""Tokens of a prompt in one forward pass: rows that decode wait no longer for a long one."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",
@@ -55,73 +59,36 @@ class Service:
     def __init__(self, agent: ServedAgent, limits: Limits, gave_up: Callable[[], None]) -> None:
         self.agent, self.limits = agent, limits
         self.draining = False
+        self.encoding = 0
+        """Requests whose texts wait to be turned into ids."""
         self.turns = 0
         """Requests that are being answered."""
         self._loop = asyncio.get_running_loop()
         self.engine = Engine(
-            agent.base,
-            agent.decoder,
-            max_rows=limits.max_batch,
+            agent.base, max_rows=limits.max_batch, memory=limits.cache_bytes, piece=PIECE
+        )
+        self.worker = Worker(
+            self.engine,
             max_waiting=limits.max_queue,
-            limit=limits.cache_bytes,
             deliver=self._deliver,
             gave_up=lambda: self._in_loop(gave_up),
         )
-        self.sessions = Sessions(limits.max_sessions, limits.session_idle, self.engine.forget)
+        self.sessions = Sessions(limits.max_sessions, limits.session_idle, self.worker.forget)
         self.spelling = Spelling(agent.decoder.tokenizer)
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="encode")
-        self.metrics = Metrics()
-        self._count()
-
-    def _count(self) -> None:
-        metrics, engine = self.metrics, self.engine
-        self._requests = metrics.counter(
-            "colearn_requests_total", "Requests by route and status.", "route", "status"
-        )
-        reading = metrics.reading
-        reading("gauge", "colearn_running_rows", "Rows in work.", lambda: engine.running)
-        reading("gauge", "colearn_waiting_requests", "Requests that wait.", lambda: engine.waiting)
-        reading("gauge", "colearn_sessions", "Sessions.", lambda: len(self.sessions))
-        reading(
-            "gauge",
-            "colearn_sessions_cached",
-            "Sessions whose pairs are kept between turns.",
-            lambda: len(engine.pairs),
-        )
-        reading(
-            "counter",
-            "colearn_sessions_evicted_total",
-            "Sessions that lost their pairs to the memory limit.",
-            lambda: engine.pairs.evicted,
-        )
-        reading("gauge", "colearn_cache_bytes", "All pairs.", lambda: engine.cache_bytes)
-        reading(
-            "gauge", "colearn_cache_limit_bytes", "Their limit.", lambda: self.limits.cache_bytes
-        )
-        reading(
-            "counter",
-            "colearn_prefilled_tokens_total",
-            "Tokens run through the model to extend histories.",
-            lambda: engine.prefilled_tokens,
-        )
-        self._prompt = metrics.counter("colearn_prompt_tokens_total", "Tokens of prompts.")
-        self._cached = metrics.counter(
-            "colearn_cached_tokens_total", "Tokens of prompts that were not run again."
-        )
-        self._generated = metrics.counter("colearn_generated_tokens_total", "Tokens sampled.")
-        self._first = metrics.histogram(
-            "colearn_time_to_first_token_seconds", "From a request's arrival to its first token."
-        )
-        self._duration = metrics.histogram(
-            "colearn_request_duration_seconds", "From a request's arrival to its last token."
+        self.metrics = Metrics(
+            self.engine,
+            sessions=lambda: len(self.sessions),
+            encoding=lambda: self.encoding,
+            limit=limits.cache_bytes,
         )
 
     def start(self) -> None:
-        self.engine.start()
+        self.worker.start()
 
     def close(self) -> None:
-        self.engine.close()
+        self.worker.close()
         self._encoding.shutdown()
 
     def seen(self, path: str, status: int) -> None:
@@ -131,7 +98,7 @@ class Service:
             first = path.split("/")[1:3]
             route = {"sessions": "sessions", "models": "models"}.get(first[-1], "other")
             route = "page" if first[0] == "page" else route
-        self._requests.add(1, route, str(status))
+        self.metrics.requests.labels(route, str(status)).inc()
 
     def model(self) -> dict[str, Any]:
         return {
@@ -164,18 +131,17 @@ class Service:
         if asked.session_id is not None:
             session = self.sessions.begin(asked.session_id, conversation)
         try:
-            history = await self._loop.run_in_executor(
-                self._encoding, self._history, conversation, session
-            )
+            history = await self._encode(conversation, session)
             job = Job(
                 history=history,
+                chat=self.agent.decoder,
                 sampling=self._sampling(asked, history),
                 seeds=_seeds(asked),
                 receive=receive,
                 cut_stops=asked.stops,
                 top_logprobs=asked.top_logprobs or 0,
                 streams=bool(asked.stream),
-                place=None if session is None else session.place(),
+                slot=None if session is None else session.slot(),
                 arrived=arrived,
             )
             if not self.engine.fits(job):
@@ -190,15 +156,10 @@ class Service:
     def submit(self, turn: ServedTurn) -> None:
         """Errors: ServeError 429 where too many wait, 503 at the end."""
         try:
-            self.engine.submit(turn.job)
+            self.worker.submit(turn.job)
         except QueueFull:
-            raise ServeError(
-                429,
-                "too many requests wait; try again",
-                code="queue_full",
-                headers={"retry-after": "1"},
-            ) from None
-        except EngineStopped:
+            raise _queue_full() from None
+        except WorkerStopped:
             raise ServeError(503, "the server is shutting down") from None
         turn.submitted = True
 
@@ -208,11 +169,12 @@ class Service:
         if turn.session is not None:
             self.sessions.commit(turn.session, turn.conversation, turn.job)
         job = turn.job
-        self._prompt.add(len(job.history))
-        self._cached.add(len(job.history) - job.prefilled)
-        self._generated.add(sum(len(choice.tokens) for choice in job.choices))
-        self._first.observe(job.first_token or 0.0)
-        self._duration.observe(time.perf_counter() - job.arrived)
+        metrics = self.metrics
+        metrics.prompt.inc(len(job.history))
+        metrics.cached.inc(len(job.history) - job.prefilled)
+        metrics.generated.inc(sum(len(choice.tokens) for choice in job.choices))
+        metrics.first.observe(job.first_token or 0.0)
+        metrics.duration.observe(time.perf_counter() - job.arrived)
 
     def end(self, turn: ServedTurn) -> None:
         """However it ended; an answer that is not complete is given up."""
@@ -244,7 +206,33 @@ class Service:
             if (getattr(asked, field) or 0) > limits.max_tokens:
                 raise _invalid(field, f"at most {limits.max_tokens} here")
 
-    def _history(self, conversation: Conversation, session: Session | None) -> History:
+    async def _encode(self, conversation: Conversation, session: Session | None) -> TokenHistory:
+        """The conversation as ids, in its turn; one that is cancelled before it leaves the queue.
+
+        Errors: ServeError 400 for a text that cannot fit, whatever its ids are, 429 where too many
+        wait.
+        """
+        most = self.agent.context * self.agent.longest_token
+        if conversation.characters > most:
+            raise _too_long(
+                f"{conversation.characters} characters exceed the context of {self.agent.context} "
+                "tokens"
+            )
+        if self.encoding + self.engine.waiting >= self.limits.max_queue:
+            raise _queue_full()
+
+        def over(_: Future[TokenHistory]) -> None:
+            self._in_loop(done)
+
+        def done() -> None:
+            self.encoding -= 1
+
+        self.encoding += 1
+        encoded = self._encoding.submit(self._history, conversation, session)
+        encoded.add_done_callback(over)
+        return await asyncio.wrap_future(encoded)
+
+    def _history(self, conversation: Conversation, session: Session | None) -> TokenHistory:
         """In the encoding thread."""
         manifest = self.agent.manifest
         own = conversation.system if session is None else session.system
@@ -259,7 +247,7 @@ class Service:
         except WindowExceeded as error:
             raise _too_long(str(error)) from None
 
-    def _sampling(self, asked: ChatRequest, history: History) -> Sampling:
+    def _sampling(self, asked: ChatRequest, history: TokenHistory) -> Sampling:
         own, context = self.agent.sampling, self.agent.context
         room = context - len(history)
         given = asked.max_completion_tokens or asked.max_tokens
@@ -292,6 +280,15 @@ def _seeds(asked: ChatRequest) -> tuple[int, ...]:
     first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
     others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
     return (first, *others)
+
+
+def _queue_full() -> ServeError:
+    return ServeError(
+        429,
+        "too many requests wait; try again",
+        code="queue_full",
+        headers={"retry-after": "1"},
+    )
 
 
 def _invalid(field: str, message: str) -> ServeError:

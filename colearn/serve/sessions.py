@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from colearn.generate.job import Job, Slot
+from colearn.generate.token_history import TokenHistory
 from colearn.types import Action
 
 from .conversation import Conversation, digest
 from .errors import ServeError
-from .history import History
-from .job import Job, Place
 
 _numbers = itertools.count(1)
 
@@ -24,7 +24,7 @@ class Session:
 
     system: str | None
     """The system message that the client opened it with."""
-    history: History = field(default_factory=History)
+    history: TokenHistory = field(default_factory=TokenHistory)
     said: bytes = b""
     """Fingerprint of all texts so far."""
     turns: int = 0
@@ -38,8 +38,8 @@ class Session:
         """The last action, as far as the next observation depends on it."""
         return Action("", (self.history.ids[-1],)) if self.turns else None
 
-    def place(self) -> Place:
-        return Place(self.key, self.mark, next(_numbers))
+    def slot(self) -> Slot:
+        return Slot(self.key, self.mark, next(_numbers))
 
 
 class Sessions:
@@ -96,12 +96,12 @@ class Sessions:
 
     def commit(self, session: Session, conversation: Conversation, job: Job) -> None:
         """The turn was answered: it is part of the history from now on."""
-        assert job.place is not None
+        assert job.slot is not None
         (choice,) = job.choices
         session.history = job.history.act(choice.tokens)
         session.said = digest(session.said, conversation.said, choice.text)
         session.turns += 1
-        session.mark = job.place.mark
+        session.mark = job.slot.mark
 
     def end(self, name: str, session: Session) -> None:
         """The turn is over, answered or not; without any turn there is nothing to keep."""

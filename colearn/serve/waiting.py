@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from colearn.generate.job import Done, Event, Failed, Job
 
 from .errors import ServeError
-from .job import Done, Event, Failed, Job
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+Result = TypeVar("Result")
 
 _HELD = 2048
 """Events that a client which does not read may leave waiting."""
@@ -44,27 +47,28 @@ class Told:
             if isinstance(event, Done):
                 return
 
-    async def done(self, request: Request) -> bool:
-        """Wait for the end; False where the client has gone before it.
+    async def done(self) -> None:
+        """Wait for the end. Errors: as in `events`."""
+        async for _ in self.events():
+            pass
 
-        Errors: ServeError as in `events`.
-        """
 
-        async def finish() -> None:
-            async for _ in self.events():
-                pass
+async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """What `work` gives; it is cancelled when the client goes. The body must have been read.
 
-        async def leave() -> None:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
+    Errors: ServeError 499 where the client has gone.
+    """
 
-        finished, gone = asyncio.create_task(finish()), asyncio.create_task(leave())
-        try:
-            await asyncio.wait((finished, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not finished.done():
-                return False
-            finished.result()
-            return True
-        finally:
-            for task in (finished, gone):
-                task.cancel()
+    async def leave() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, gone = asyncio.create_task(work), asyncio.create_task(leave())
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ServeError(499, "the client has closed the connection")
+        return working.result()
+    finally:
+        for task in (working, gone):
+            task.cancel()

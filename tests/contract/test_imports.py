@@ -32,7 +32,7 @@ LAYERS = (
     ("estimate",),
     ("comparison",),
     ("export",),
-    ("serve",),
+    ("client", "serve"),
     ("play",),
     ("cli",),
     ("__main__",),

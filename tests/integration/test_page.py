@@ -17,11 +17,11 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 from scripted_endpoint import ScriptedEndpoint, status
 from tiny import Notes, Scene
 
+from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract.picture import Cell, Panel, Picture
 from colearn.play import play
 from colearn.play.watch import Watch, watched
-from colearn.serve.remote_async import AsyncRemoteAgent
 
 pytestmark = needs_chromium
 

@@ -10,7 +10,10 @@ from tiny import Notes, byte_tokenizer, cast, play
 from transformers import TopKLogitsWarper, TopPLogitsWarper
 
 from colearn.contract import Request, Sampling
-from colearn.generate.sampling import Sampler
+from colearn.generate.decoding_row import DecodingRow
+from colearn.generate.job import Choice, Job
+from colearn.generate.sampling import Drawing
+from colearn.generate.token_history import TokenHistory
 from colearn.rollout.tree import KaryTree
 
 DRAWS = 4000
@@ -73,40 +76,48 @@ def test_the_chi_square_of_these_tests_finds_another_temperature():
     assert chi_square(first_tokens(team), exact(team)) < 1e-6
 
 
+def uniforms(seed, count, **sampling):
+    chat = cast(agents=("ada",)).voices["ada"].chat
+    job = Job(history=TokenHistory(), chat=chat, sampling=Sampling(**sampling), seeds=(seed,))
+    job.choices = [Choice()]
+    row = DecodingRow(job, 0)
+    return [row.uniform() for _ in range(count)]
+
+
 def test_a_second_token_is_drawn_independently_of_the_first():
-    uniforms = Sampler([Sampling(max_tokens=2)] * 4000, range(4000), CPU, False).uniforms
-    assert abs(np.corrcoef(uniforms.T.numpy())[0, 1]) < 0.06
+    pairs = np.array([np.random.default_rng(seed).random(2) for seed in range(4000)])
+    assert uniforms(7, 2) == pairs[7].tolist()
+    assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.06
 
 
 def kept(sampler, logits):
-    return torch.isfinite(sampler._cut(logits, torch.arange(len(logits))))
+    return torch.isfinite(sampler.cut(logits))
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 17, 261])
 def test_top_k_keeps_the_tokens_that_transformers_keeps(top_k):
     logits = torch.randn(8, 261, generator=torch.Generator().manual_seed(top_k)) * 3
-    sampler = Sampler([Sampling(top_k=top_k)] * 8, range(8), CPU, False)
+    sampler = Drawing([Sampling(top_k=top_k)] * 8, CPU)
     assert torch.equal(kept(sampler, logits), torch.isfinite(TopKLogitsWarper(top_k)(None, logits)))
 
 
 @pytest.mark.parametrize("top_p", [0.05, 0.5, 0.9, 0.999])
 def test_top_p_keeps_the_tokens_that_transformers_keeps(top_p):
     logits = torch.randn(64, 261, generator=torch.Generator().manual_seed(3)) * 3
-    sampler = Sampler([Sampling(top_p=top_p)] * 64, range(64), CPU, False)
+    sampler = Drawing([Sampling(top_p=top_p)] * 64, CPU)
     assert torch.equal(kept(sampler, logits), torch.isfinite(TopPLogitsWarper(top_p)(None, logits)))
 
 
 def test_a_row_without_cuts_keeps_all_tokens_beside_a_row_with_cuts():
     """Sums of float32 probabilities may pass 1 before the last token."""
     logits = torch.randn(33, 261, generator=torch.Generator().manual_seed(0)) * 3
-    sampler = Sampler([*[Sampling()] * 32, Sampling(top_p=0.5)], range(33), CPU, False)
+    sampler = Drawing([*[Sampling()] * 32, Sampling(top_p=0.5)], CPU)
     assert kept(sampler, logits)[:32].all()
 
 
 def test_a_uniform_number_of_zero_draws_no_token_that_was_cut():
-    sampler = Sampler([Sampling(top_k=1)], [0], CPU, False)
-    sampler.uniforms.zero_()
-    tokens, _ = sampler.draw(torch.tensor([[0.0, 1.0, 5.0, 2.0]]), torch.tensor([0]), 0)
+    logits, zero = torch.tensor([[0.0, 1.0, 5.0, 2.0]]), torch.zeros(1, dtype=torch.float64)
+    tokens, _ = Drawing([Sampling(top_k=1)], CPU).choose(logits, zero)
     assert tokens.tolist() == [2]
 
 
@@ -148,10 +159,8 @@ def test_a_rows_draws_do_not_depend_on_the_batch_it_is_in():
     assert texts(alone) == texts(together[:1])
 
 
-def test_a_rows_uniform_numbers_do_not_depend_on_another_rows_limit():
-    short = Sampler([Sampling(max_tokens=3)], [5], CPU, False)
-    long = Sampler([Sampling(max_tokens=3), Sampling(max_tokens=50)], [5, 6], CPU, False)
-    assert torch.equal(short.uniforms[0], long.uniforms[0, :3])
+def test_a_rows_uniform_numbers_do_not_depend_on_its_limit():
+    assert uniforms(5, 3, max_tokens=3) == uniforms(5, 50, max_tokens=50)[:3]
 
 
 def test_the_same_seed_gives_the_same_tokens_and_another_seed_others():

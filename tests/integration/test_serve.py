@@ -214,7 +214,7 @@ def test_a_turn_prefills_only_its_new_tokens(client: OpenAI, server: Running) ->
     first = ask(client, "a long story, " * 10, "cached").usage
     before = server.metric("colearn_prefilled_tokens_total")
     second = ask(client, "go on", "cached").usage
-    new = second.prompt_tokens - first.total_tokens + 1  # the last sampled token has no pair yet
+    new = second.prompt_tokens - first.total_tokens + 1  # the last sampled token is not cached yet
     assert server.metric("colearn_prefilled_tokens_total") - before == new
     assert second.prompt_tokens_details.cached_tokens == second.prompt_tokens - new
 

@@ -14,16 +14,17 @@ import pytest
 from tiny import Cast, cast
 
 from colearn.contract import Request, Sampling
-from colearn.serve import engine as engines
-from colearn.serve import prefill
-from colearn.serve.engine import Engine, EngineStopped, QueueFull
-from colearn.serve.history import History
-from colearn.serve.job import Done, Event, Failed, Job, Place
+from colearn.generate.engine import Engine
+from colearn.generate.job import Done, Event, Failed, Job, Slot
+from colearn.generate.token_history import TokenHistory
+from colearn.serve import worker
+from colearn.serve.worker import QueueFull, Worker, WorkerStopped
 from colearn.types import Action
 
 MEGABYTE = 2**20
 LIMIT = MEGABYTE // 8
 SECRET = "what the client said"
+KEYS = itertools.count(1)
 WORDS = ("a long walk through the wood", "ash", "the elder and the fir", "oak", "larch " * 12)
 
 
@@ -36,13 +37,11 @@ class Served:
         self.told: dict[Job, list[Event]] = {}
         self.gave_up = threading.Event()
         self.changed = threading.Condition()
-        defaults = {"max_rows": 16, "max_waiting": 64, "limit": 64 * MEGABYTE}
-        self.engine = Engine(
-            self.base,
-            self.voice.chat,
-            deliver=self._deliver,
-            gave_up=self.gave_up.set,
-            **{**defaults, **settings},
+        waiting = settings.pop("max_waiting", 64)
+        defaults = {"max_rows": 16, "memory": 64 * MEGABYTE, "piece": 512}
+        self.engine = Engine(self.base, **{**defaults, **settings})
+        self.worker = Worker(
+            self.engine, max_waiting=waiting, deliver=self._deliver, gave_up=self.gave_up.set
         )
 
     def _deliver(self, told: Sequence[tuple[Job, Event]]) -> None:
@@ -51,9 +50,10 @@ class Served:
                 self.told.setdefault(job, []).append(event)
             self.changed.notify_all()
 
-    def job(self, history: History, *seeds: int, **settings: Any) -> Job:
-        filled = {"history": history, "sampling": self.voice.sampling, "seeds": seeds}
-        return Job(**{**filled, "receive": lambda event: None, **settings})
+    def job(self, history: TokenHistory, *seeds: int, **settings: Any) -> Job:
+        voice = self.voice
+        filled = {"history": history, "chat": voice.chat, "sampling": voice.sampling}
+        return Job(**{**filled, "seeds": seeds, **settings})
 
     def ended(self, job: Job) -> bool:
         return any(isinstance(event, Done | Failed) for event in self.told.get(job, ()))
@@ -69,15 +69,15 @@ class Served:
 @contextmanager
 def served(team: Cast, **settings: Any) -> Iterator[Served]:
     found = Served(team, **settings)
-    found.engine.start()
+    found.worker.start()
     try:
         yield found
     finally:
-        found.engine.close()
+        found.worker.close()
 
 
-def opening(one: Served, text: str, window: int | None = None) -> History:
-    return History().observe(one.voice.chat.open(text).tokens, window)
+def opening(one: Served, text: str, window: int | None = None) -> TokenHistory:
+    return TokenHistory().observe(one.voice.chat.open(text).tokens, window)
 
 
 def three_turns(
@@ -85,24 +85,21 @@ def three_turns(
 ) -> list[tuple[int, ...]]:
     """The tokens of a session's three turns; `beside` runs between them."""
     marks = itertools.count(1)
-    key, mark = next(engines_keys), None
-    history, last, found = History(), None, []
+    key, mark = next(KEYS), None
+    history, last, found = TokenHistory(), None, []
     for turn, text in enumerate(words):
         chat = one.voice.chat
         seen = chat.open(text) if last is None else chat.continuation(text, last)
         history = history.observe(seen.tokens, one.voice.window)
-        place = Place(key, mark, next(marks))
-        job = one.job(history, seed + turn, place=place)
-        one.engine.submit(job)
+        slot = Slot(key, mark, next(marks))
+        job = one.job(history, seed + turn, slot=slot)
+        one.worker.submit(job)
         one.wait(job)
         tokens = tuple(job.choices[0].tokens)
         found.append(tokens)
-        history, last, mark = history.act(tokens), Action("", tokens), place.mark
+        history, last, mark = history.act(tokens), Action("", tokens), slot.mark
         beside()
     return found
-
-
-engines_keys = itertools.count(1)
 
 
 def trained_turns(team: Cast, words: Sequence[str], seed: int) -> list[tuple[int, ...]]:
@@ -130,15 +127,15 @@ def test_three_turns_are_the_trainers(kind: str, window: int | None, temperature
 def test_a_session_prefills_only_its_new_tokens() -> None:
     with served(cast(("ada",))) as one:
         history = opening(one, "ash")
-        first = one.job(history, 1, place=Place(1, None, 1))
-        one.engine.submit(first)
+        first = one.job(history, 1, slot=Slot(1, None, 1))
+        one.worker.submit(first)
         one.wait(first)
         sampled = first.choices[0].tokens
         seen = one.voice.chat.continuation("oak", Action("", tuple(sampled)))
-        second = one.job(history.act(sampled).observe(seen.tokens, None), 2, place=Place(1, 1, 2))
-        one.engine.submit(second)
+        second = one.job(history.act(sampled).observe(seen.tokens, None), 2, slot=Slot(1, 1, 2))
+        one.worker.submit(second)
         one.wait(second)
-    # the last sampled token has no pair yet
+    # the last sampled token is not in the cache yet
     assert (first.prefilled, second.prefilled) == (len(history), 1 + len(seen.tokens))
 
 
@@ -148,18 +145,18 @@ def test_an_evicted_session_goes_on_with_the_same_tokens(window: int | None) -> 
     with served(team) as one:
         kept = three_turns(one, WORDS[:3], 5)
     with served(team) as one:
-        evicted = three_turns(one, WORDS[:3], 5, beside=lambda: one.engine.pairs.shrink(0))
-        assert one.engine.pairs.evicted == 3
+        evicted = three_turns(one, WORDS[:3], 5, beside=lambda: one.engine.sessions.evict(0))
+        assert one.engine.sessions.evicted == 3
     assert evicted == kept
 
 
-def test_pairs_of_a_turn_that_was_given_up_are_not_used() -> None:
+def test_the_cache_of_a_turn_that_was_given_up_is_not_used() -> None:
     with served(cast(("ada",))) as one:
         history = opening(one, "ash")
-        given_up = one.job(opening(one, "another text"), 1, place=Place(1, None, 1))
-        again = one.job(history, 2, place=Place(1, None, 2))
+        given_up = one.job(opening(one, "another text"), 1, slot=Slot(1, None, 1))
+        again = one.job(history, 2, slot=Slot(1, None, 2))
         for job in (given_up, again):
-            one.engine.submit(job)
+            one.worker.submit(job)
             one.wait(job)
     assert again.prefilled == len(history)
 
@@ -169,7 +166,7 @@ def test_many_at_once_are_what_each_is_alone() -> None:
     with served(team) as one:
         jobs = [one.job(opening(one, WORDS[n % 5]), n) for n in range(24)]
         for number, job in enumerate(jobs):
-            one.engine.submit(job)
+            one.worker.submit(job)
             if number % 7 == 0:
                 time.sleep(0.01)  # rows join while others decode
         one.wait(*jobs)
@@ -177,10 +174,9 @@ def test_many_at_once_are_what_each_is_alone() -> None:
     assert [tuple(job.choices[0].tokens) for job in jobs] == alone
 
 
-def test_a_long_prompt_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_prompt_in_pieces_is_the_same() -> None:
     team = cast(("ada",))
-    monkeypatch.setattr(prefill, "PIECE", 7)
-    with served(team) as one:
+    with served(team, piece=7) as one:
         assert three_turns(one, WORDS[2:], 5) == trained_turns(team, WORDS[2:], 5)
 
 
@@ -189,7 +185,7 @@ def test_choices_fork_after_one_prefill() -> None:
     (generator,) = team.generators.values()
     with served(team) as one:
         job = one.job(opening(one, "ash"), 3, 4, 5)
-        one.engine.submit(job)
+        one.worker.submit(job)
         one.wait(job)
         assert one.engine.prefilled_tokens == len(job.history)
     request = Request(agent="ada", session=None, tokens=tuple(job.history.ids), seeds=job.seeds)
@@ -203,7 +199,7 @@ def test_the_agents_own_stop_ends_as_in_training() -> None:
     (generator,) = team.generators.values()
     with served(team) as one:
         job = one.job(opening(one, "ash"), *range(8))
-        one.engine.submit(job)
+        one.worker.submit(job)
         one.wait(job)
     request = Request(agent="ada", session=None, tokens=tuple(job.history.ids), seeds=job.seeds)
     (sampled,) = generator.generate([request])
@@ -218,9 +214,9 @@ def test_a_cancelled_job_frees_its_row() -> None:
     with served(team, max_rows=1) as one:
         endless = one.job(opening(one, "ash"), 1)
         endless.sampling = replace(endless.sampling, max_tokens=100_000)
-        one.engine.submit(endless)
+        one.worker.submit(endless)
         short = one.job(opening(one, "oak"), 2)
-        one.engine.submit(short)
+        one.worker.submit(short)
         endless.cancelled = True
         one.wait(short)
         assert one.engine.running == 0
@@ -231,21 +227,21 @@ def test_more_than_may_wait_is_refused() -> None:
     found = Served(cast(("ada",)), max_waiting=2)
     jobs = [found.job(opening(found, "ash"), n) for n in range(3)]
     for job in jobs[:2]:
-        found.engine.submit(job)
+        found.worker.submit(job)
     with pytest.raises(QueueFull):
-        found.engine.submit(jobs[2])
+        found.worker.submit(jobs[2])
 
 
 def test_memory_stays_within_its_limit() -> None:
     team = cast(("ada",))
-    with served(team, limit=LIMIT) as one:
+    with served(team, memory=LIMIT) as one:
         most = 0
         for number in range(12):
-            job = one.job(opening(one, WORDS[number % 5]), number, place=Place(number, None, 1))
-            one.engine.submit(job)
+            job = one.job(opening(one, WORDS[number % 5]), number, slot=Slot(number, None, 1))
+            one.worker.submit(job)
             one.wait(job)
             most = max(most, one.engine.cache_bytes)
-        assert one.engine.pairs.evicted > 0
+        assert one.engine.sessions.evicted > 0
     assert most <= LIMIT
 
 
@@ -260,10 +256,10 @@ def test_a_failure_fails_its_requests_and_the_next_is_served(
             raise RuntimeError(SECRET)
 
         monkeypatch.setattr(one.base, "hidden", broken)
-        one.engine.submit(job)
+        one.worker.submit(job)
         one.wait(job)
         monkeypatch.setattr(one.base, "hidden", hidden)
-        one.engine.submit(after)
+        one.worker.submit(after)
         one.wait(after)
         assert one.failed(job) and not one.failed(after)
     reported = capfd.readouterr().err
@@ -275,13 +271,13 @@ def test_an_engine_that_fails_again_and_again_gives_up(
 ) -> None:
     with served(cast(("ada",))) as one:
         monkeypatch.setattr(one.base, "hidden", lambda *_, **__: 1 / 0)
-        for number in range(engines.FAILURES):
+        for number in range(worker.FAILURES):
             job = one.job(opening(one, "ash"), number)
-            one.engine.submit(job)
+            one.worker.submit(job)
             one.wait(job)
         assert one.gave_up.wait(10)
-        with pytest.raises(EngineStopped):
-            one.engine.submit(one.job(opening(one, "ash"), 9))
+        with pytest.raises(WorkerStopped):
+            one.worker.submit(one.job(opening(one, "ash"), 9))
     capfd.readouterr()
 
 
@@ -290,7 +286,7 @@ def test_the_end_tells_those_that_run_and_those_that_wait() -> None:
         jobs = [one.job(opening(one, "ash"), n) for n in range(3)]
         for job in jobs:
             job.sampling = Sampling(max_tokens=100_000)
-            one.engine.submit(job)
-        one.engine.close()
+            one.worker.submit(job)
+        one.worker.close()
         one.wait(*jobs)
         assert all(map(one.failed, jobs))

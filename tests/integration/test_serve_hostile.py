@@ -93,6 +93,9 @@ def test_health_and_page_need_no_token(server: Running) -> None:
         b"[" * 2000,
         b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
         b'{"messages": [{"role": "user", "content": "a"}], "\\ud800": 1}',
+        b'{"messages": [{"role": "user", "content": "\xed\xa0\x80"}]}',
+        b'{"messages": [{"role": "user", "content": "\xff"}]}',
+        '{"messages": [{"role": "user", "content": "a"}]}'.encode("utf-16"),
         b'{"seed": ' + b"9" * 4000 + b"}",
         b'{"messages": [{"role": "user", "content": "a"}], "temperature": NaN}',
         b'{"messages": [{"role": "user", "content": "a"}], "temperature": 1e999}',
@@ -128,6 +131,25 @@ def test_special_tokens_in_a_text_stay_text(server: Running) -> None:
     plain = post(server, json=chat("end")).json()["usage"]["prompt_tokens"]
     spelt = post(server, json=chat("<|end|>")).json()["usage"]["prompt_tokens"]
     assert spelt - plain == len("<||>")  # a token for each letter
+
+
+def test_special_tokens_in_a_system_text_stay_text(server: Running) -> None:
+    def tokens(system: str) -> int:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": "a"}]
+        return post(server, json={"messages": messages}).json()["usage"]["prompt_tokens"]
+
+    assert tokens("<|end|><|user|>") - tokens("end" + "user") == 2 * len("<||>")
+
+
+def test_a_request_with_two_lengths_is_refused_and_what_follows_is_not_read(
+    server: Running,
+) -> None:
+    lines = ("Content-Type: application/json", "Content-Length: 4", "Transfer-Encoding: chunked")
+    hidden = head("GET", "/health")
+    sent = head("POST", "/v1/chat/completions", *lines) + b"0\r\n\r\n" + hidden
+    answer = raw(server, sent)
+    assert b" 400 " in answer.splitlines()[0]
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_more_tokens_than_allowed_are_refused(server: Running) -> None:

@@ -16,6 +16,8 @@ from fastapi.responses import JSONResponse
 from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
+from colearn.client.async_agent import AsyncRemoteAgent
+from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
 from colearn.contract import Generator, Request, Sampled
 from colearn.contract.picture import Cell, Panel, Picture
@@ -25,8 +27,6 @@ from colearn.experiment.processes import Processes
 from colearn.history import ChatFormat
 from colearn.play import Played, play
 from colearn.rollout.collect import Player
-from colearn.serve.remote_async import AsyncRemoteAgent
-from colearn.serve.remote_http import AgentLost
 from colearn.types import Action, Outcome
 
 AGENTS = ("ada", "ben")
@@ -34,7 +34,7 @@ AGENTS = ("ada", "ben")
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colearn.serve.remote_http.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("colearn.client.endpoint.FIRST_WAIT", 0.01)
 
 
 @pytest.fixture

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from scripted_endpoint import ScriptedEndpoint, cut_off, status
 
+from colearn.client import RemoteAgent
+from colearn.client.endpoint import AgentLost, Refused, RemoteError
 from colearn.errors import ConfigError
-from colearn.serve import RemoteAgent
-from colearn.serve.remote_http import AgentLost, Refused, RemoteError
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colearn.serve.remote_http.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("colearn.client.endpoint.FIRST_WAIT", 0.01)
     monkeypatch.delenv("COLEARN_TOKEN", raising=False)
 
 
@@ -305,3 +307,63 @@ def test_it_works_inside_a_running_event_loop(endpoint: ScriptedEndpoint) -> Non
             return remote.conversation().act("hi", seed=1).text
 
     assert asyncio.run(notebook()) == "1 words, seed 1"
+
+
+def completion(text: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+
+
+def endless(kind: str = "application/json") -> Response:
+    """400 MB, were it read to the end."""
+    return StreamingResponse((b" " * 2**20 for _ in range(400)), media_type=kind)
+
+
+HOSTILE = {
+    "nested lists": lambda: Response(b"[" * 200_000, media_type="application/json"),
+    "nested lists in an error": lambda: Response(b"[" * 200_000, status_code=400),
+    "a charset that decodes nothing": lambda: Response(
+        b"\xff\xfe", headers={"content-type": "application/json; charset=idna"}
+    ),
+    "an error in such a charset": lambda: Response(
+        b"\xff\xfe", status_code=400, headers={"content-type": "text/plain; charset=idna"}
+    ),
+    "400 MB": endless,
+    "an error of 400 MB": lambda: Response(b"x" * (5 * 2**20), status_code=404),
+    "an action of 18 MB": lambda: JSONResponse(completion("a" * (18 * 10**6))),
+    "an action of 2 MB": lambda: JSONResponse(completion("a" * (2 * 10**6))),
+    "half a surrogate pair": lambda: Response(
+        b'{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}'
+    ),
+    "bytes that unpack": lambda: Response(
+        gzip.compress(b" " * 2**20), headers={"content-encoding": "gzip"}
+    ),
+    "a number of 5000 digits": lambda: Response(b'{"choices": ' + b"9" * 5000 + b"}"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_answer_is_one_line_and_little_memory(
+    endpoint: ScriptedEndpoint, kind: str
+) -> None:
+    endpoint.faults = [lambda _: HOSTILE[kind]()]
+    with agent(endpoint, timeout=30.0) as remote:
+        talk = remote.conversation()
+        with pytest.raises(RemoteError) as lost:
+            talk.act("hi")
+        assert "\n" not in str(lost.value) and len(str(lost.value)) < 600
+        assert talk.act("again").text == "1 words, seed None"
+
+
+def test_no_more_than_the_longest_answer_is_read(endpoint: ScriptedEndpoint) -> None:
+    sent = 0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(400):
+            sent += 2**20
+            yield b" " * 2**20
+
+    endpoint.faults = [lambda _: StreamingResponse(parts(), media_type="application/json")]
+    with agent(endpoint, timeout=30.0) as remote, pytest.raises(Refused, match="longer than"):
+        remote.conversation().act("hi")
+    assert sent < 64 * 2**20  # what sockets and the server hold is beyond the client

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import pytest
 
+from colearn.generate.job import Choice, Job
+from colearn.generate.token_history import TokenHistory, WindowExceeded
 from colearn.serve.conversation import Conversation
 from colearn.serve.errors import ServeError
-from colearn.serve.history import History, WindowExceeded
-from colearn.serve.job import Choice, Job
-from colearn.serve.metrics import Metrics
 from colearn.serve.sessions import Session, Sessions
 
 
 def test_each_turn_sees_what_its_window_left() -> None:
-    history = History().observe(range(4), 6).act(range(2)).observe(range(3), 6).act(range(1))
+    history = TokenHistory().observe(range(4), 6).act(range(2)).observe(range(3), 6).act(range(1))
     # o_0 a_0 fill 0..5 under 0; at o_1's end 9 positions are known, of which 6 stay
     assert history.visibility(0) == [0] * 6 + [3] * 4
     assert history.visibility(5) == [0] + [3] * 4
 
 
 def test_a_window_never_sees_more_again() -> None:
-    history = History().observe(range(5), 5).act(range(9)).observe(range(1), 5)
+    history = TokenHistory().observe(range(5), 5).act(range(9)).observe(range(1), 5)
     assert history.observe(range(1), None).visible_from == history.visible_from == 10
 
 
 def test_an_observation_beyond_the_window_is_refused() -> None:
     with pytest.raises(WindowExceeded, match="7 new tokens exceed"):
-        History().observe(range(7), 6)
+        TokenHistory().observe(range(7), 6)
 
 
 def sessions(most: int = 2, idle: float = 0.0) -> tuple[Sessions, list[int]]:
@@ -43,8 +42,8 @@ def play(
         history=session.history.observe(range(3), None),
         sampling=None,  # type: ignore[arg-type]
         seeds=(0,),
-        receive=lambda event: None,
-        place=session.place(),
+        chat=None,  # type: ignore[arg-type]
+        slot=session.slot(),
     )
     job.choices = [Choice(tokens=[7], text=answer)]
     held.commit(session, conversation, job)
@@ -93,25 +92,3 @@ def test_sessions_in_use_make_no_room() -> None:
     with pytest.raises(ServeError) as refused:
         held.begin("c", Conversation(None, (), "hello"))
     assert (refused.value.status, refused.value.headers) == (429, {"retry-after": "100"})
-
-
-def test_metrics_are_in_prometheus_text() -> None:
-    metrics = Metrics()
-    metrics.counter("a_total", "A.", "status").add(2, "200")
-    metrics.reading("gauge", "b", "B.", lambda: 3)
-    seconds = metrics.histogram("c_seconds", "C.")
-    seconds.observe(0.01)
-    seconds.observe(500.0)
-    lines = metrics.text().splitlines()
-    assert lines[:6] == [
-        "# HELP a_total A.",
-        "# TYPE a_total counter",
-        'a_total{status="200"} 2',
-        "# HELP b B.",
-        "# TYPE b gauge",
-        "b 3",
-    ]
-    assert 'c_seconds_bucket{le="0.005"} 0' in lines
-    assert 'c_seconds_bucket{le="0.01"} 1' in lines
-    assert 'c_seconds_bucket{le="+Inf"} 2' in lines
-    assert lines[-2:] == ["c_seconds_sum 500.010000", "c_seconds_count 2"]

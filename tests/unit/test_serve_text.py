@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tiny import byte_tokenizer
 
+from colearn.generate.growing_text import GrowingText
 from colearn.history import ChatFormat
 from colearn.serve.spelling import Spelling
-from colearn.serve.text import GrowingText
 
 CHAT = ChatFormat(byte_tokenizer())
 

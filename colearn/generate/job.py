@@ -7,32 +7,36 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from colearn.contract import Sampling
+from colearn.history import ChatFormat
 from colearn.types import Finish
 
-from .history import History
+from .kv_cache import CachedRow
+from .token_history import TokenHistory
+
+Top = tuple[tuple[int, float], ...]
+"""The likeliest ids and their log-probabilities, likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a session's pairs are kept between turns."""
+class Slot:
+    """Where the KV cache of a served session is kept between turns, within the memory limit."""
 
     key: int
     held: int | None
-    """Mark of the pairs that belong to the session's history; others are of a turn that was
+    """Mark of the cache that belongs to the session's history; another one is of a turn that was
     given up."""
     mark: int
-    """Of the pairs as this job leaves them."""
+    """Of the cache as this job leaves it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TokenDrawn:
     """One sampled token, as a stream gives it."""
 
     choice: int
     id: int
     logprob: float
-    top: tuple[tuple[int, float], ...]
-    """The likeliest ids and their log-probabilities, where asked for."""
+    top: Top
     text: str
     """What the answer's text grew by; may be empty."""
 
@@ -43,9 +47,12 @@ class Choice:
 
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    top: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
+    top: list[Top] = field(default_factory=list)
+    """For each token, where the job asks for them."""
     text: str = ""
     finish: Finish = "length"
+    cached: CachedRow | None = None
+    """The KV cache of the history with this action, all but its last token; where held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +76,36 @@ class Failed:
     message: str
 
 
-Event = Token | ChoiceEnd | Done | Failed
+Event = TokenDrawn | ChoiceEnd | Done | Failed
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Job:
     """Continue one history by an action for each seed.
 
-    `receive` is called in the event loop, in order; after Done or Failed never again.
+    The draw of a seed depends on the seed and the history alone, whoever else is decoded beside.
     """
 
-    history: History
+    history: TokenHistory
+    chat: ChatFormat
+    """Which ids end an action, and how ids are read."""
     sampling: Sampling
     """`stop` holds the agent's own strings: they stay in the text."""
     seeds: tuple[int, ...]
-    receive: Callable[[Event], None]
+    adapter: str | None = None
+    cached: CachedRow | None = None
+    """What is known of the history, for a caller that holds it."""
+    holds: bool = False
+    """Leave the KV cache of every choice where it is, for the caller; nothing overwrites it."""
+    slot: Slot | None = None
+    """Where the engine itself keeps the KV cache between turns, until it must make room."""
     cut_stops: tuple[str, ...] = ()
     """The request's strings: the text ends before them."""
     top_logprobs: int = 0
     streams: bool = False
     """Tell every token; otherwise only the end is told."""
-    place: Place | None = None
-    """None: nothing is kept of this job."""
+    receive: Callable[[Event], None] = lambda event: None
+    """For whoever delivers the events; after Done or Failed there are no more."""
     cancelled: bool = False
     """Nobody waits any more; the rows are freed at the next step."""
     left: int = field(init=False)

@@ -1,4 +1,4 @@
-"""Key/value caches of many ragged histories: one preallocated slab, one row for each history.
+"""KV caches of many ragged histories: one preallocated slab, one row for each history.
 
 Slot s of a row holds position s + offset of its history, so nothing is padded between tokens: a
 row that is ahead writes further right than one behind, and the mask tells them apart. Forking,
@@ -19,25 +19,34 @@ BLOCK = 64
 
 @dataclass(frozen=True, slots=True)
 class CachedRow:
-    """Where one history's pairs lie: `length` pairs from slot 0 of a slab's row."""
+    """Where one history's KV cache lies: `length` positions from slot 0 of a slab's row."""
 
     slab: Slab
     row: int
     length: int
     offset: int
-    """Pairs forgotten at the front: slot s is position s + offset."""
+    """Positions forgotten at the front: slot s is position s + offset."""
+
+    @property
+    def end(self) -> int:
+        """The first position that is not in it."""
+        return self.offset + self.length
 
 
 class Slab:
-    """Keys and values of R histories, per layer [R, heads, capacity, width]; a transformers cache.
+    """Keys and values of R histories, per layer [room, heads, capacity, width]; a transformers
+    cache. The first R of `room` rows are in use.
 
     Layers allocate on their first update, so any mix of head counts and widths works.
     """
 
     is_compileable = False
 
-    def __init__(self, rows: int, capacity: int, device: torch.device) -> None:
+    def __init__(
+        self, rows: int, capacity: int, device: torch.device, room: int | None = None
+    ) -> None:
         self.rows = rows
+        self.room = rows if room is None else room
         self.capacity = -(-capacity // BLOCK) * BLOCK
         self.device = device
         self.keys: list[Tensor] = []
@@ -71,13 +80,10 @@ class Slab:
     def update(
         self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
-        """Write one layer's new pairs [R, heads, T, width]; give all pairs in use.
-
-        Layers may hold room for more rows than R; the first R are read and written.
-        """
+        """Write one layer's new keys and values [R, heads, T, width]; give all in use."""
         if layer == len(self.keys):
             for store, new in ((self.keys, keys), (self.values, values)):
-                store.append(new.new_zeros(self.rows, new.shape[1], self.capacity, new.shape[3]))
+                store.append(new.new_zeros(self.room, new.shape[1], self.capacity, new.shape[3]))
         rows = torch.arange(self.rows, device=self.device)[:, None]
         self.keys[layer][rows, :, self._slots] = keys.transpose(1, 2)
         self.values[layer][rows, :, self._slots] = values.transpose(1, 2)
@@ -90,24 +96,52 @@ class Slab:
     def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:
         return self._used, 0
 
-    def select(self, rows: Tensor, capacity: int | None = None) -> Slab:
+    @property
+    def bytes(self) -> int:
+        """Memory that is allocated."""
+        return sum(layer.numel() * layer.element_size() for layer in (*self.keys, *self.values))
+
+    def select(self, rows: Tensor, capacity: int | None = None, room: int | None = None) -> Slab:
         """A new slab of the given rows, repeated ones included: a fork or a compaction."""
-        taken = Slab(len(rows), capacity or self.capacity, self.device)
+        taken = Slab(len(rows), capacity or self.capacity, self.device, room)
         taken.lengths, taken.offsets = self.lengths[rows], self.offsets[rows]
         used = int(taken.lengths.max()) if len(rows) else 0
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
             for layer in old:
-                copy = layer.new_zeros(len(rows), layer.shape[1], taken.capacity, layer.shape[3])
-                copy[:, :, :used] = layer[rows, :, :used]
+                copy = layer.new_zeros(taken.room, layer.shape[1], taken.capacity, layer.shape[3])
+                copy[: taken.rows, :, :used] = layer[rows, :, :used]
                 new.append(copy)
         return taken
+
+    def append(self, source: Slab, rows: Tensor) -> None:
+        """Copy rows of another slab behind those in use; there must be room for them."""
+        lengths, offsets = source.lengths[rows], source.offsets[rows]
+        first, used = self.rows, int(lengths.max())
+        for old, new in ((source.keys, self.keys), (source.values, self.values)):
+            for layer, into in zip(old, new, strict=True):
+                into[first : first + len(rows), :, :used] = layer[rows, :, :used]
+        self.rows += len(rows)
+        self.lengths = torch.cat([self.lengths, lengths])
+        self.offsets = torch.cat([self.offsets, offsets])
+
+    def reduce(self, order: Sequence[int]) -> None:
+        """Keep the rows named by `order` and no others, in this order, in place."""
+        moved = [(place, row) for place, row in enumerate(order) if place != row]
+        kept = torch.tensor(order, dtype=torch.long, device=self.device)
+        self.lengths, self.offsets = self.lengths[kept], self.offsets[kept]
+        self.rows = len(order)
+        if moved:
+            places, rows = torch.tensor(moved, device=self.device).T
+            used = int(self.lengths[places].max())
+            for layer in (*self.keys, *self.values):
+                layer[places, :, :used] = layer[rows, :, :used]
 
 
 def gather(
     sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
 ) -> Slab:
-    """A slab with one row for each source (None: an empty history), forgetting `cuts[r]` pairs
-    at the front of row r."""
+    """A slab with one row for each source (None: an empty history), forgetting `cuts[r]`
+    positions at the front of row r."""
     slab = Slab(len(sources), capacity, device)
     by_slab: dict[int, list[int]] = {}
     for number, source in enumerate(sources):
@@ -127,10 +161,10 @@ def gather(
         width = max(kept[n] for n in numbers)
         slots = (torch.arange(width, device=device) + cut[:, None]).clamp(max=old.capacity - 1)
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
-            for layer, pairs in enumerate(olds):
+            for layer, cached in enumerate(olds):
                 if layer == len(news):
-                    shape = (len(sources), pairs.shape[1], slab.capacity, pairs.shape[3])
-                    news.append(pairs.new_zeros(shape))
-                taken = pairs[from_rows[:, None], :, slots]  # [rows, width, heads, D]
+                    shape = (len(sources), cached.shape[1], slab.capacity, cached.shape[3])
+                    news.append(cached.new_zeros(shape))
+                taken = cached[from_rows[:, None], :, slots]  # [rows, width, heads, D]
                 news[layer][to_rows, :, :width] = taken.transpose(1, 2)
     return slab

@@ -20,6 +20,8 @@ except ModuleNotFoundError:
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Seconds before the first and at most before any retry, where the server does not say."""
+LONGEST_ANSWER = 4 * 2**20
+"""Bytes of an answer; what goes on after them is not read."""
 _SHOWN = 300
 """Characters of a server's own message that an error quotes."""
 
@@ -81,7 +83,10 @@ class Endpoint:
 
     async def open(self) -> None:
         self._client = httpx.AsyncClient(
-            headers={} if self._key is None else {"Authorization": f"Bearer {self._key}"},
+            headers={
+                "Accept-Encoding": "identity",  # a few bytes may unpack to any number of them
+                **({} if self._key is None else {"Authorization": f"Bearer {self._key}"}),
+            },
             timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
         )
@@ -140,44 +145,62 @@ class Endpoint:
     ) -> Any:
         assert self._client is not None, "open the agent first"
         try:
-            async with asyncio.timeout(limit):  # httpx's own limits start anew at each byte
-                response = await self._client.request(
+            async with (
+                asyncio.timeout(limit),  # httpx's own limits start anew at each byte
+                self._client.stream(
                     method,
                     self._url + path,
                     content=None if body is None else json.dumps(body),
                     headers={**headers, **({} if body is None else _JSON)},
-                )
+                ) as response,
+            ):
+                raw = await self._body(response)
         except (TimeoutError, httpx.TimeoutException):
             raise _Passing(f"no answer within {limit:g} s") from None
         except httpx.TransportError as error:
             raise _Passing(self._clean(str(error)) or type(error).__name__) from None
-        return self._read(response)
+        return self._read(response, raw)
 
-    def _read(self, response: httpx.Response) -> Any:
+    async def _body(self, response: httpx.Response) -> bytes:
+        """Errors: Refused where it is longer than anyone answers, or packed."""
+        status = response.status_code
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise Refused(self.line("the answer is packed, which nobody asked for"), status, None)
+        raw = bytearray()
+        async for part in response.aiter_raw():
+            raw += part
+            if len(raw) > LONGEST_ANSWER:
+                text = f"the answer is longer than {LONGEST_ANSWER} bytes"
+                raise Refused(self.line(text), status, None)
+        return bytes(raw)
+
+    def _read(self, response: httpx.Response, raw: bytes) -> Any:
         status = response.status_code
         if status == 204:
             return None
+        text = raw.decode(errors="replace")  # JSON is UTF-8, whatever the header says
         try:
-            answer = response.json()
-        except (ValueError, UnicodeDecodeError):
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
             answer = None
         if 200 <= status < 300:
             if not isinstance(answer, dict):
                 raise Refused(self.line(f"status {status} without a JSON object"), status, None)
             return answer
         error = answer.get("error") if isinstance(answer, dict) else None
-        error = error if isinstance(error, dict) else {"message": error or response.text}
+        error = error if isinstance(error, dict) else {"message": error or text}
         code = error.get("code")
         said = self._clean(str(error.get("message") or response.reason_phrase))
-        text = f"status {status}: {said}"
+        line = f"status {status}: {said}"
         if status in (408, 429) or status >= 500 or code == "session_busy":
-            raise _Passing(text, _retry_after(response.headers.get("retry-after")))
-        raise Refused(self.line(text), status, code if isinstance(code, str) else None)
+            raise _Passing(line, _retry_after(response.headers.get("retry-after")))
+        raise Refused(self.line(line), status, code if isinstance(code, str) else None)
 
     def _clean(self, text: str) -> str:
         """A server's words for a terminal: one line, no control characters, without the key."""
         if self._key is not None:
             text = text.replace(self._key, "***")
+        text = text[: 100 * _SHOWN]
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line if len(line) <= _SHOWN else line[:_SHOWN] + " ..."
 

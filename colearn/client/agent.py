@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from .remote_async import AsyncConversation, AsyncRemoteAgent, Reply
+from .async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 
 Result = TypeVar("Result")
 

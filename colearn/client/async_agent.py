@@ -15,12 +15,14 @@ from pydantic import BaseModel, Field, ValidationError
 from colearn.errors import ConfigError
 from colearn.types import Finish
 
-from .remote_http import Endpoint, Refused, RemoteError
+from .endpoint import Endpoint, Refused, RemoteError
 
 TOKEN = "COLEARN_TOKEN"
 """The environment variable that holds the key where none is given."""
 SESSION_HEADER = "X-Session-Id"
 """Names the conversation to a load balancer, which sees headers and no bodies."""
+LONGEST_ACTION = 2**20
+"""Characters of an action that a task is made to read."""
 _FORGOTTEN = ("session_conflict", "session_not_found")
 
 
@@ -210,6 +212,10 @@ class AsyncConversation:
             line = "the answer is no chat completion; is this an OpenAI-compatible server?"
             raise Refused(self._agent.endpoint.line(line), 200, None) from None
         choice, usage = found.choices[0], found.usage
+        text = choice.message.content or ""
+        if len(text) > LONGEST_ACTION or not _is_text(text):
+            line = f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
+            raise Refused(self._agent.endpoint.line(line), 200, None)
         own = choice.colearn
         ids = None if own is None else own.token_ids
         finish = None if own is None else own.finish
@@ -217,7 +223,7 @@ class AsyncConversation:
             ended: Finish = "stop" if isinstance(choice.stop_reason, str) else "end"
             finish = "length" if choice.finish_reason == "length" else ended
         return Reply(
-            text=choice.message.content or "",
+            text=text,
             tokens=len(ids) if ids is not None else usage.completion_tokens if usage else None,
             seconds=seconds,
             finish=finish,
@@ -251,6 +257,15 @@ class _Completion(BaseModel):
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
+
+
+def _is_text(text: str) -> bool:
+    """Without halves of surrogate pairs, which JSON can spell and nothing can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _new_id() -> str:

@@ -1,4 +1,4 @@
-"""A private history as the server keeps it: its ids, and what each turn could see of it."""
+"""A private history as ids, and what each of its turns can see of it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class TokenHistory:
     """o_0 a_0 ... o_t [a_t] as ids, four bytes each, with the window of every turn.
 
-    Evicted pairs are computed again from this, under the same visibility and so to the same
-    values.
+    A KV cache that was evicted is computed again from this, under the same visibility and so to the
+    same values.
     """
 
     ids: array[int] = field(default_factory=lambda: array("i"))
@@ -40,7 +40,7 @@ class History:
         """Of the last turn."""
         return self.turns[-1].visible_from if self.turns else 0
 
-    def observe(self, tokens: Iterable[int], window: int | None) -> History:
+    def observe(self, tokens: Iterable[int], window: int | None) -> TokenHistory:
         """The history with the next turn's observation: with a window C all but the most recent
         C positions are forgotten here.
 
@@ -54,13 +54,13 @@ class History:
         start = self.visible_from
         if window is not None:
             start = max(start, len(ids) - window)
-        return History(ids, (*self.turns, Turn(len(self.ids), start)))
+        return TokenHistory(ids, (*self.turns, Turn(len(self.ids), start)))
 
-    def act(self, tokens: Iterable[int]) -> History:
+    def act(self, tokens: Iterable[int]) -> TokenHistory:
         """The history with the last turn's action; it sees what the observation sees."""
         ids = array("i", self.ids)
         ids.extend(tokens)
-        return History(ids, self.turns)
+        return TokenHistory(ids, self.turns)
 
     def visibility(self, start: int) -> list[int]:
         """For each position from `start` on, the first position it sees."""

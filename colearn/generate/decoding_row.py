@@ -1,0 +1,83 @@
+"""One action that is being decoded: its draws, its text as it grows, and when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from colearn.types import Finish
+
+from .growing_text import GrowingText
+from .job import Choice, Job, Top
+from .sampling import Drawing
+
+
+class DecodingRow:
+    """Choice `number` of a job."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        self.job, self.number = job, number
+        self.uniform = np.random.default_rng(job.seeds[number]).random
+        """Gives the next number of the seed's own sequence."""
+        self.choice: Choice = job.choices[number]
+        self.ended = False
+        self.text: GrowingText | None = None
+        self._ends = job.chat.end_ids
+        self._limit = job.sampling.max_tokens
+        if job.streams or job.sampling.stop or job.cut_stops:
+            self.text = GrowingText(job.chat.decode, job.sampling.stop, job.cut_stops)
+
+    def push(self, token: int, logprob: float) -> str:
+        """Note a drawn token, and whether the action ends with it; the text that is now certain."""
+        choice = self.choice
+        choice.tokens.append(token)
+        choice.logprobs.append(logprob)
+        grown = "" if self.text is None else self.text.push(token)
+        finish = self._finish(token)
+        if finish is not None:
+            self.ended, choice.finish = True, finish
+        return grown
+
+    def finish(self) -> str:
+        """The action is complete: its text, and what a stream has not been told of it."""
+        choice, text = self.choice, self.text
+        rest = "" if text is None else text.finish()
+        if text is not None and (self.job.streams or text.cut_at is not None):
+            choice.text = text.text
+        else:
+            choice.text = self.job.chat.decode(tuple(choice.tokens))
+        return rest
+
+    def _finish(self, token: int) -> Finish | None:
+        """By what the action has ended; an end token on the limit, or in a stop, is an end."""
+        text = self.text
+        if text is not None and text.cut_at is not None:
+            return "stop"
+        if token in self._ends:
+            return "end"
+        if len(self.choice.tokens) >= self._limit:
+            return "length"
+        return "stop" if text is not None and text.stopped else None
+
+
+def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:
+    """[rows] the next number of each row's own sequence."""
+    return torch.tensor([row.uniform() for row in rows], dtype=torch.float64, device=device)
+
+
+def likeliest(rows: Sequence[DecodingRow], logits: Tensor, drawing: Drawing) -> dict[int, Top]:
+    """For the rows whose job asks for them, from logits [rows, V]."""
+    asking = [number for number, row in enumerate(rows) if row.job.top_logprobs]
+    if not asking:
+        return {}
+    some = torch.tensor(asking, device=logits.device)
+    scores = drawing.scaled(logits)[some].log_softmax(-1)
+    count = min(max(rows[number].job.top_logprobs for number in asking), scores.shape[-1])
+    values, ids = scores.topk(count, dim=-1)
+    return {
+        number: tuple(zip(i, v, strict=True))[: rows[number].job.top_logprobs]
+        for number, i, v in zip(asking, ids.tolist(), values.tolist(), strict=True)
+    }

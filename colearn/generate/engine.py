@@ -1,0 +1,283 @@
+"""The decode engine, under training, evaluation and serving: rows join and leave between steps.
+
+A step admits waiting jobs, runs their new tokens through the model, whole or a piece of them, lets
+their rows join those that decode, and draws one token for every row. Nobody's thread is started
+here: whoever drives the engine calls `step`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+import torch
+from torch import Tensor
+
+from colearn.models.base import Base
+
+from .decoding_row import DecodingRow, draw_uniforms, likeliest
+from .eviction import SessionCaches
+from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
+from .kv_cache import CachedRow, Slab
+from .prefill import Entry, Prefill, group
+from .running import Running
+from .sampling import Drawing
+
+SPARE = 2
+"""What is allocated of a batch, over what is in use: spare rows, and slots to grow into."""
+
+
+class Engine:
+    """One base model, and the jobs that decode on it together.
+
+    `max_rows` bounds the rows that decode at once; `memory` the bytes of all KV caches, those of
+    running rows and those kept for sessions between their turns; `piece` the tokens of a row in one
+    prefill pass, so that rows which decode wait no longer for a long prompt. None sets no bound.
+
+    Without pieces all jobs of a step are prefilled in one pass, in their order: what a call of
+    `step` computes then follows from its jobs alone.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        *,
+        max_rows: int | None = None,
+        memory: int | None = None,
+        piece: int | None = None,
+    ) -> None:
+        self.base = base
+        self.max_rows, self.memory, self.piece = max_rows, memory, piece
+        self.sessions = SessionCaches(base.device)
+        self.prefilled_tokens = 0
+        """Tokens run through the model to extend histories, over the engine's life."""
+        self.position_bytes = 0 if memory is None else self._measure()
+        """Of one position of one history."""
+        self._waiting: deque[Job] = deque()
+        self._prefills: deque[Prefill] = deque()
+        self._running = Running(base)
+        self._drawn = torch.zeros(0, dtype=torch.long, device=base.device)
+        self._drawing: Drawing | None = None
+        self._told: list[tuple[Job, Event]] = []
+        self._handled: Sequence[Job] = ()
+        self._handles_rows = False
+
+    @property
+    def running(self) -> int:
+        return len(self._running.rows) + sum(prefill.rows for prefill in list(self._prefills))
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting or self._prefills or self._running.rows)
+
+    @property
+    def at_work(self) -> list[Job]:
+        """The jobs in the phase of a step that is going on, or that has failed."""
+        return [*self._handled, *(self._decoding() if self._handles_rows else ())]
+
+    @property
+    def cache_bytes(self) -> int:
+        """All KV caches that are allocated here."""
+        return self.sessions.bytes + self._running_bytes()
+
+    def submit(self, job: Job) -> None:
+        """From any thread."""
+        self._waiting.append(job)
+
+    def fits(self, job: Job) -> bool:
+        """Whether the memory limit lets the job run at all."""
+        return self.memory is None or self._need(job.rows, job.longest) <= self.memory
+
+    def told(self) -> list[tuple[Job, Event]]:
+        """What the jobs are told since the last call."""
+        told, self._told = self._told, []
+        return told
+
+    @torch.inference_mode()
+    def step(self) -> None:
+        """Admit, prefill, and one token for every row.
+
+        Errors: whatever the model raises; `at_work` are the jobs that must then be dropped.
+        """
+        for phase in (self._admit, self._prefill, self._decode):
+            self._handled, self._handles_rows = (), False
+            phase()
+
+    def drop(self, jobs: Iterable[Job]) -> list[Job]:
+        """Take jobs out wherever they are; where rows that decode are among them, all of those
+        that decode. The jobs that are gone."""
+        gone = dict.fromkeys(jobs)
+        if any(row.job in gone for row in self._running.rows):
+            gone |= dict.fromkeys(self._decoding())
+            self._running.clear()
+            self._drawn, self._drawing = self._drawn[:0], None
+        self._prefills = deque(p for p in self._prefills if not gone.keys() & set(p.jobs))
+        for job in gone:
+            with suppress(ValueError):  # most are not among those that wait
+                self._waiting.remove(job)
+        return list(gone)
+
+    def drop_all(self) -> list[Job]:
+        prefilled = [job for prefill in self._prefills for job in prefill.jobs]
+        return self.drop([*self._decoding(), *prefilled, *self._waiting])
+
+    def _measure(self) -> int:
+        """Runs one token, so that a model which cannot be served fails at the start."""
+        with torch.inference_mode():
+            slab = Slab(1, 1, self.base.device)
+            positions = slab.begin(1, 1)
+            ids = torch.zeros((1, 1), dtype=torch.long, device=self.base.device)
+            mask = slab.mask(positions, positions)
+            hidden = self.base.hidden(ids, position_ids=positions, mask=mask, cache=slab)
+            self.base.logits(hidden)
+        return slab.bytes // slab.capacity
+
+    def _admit(self) -> None:
+        """Take waiting jobs in their order, as many as rows and memory allow."""
+        if not self._waiting:
+            return
+        self._handled = self._admitted()
+        entries: list[Entry] = []
+        for job in self._handled:
+            cached = job.cached if job.slot is None else self.sessions.take(job.slot)
+            entries.append((job, cached))
+        groups = [entries] if self.piece is None and entries else group(entries)
+        for some in groups:
+            prefill = Prefill(self.base, some, self.piece)
+            self._prefills.append(prefill)
+            self.prefilled_tokens += sum(job.prefilled for job in prefill.jobs)
+        self._make_room()
+
+    def _admitted(self) -> list[Job]:
+        rows, longest = self.running, 0
+        if self.memory is not None:
+            beside = [*self._decoding(), *(job for p in self._prefills for job in p.jobs)]
+            longest = max((job.longest for job in beside), default=0)
+        found = []
+        for _ in range(len(self._waiting)):
+            job = self._waiting[0]
+            if not job.cancelled:
+                count, most = rows + job.rows, max(longest, job.longest)
+                full = self.max_rows is not None and count > self.max_rows
+                if self.memory is not None:
+                    full = full or self._need(count, most) > self.memory
+                if rows and full:
+                    break
+                rows, longest = count, most
+                found.append(job)
+            self._waiting.popleft()
+        return found
+
+    def _prefill(self) -> None:
+        """A piece of the oldest group; when it is done its rows join those that decode."""
+        if not self._prefills:
+            return
+        prefill = self._prefills[0]
+        self._handled = prefill.jobs
+        logits = prefill.advance()
+        if logits is None:
+            return
+        self._prefills.popleft()
+        owners: list[int] = []
+        rows: list[DecodingRow] = []
+        for number, job in enumerate(prefill.jobs):
+            if job.cancelled:
+                continue
+            job.choices = [Choice() for _ in job.seeds]
+            owners += [number] * job.rows
+            rows += [DecodingRow(job, choice) for choice in range(job.rows)]
+        if not rows:
+            return
+        self._handles_rows = True
+        self._running.join(prefill.slab, owners, rows)
+        self._drawing = None
+        picked = logits[torch.tensor(owners, device=logits.device)]
+        drawing = Drawing([row.job.sampling for row in rows], self.base.device)
+        self._drawn = torch.cat([self._drawn, self._draw(rows, picked, drawing)])
+        self._leave()
+
+    def _decode(self) -> None:
+        """One token for every row."""
+        running = self._running
+        if not running.rows:
+            return
+        self._handles_rows = True
+        if running.fit():
+            self._make_room()
+        if self._drawing is None:
+            settings = [row.job.sampling for row in running.rows]
+            self._drawing = Drawing(settings, self.base.device)
+        logits = running.step(self._drawn)
+        self._drawn = self._draw(running.rows, logits, self._drawing)
+        self._leave()
+
+    def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: Drawing) -> Tensor:
+        """Draw and note the next token of each row; [rows] tokens."""
+        drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
+        tops = likeliest(rows, logits, drawing)
+        now = time.perf_counter()
+        noted = zip(rows, drawn.tolist(), scores.tolist(), strict=True)
+        for number, (row, token, logprob) in enumerate(noted):
+            job = row.job
+            if job.first_token is None:
+                job.first_token = now - job.arrived
+            grown = row.push(token, logprob)
+            top = tops.get(number, ())
+            if job.top_logprobs:
+                row.choice.top.append(top)
+            if job.streams:
+                self._told.append((job, TokenDrawn(row.number, token, logprob, top, grown)))
+        return drawn
+
+    def _leave(self) -> None:
+        """Let rows go that have ended or that nobody waits for."""
+        running = self._running
+        rows = running.rows
+        leaving = [n for n, row in enumerate(rows) if row.ended or row.job.cancelled]
+        if not leaving:
+            return
+        for number, cached in zip(leaving, running.cached(leaving), strict=True):
+            if not rows[number].job.cancelled:
+                self._finish(rows[number], cached)
+        order = running.leave(leaving)
+        self._drawn = self._drawn[torch.tensor(order, dtype=torch.long, device=self._drawn.device)]
+        if self._drawing is not None and not self._drawing.alike:
+            self._drawing = None
+        if self.memory is not None:
+            running.shrink()
+            self._make_room()
+
+    def _finish(self, row: DecodingRow, cached: CachedRow) -> None:
+        job = row.job
+        rest = row.finish()
+        if job.holds:
+            row.choice.cached = cached
+        if job.slot is not None:
+            self.sessions.put(job.slot, cached, job.history.visible_from)
+        if job.streams:
+            self._told.append((job, ChoiceEnd(row.number, rest, row.choice.finish)))
+        job.left -= 1
+        if not job.left:
+            self._told.append((job, Done()))
+
+    def _need(self, rows: int, longest: int) -> int:
+        """Bytes that rows of a batch take at most, should all become as long as the longest."""
+        return SPARE * rows * longest * self.position_bytes
+
+    def _make_room(self) -> None:
+        """Running rows come before what is kept for later."""
+        if self.memory is not None:
+            self.sessions.evict(max(0, self.memory - self._running_bytes()))
+
+    def _running_bytes(self) -> int:
+        return self._running.bytes + sum(prefill.slab.bytes for prefill in list(self._prefills))
+
+    def _decoding(self) -> list[Job]:
+        """Jobs that have rows among those that decode."""
+        return list(dict.fromkeys(row.job for row in self._running.rows))

@@ -1,0 +1,104 @@
+"""Running the new tokens of several histories through the model, whole or a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from colearn.models.base import Base
+
+from .job import Job
+from .kv_cache import CachedRow, gather
+
+AREA = 8192
+"""Rows times tokens of one group that is run in pieces, padding included."""
+
+Entry = tuple[Job, CachedRow | None]
+"""A job and what is cached of its history."""
+
+
+class Prefill:
+    """A group of jobs whose histories are extended together.
+
+    `piece`: tokens of a row in one forward pass; None runs all of them in one, and makes room for
+    the longest action at once. A history of which nothing is cached is computed whole, each turn
+    under the window it had.
+    """
+
+    def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
+        self.base, self.piece = base, piece
+        self.jobs = [job for job, _ in entries]
+        sources = [source for _, source in entries]
+        new, visible, cuts = [], [], []
+        for job, source in entries:
+            start = 0 if source is None else source.end
+            new.append(job.history.ids[start:].tolist())
+            visible.append(job.history.visibility(start))
+            cuts.append(0 if source is None else visible[-1][0] - source.offset)
+            job.prefilled = len(new[-1])
+        counts = [len(tokens) for tokens in new]
+        kept = [0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)]
+        width = max(counts)
+        capacity = max(kept) + width
+        if piece is None:
+            room = max(job.sampling.max_tokens for job in self.jobs)
+            capacity = max(map(sum, zip(kept, counts, strict=True))) + max(room, width)
+        self.slab = gather(sources, cuts, capacity, base.device)
+        self._ids = _padded(new, width, base.device)
+        self._visible = _padded(visible, width, base.device)
+        self._adapters = [job.adapter for job in self.jobs]
+        self._counts = torch.tensor(counts, device=base.device)
+        self._ends = self.slab.lengths + self._counts
+        self._done = 0
+        self._last: Tensor | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows that will decode after this."""
+        return sum(job.rows for job in self.jobs)
+
+    def advance(self) -> Tensor | None:
+        """One piece; logits [jobs, V] of what comes next once all is done, else None."""
+        start, slab = self._done, self.slab
+        end = self._ids.shape[1] if self.piece is None else start + self.piece
+        ids, visible = self._ids[:, start:end], self._visible[:, start:end]
+        width = ids.shape[1]
+        positions = slab.begin(width, int(slab.lengths.max()) + width)
+        with self.base.using(self._adapters):
+            hidden = self.base.hidden(
+                ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
+            )
+            if self._last is None:
+                self._last = hidden.new_zeros(len(self.jobs), hidden.shape[-1])
+            place = self._counts - 1 - start
+            (here,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
+            self._last[here] = hidden[here, place[here]]
+            self._done += width
+            slab.lengths = slab.lengths + width
+            if self._done < self._ids.shape[1]:
+                return None
+            slab.lengths = self._ends
+            return self.base.logits(self._last)
+
+
+def _padded(rows: Sequence[list[int]], width: int, device: torch.device) -> Tensor:
+    """[rows, width]"""
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
+
+
+def group(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Jobs of like length together, so that little is padded."""
+
+    def new(entry: Entry) -> int:
+        job, source = entry
+        return len(job.history) - (0 if source is None else source.end)
+
+    groups: list[list[Entry]] = []
+    for entry in sorted(entries, key=new):
+        if groups and (len(groups[-1]) + 1) * new(entry) <= AREA:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups
