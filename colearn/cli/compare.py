@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,10 +60,13 @@ def compare(
         settings = settings.model_copy(update={"compare": comparison})
     if dry_run:
         from colearn.comparison.plan import make_plan
+        from colearn.record.place import check_place
 
+        check_place(out)
         _estimates(config, make_plan(settings))
         return
-    report_file = run_comparison(settings, out, command_line=_command_line())
+    with _telling_how_to_continue():
+        report_file = run_comparison(settings, out, command_line=_command_line())
     _show(report_file.parent)
     print(f"report: {report_file}")
 
@@ -107,12 +111,16 @@ def _suite(
 
 def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool) -> None:
     from colearn.comparison.suite import compare_suite, plan_suite
+    from colearn.record.place import check_place
 
     if dry_run:
+        check_place(out)
         for task, plan in plan_suite(suite).items():
             _estimates(task, plan)
         return
-    print(f"report: {compare_suite(suite, out, command_line=_command_line())}")
+    with _telling_how_to_continue():
+        index = compare_suite(suite, out, command_line=_command_line())
+    print(f"report: {index}")
 
 
 def _estimates(title: str, plan: Plan) -> None:
@@ -125,6 +133,16 @@ def _estimates(title: str, plan: Plan) -> None:
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
     found = {label: estimate(first[label]) for label in plan.algorithms}
     Console().print(comparison_table(title, found), highlight=False)
+
+
+@contextmanager
+def _telling_how_to_continue() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        command = _command_line()
+        print(f"interrupted; every run kept its state; continue with: {command}", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def _command_line() -> str:

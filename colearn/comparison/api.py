@@ -7,12 +7,14 @@ from pathlib import Path
 from rich.console import Console
 
 from colearn.config import Config
+from colearn.record.place import check_place, held_folder
 
+from .check import check_plans
 from .launch import Command, launch, raise_failures, train_command
 from .plan import make_plan
 from .progress import watch
 from .report import write_report
-from .source import claim
+from .source import check_claim, claim
 
 
 def compare(
@@ -33,12 +35,16 @@ def compare(
     """
     folder = Path(out)
     plan = make_plan(config)
-    claim(plan, folder, command_line)
-    budgets = {run.name: run.budget for run in plan.runs}
-    with watch(console or Console(), budgets) as watcher:
-        failures = launch(plan, folder, watcher, command=command)
-    if len(failures) == len(plan.runs):
-        raise_failures(failures, len(plan.runs))
-    report = write_report(folder)
+    check_place(folder)
+    check_claim(plan, folder)
+    check_plans([plan])
+    with held_folder(folder):
+        claim(plan, folder, command_line)
+        budgets = {run.name: run.budget for run in plan.runs}
+        with watch(console or Console(), budgets) as watcher:
+            failures = launch(plan, folder, watcher, command=command)
+        if len(failures) == len(plan.runs):
+            raise_failures(failures, len(plan.runs))
+        report = write_report(folder)
     raise_failures(failures, len(plan.runs))
     return report

@@ -17,7 +17,8 @@ from types import FrameType
 
 from colearn.config import dump_config
 from colearn.errors import ColearnError
-from colearn.record import RunFolder
+from colearn.record import ComparisonFolder, RunFolder
+from colearn.record.files import write_text
 from colearn.record.tail import MetricsTail
 
 from .plan import Plan, PlannedRun
@@ -26,7 +27,7 @@ from .progress import Watcher
 Command = Callable[[Path, Path, bool], Sequence[str]]
 """(config file, run folder, resume) to the arguments of the process that makes the run."""
 
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = 120.0
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNORECASE)
 
 
@@ -144,6 +145,8 @@ def last_error(folder: RunFolder) -> str:
 
 def _already_finished(job: Job, watcher: Watcher) -> bool:
     finished = job.folder.status == "finished"
+    if finished and job.folder.record().environment_steps < job.run.budget:
+        return False  # it is to be extended
     if finished:
         tail = job.folder.tail()
         tail.advance()
@@ -155,10 +158,10 @@ def _already_finished(job: Job, watcher: Watcher) -> bool:
 def _start(job: Job, threads: int, command: Command, watcher: Watcher) -> _Process:
     folder = job.folder
     folder.path.mkdir(parents=True, exist_ok=True)
-    config = job.out / "configs" / f"{job.run.name}.yaml"
+    config = ComparisonFolder(job.out).config(job.run.name)
     config.parent.mkdir(exist_ok=True)
-    config.write_text(dump_config(job.run.config), encoding="utf-8")
-    resume = folder.status == "unfinished"
+    write_text(config, dump_config(job.run.config))
+    resume = folder.status != "not started"
     count = str(threads)
     environment = {**os.environ, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
     environment["COLEARN_PARENT"] = str(os.getpid())  # the run ends with this process
@@ -207,13 +210,15 @@ def _lines(log: Path) -> list[str]:
 
 
 def _stop(processes: Sequence[_Process]) -> None:
+    """Give the runs time to write their checkpoints; a second interrupt takes it away."""
     for process in processes:
         _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
     for process in processes:
         try:
             process.handle.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            deadline = time.monotonic()
             _signal(process, signal.SIGKILL)
             process.handle.wait()
 

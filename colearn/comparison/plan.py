@@ -15,6 +15,7 @@ from colearn import registry
 from colearn.config import Config, bind_agents, build_algorithm, build_task, load_config
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder
+from colearn.record.difference import FREE
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -61,14 +62,17 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Hash of every algorithm's resolved config; seeds, workers and threads do not enter it.
+        """Hash of what every algorithm's resolved config makes of a run, seeds aside.
 
-        More seeds of the same configs extend a comparison instead of making another one.
+        More seeds or environment steps extend a comparison instead of making another one.
         """
         configs: dict[str, Any] = {}
         for run in self.runs:
             data = run.config.model_dump(mode="json")
-            del data["compare"], data["run"]["seed"]
+            del data["run"]["seed"]
+            for key in FREE:
+                section, _, name = key.partition(".")
+                data[section].pop(name, None) if name else data.pop(section)
             configs[run.algorithm] = data
         return hashlib.sha256(json.dumps(configs, sort_keys=True).encode()).hexdigest()[:16]
 

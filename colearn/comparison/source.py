@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import colearn
-from colearn.errors import CheckpointError
+from colearn.errors import CheckpointError, ConfigError
 from colearn.record import (
     ComparisonFolder,
     ComparisonRecord,
@@ -16,8 +16,10 @@ from colearn.record import (
     Run,
     RunFolder,
     Status,
+    first_difference,
     read_run,
 )
+from colearn.record.difference import value_at
 
 from .plan import Plan
 
@@ -60,25 +62,56 @@ class Source:
     missing: tuple[Missing, ...] = field(default=())
 
 
-def claim(plan: Plan, out: Path, command: str | None) -> None:
-    """Make `out` the folder of this comparison, or check that it is; more seeds extend it.
-
-    Errors: CheckpointError if it holds another comparison or a single run.
-    """
+def check_claim(plan: Plan, out: Path) -> None:
+    """Errors: CheckpointError if `out` holds another comparison or a single run, naming the first
+    setting that differs; ConfigError for a shorter budget than that of its runs."""
     remedy = "give another --out or delete the folder"
     folder = ComparisonFolder(out)
     if RunFolder(out).status != "not started":
         raise CheckpointError(f"{out} holds a single run, not a comparison; {remedy}")
+    if not folder.exists():
+        if folder.found():
+            raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
+        return
+    if folder.record().digest != plan.digest:
+        what = _first_difference(plan, folder)
+        raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
+    for run in plan.runs:
+        made = run.folder(out).environment_steps()
+        before = folder.settings(run.name).get("train", {}).get("environment_steps", 0)
+        if run.budget and run.budget < min(made, before):
+            raise ConfigError(
+                f"train.environment_steps: {run.budget} is less than the {before} of {run.name} in "
+                f"{out}; give at least as many or another --out"
+            )
+
+
+def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
+    known = folder.record().algorithms
+    if set(known) != set(plan.algorithms):
+        return f"its algorithms are {', '.join(known)}"
+    for run in plan.runs:
+        there, here = folder.settings(run.name), run.config.model_dump(mode="json")
+        key = first_difference(there, here) if there else None
+        if key is not None:
+            was, now = value_at(there, key), value_at(here, key)
+            return f"first difference: {run.algorithm}'s {key} was {was}, is {now}"
+    return "other settings"
+
+
+def claim(plan: Plan, out: Path, command: str | None) -> None:
+    """Make `out` the folder of this comparison; more seeds and more steps extend it.
+
+    Errors: as `check_claim`.
+    """
+    check_claim(plan, out)
+    folder = ComparisonFolder(out)
     planned = [Entry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs]
     if folder.exists():
         earlier = folder.record()
-        if earlier.digest != plan.digest:
-            raise CheckpointError(f"{out} holds another comparison (other settings); {remedy}")
         old = [entry for entry in earlier.runs if entry not in planned]
         planned = sorted([*old, *planned], key=lambda entry: entry.seed)
         command = command or earlier.command
-    elif folder.found():
-        raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
     folder.write(
         ComparisonRecord(
             digest=plan.digest,

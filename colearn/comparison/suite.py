@@ -10,12 +10,14 @@ from rich.console import Console
 from colearn.config import Config, SuiteSettings, load_config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
+from colearn.record.place import check_place, held_folder
 
+from .check import check_plans
 from .launch import Command, Job, launch_jobs, raise_failures, train_command
 from .plan import Plan, make_plan
 from .progress import watch
 from .report import write_report
-from .source import claim
+from .source import check_claim, claim
 from .suite_report import print_suite_table, write_suite_report
 
 
@@ -37,10 +39,26 @@ def compare_suite(
     """
     folder = Path(out)
     plans = plan_suite(suite)
+    check_place(folder)
     if RunFolder(folder).status != "not started" or ComparisonFolder(folder).exists():
         raise CheckpointError(
             f"{folder} holds a run or a single comparison; give another --out or delete it"
         )
+    for task, plan in plans.items():
+        check_claim(plan, folder / task)
+    check_plans(plans.values())
+    with held_folder(folder):
+        return _compare(suite, plans, folder, command_line, console or Console(), command)
+
+
+def _compare(
+    suite: SuiteSettings,
+    plans: Mapping[str, Plan],
+    folder: Path,
+    command_line: str | None,
+    console: Console,
+    command: Command,
+) -> Path:
     for task, plan in plans.items():
         claim(plan, folder / task, command_line)
     SuiteFolder(folder).write(suite, command_line)
@@ -49,7 +67,6 @@ def compare_suite(
         for task, plan in plans.items()
         for run in plan.runs
     ]
-    console = console or Console()
     with watch(console, {job.name: job.run.budget for job in jobs}) as watcher:
         failures = launch_jobs(
             jobs, watcher, workers=suite.workers, threads=suite.threads, command=command

@@ -80,7 +80,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     The cache is $COLEARN_CACHE, or colearn/ under the user's cache folder.
     Errors: ConfigError naming `field` for an unknown size or a task without `legal_action`.
     """
-    recipe = _recipe(task, name, field)
+    recipe = embedded_recipe(task, name, field)
     size = name.partition(":")[0]
     episodes = _play(task, recipe)
     key = hashlib.blake2b(
@@ -104,7 +104,7 @@ def embedded_parts(
 
     Errors: as there.
     """
-    recipe = _recipe(task, name, field)
+    recipe = embedded_recipe(task, name, field)
     tokenizer = _tokenizer(task, _play(task, recipe))
     return _architecture(recipe, tokenizer), tokenizer
 
@@ -113,7 +113,8 @@ _Episode = list[list[tuple[str, str]]]
 """By agent: the (observation, action) texts of its turns."""
 
 
-def _recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
+def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
+    """Errors: as in `embedded_model`."""
     size, _, draw = name.partition(":")
     if size not in RECIPES:
         raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")

@@ -18,15 +18,51 @@ if TYPE_CHECKING:
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def resolve_device(name: str) -> torch.device:
-    """'auto' is the first accelerator, or the CPU."""
+def resolve_device(name: str, field: str = "run.device") -> torch.device:
+    """'auto' is the first accelerator, or the CPU.
+
+    Errors: ConfigError naming `field` for a device that this machine does not have.
+    """
     if name != "auto":
-        return torch.device(name)
+        device = torch.device(name)
+        if device.type != "cpu":
+            _check_accelerator(device, field)
+        return device
     if torch.accelerator.is_available():
         accelerator = torch.accelerator.current_accelerator()
         if accelerator is not None:
             return accelerator
     return torch.device("cpu")
+
+
+def _check_accelerator(device: torch.device, field: str) -> None:
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    count = 0 if found is None else torch.accelerator.device_count()
+    if found is None or found.type != device.type or (device.index or 0) >= count:
+        here = "cpu" if found is None else f"cpu and {found.type}:0 to {found.type}:{count - 1}"
+        raise ConfigError(
+            f"{field}: no device {device} on this machine, which has {here}; use auto or one of "
+            "these"
+        )
+
+
+def check_model(path: str, *, field: str) -> None:
+    """Whether a folder or hub name holds config, tokenizer and safetensors; no weight is read.
+
+    Errors: ConfigError naming `field`.
+    """
+    from transformers import AutoConfig
+    from transformers.utils import has_file
+
+    load_tokenizer(path, field=field)
+    names = ("model.safetensors", "model.safetensors.index.json")
+    try:
+        AutoConfig.from_pretrained(path)
+        whole = any(has_file(path, name) for name in names)
+    except (OSError, ValueError) as error:
+        raise _no_model(path, field, error) from None
+    if not whole:
+        raise _no_model(path, field, OSError(f"none of {', '.join(names)}"))
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:

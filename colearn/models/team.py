@@ -107,7 +107,11 @@ class TeamBuilder:
         return Network(base, adapter)
 
     def _device(self, settings: ModelSettings | CriticSettings) -> torch.device:
-        return resolve_device(settings.device or self.config.run.device)
+        """Errors: ConfigError where this machine has no such device."""
+        if settings.device is None:
+            return resolve_device(self.config.run.device)
+        critic = isinstance(settings, CriticSettings)
+        return resolve_device(settings.device, "critic.device" if critic else "models.*.device")
 
     def _load(
         self,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from colearn.config import SuiteSettings, load_suite
 from colearn.errors import CheckpointError, ConfigError
 
-from .files import read_fields, write_text
+from .files import read_fields, read_yaml, write_text
 from .run import COMPARISON, RUN, RUNS, RunFolder
 
 SUITE = "suite.json"
@@ -69,6 +69,15 @@ class ComparisonFolder:
 
     def run(self, name: str) -> RunFolder:
         return RunFolder(self.path / RUNS / name)
+
+    def config(self, name: str) -> Path:
+        """The file that a run is started with."""
+        return self.path / "configs" / f"{name}.yaml"
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """What a run was last started with, as plain data; empty where it was not."""
+        path = self.config(name)
+        return read_yaml(path) if path.is_file() else {}
 
     def planned(self) -> list[tuple[str, RunFolder]]:
         """Label and folder of every planned run."""

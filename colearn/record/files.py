@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from colearn.errors import CheckpointError
@@ -48,6 +49,23 @@ def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
                 return
             raise CheckpointError(f"{path}:{number}: {error}; delete the line") from None
         yield _checked(cls, data, f"{path}:{number}", "delete the line")
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A mapping from a YAML file.
+
+    Errors: CheckpointError naming the file.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such file; run it again") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{path}: not YAML ({reason}); run it again") from None
+    if not isinstance(data, dict):
+        raise CheckpointError(f"{path}: must hold a mapping; run it again")
+    return data
 
 
 def write_text(path: Path, text: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -28,17 +30,25 @@ def check_place(folder: Path, option: str = "--out") -> None:
         ) from None
 
 
-def lock_folder(folder: Path, *, seconds: float = _SECONDS) -> FileLock:
+def lock_folder(folder: Path) -> FileLock:
     """Hold `folder` for this process, until the lock is released or the process ends.
 
     Errors: CheckpointError where another process holds it.
     """
     lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=seconds)
+        lock.acquire(timeout=_SECONDS)
     except Timeout:
         raise CheckpointError(
             f"--out {folder}: another process is at work in this folder; wait for it, end it, or "
             "name another folder"
         ) from None
     return lock
+
+
+@contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """`lock_folder` for a block; makes the folder. Errors: as there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock_folder(folder):
+        yield

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from colearn.config import Config, load_config
 from colearn.errors import CheckpointError
 
 from .checkpoints import Checkpoints
 from .fields import Episode, Line, RunRecord
-from .files import read_fields, read_lines
+from .files import read_fields, read_lines, read_yaml
 from .tail import MetricsTail
 
 CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl"
@@ -78,17 +76,7 @@ class RunFolder:
 
     def settings(self) -> dict[str, Any]:
         """config.yaml as plain data."""
-        path = self.path / CONFIG
-        try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise CheckpointError(f"{path}: no such file; run it again") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            reason = " ".join(str(error).split())
-            raise CheckpointError(f"{path}: not YAML ({reason}); run it again") from None
-        if not isinstance(data, dict):
-            raise CheckpointError(f"{path}: must hold a mapping; run it again")
-        return data
+        return read_yaml(self.path / CONFIG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,12 @@ class Task:
 
     def __init__(self, horizon: int = 1, words: tuple[str, ...] = ()) -> None: ...
 
+    def items(self, split: str) -> list[int]:
+        return [0]
+
+    def legal_action(self, state: Any, agent: str, rng: Any) -> str:
+        return ""
+
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the registry know nothing but these."""

@@ -23,7 +23,8 @@ from colearn.comparison.launch import launch
 from colearn.comparison.plan import make_plan
 from colearn.comparison.source import read_source
 from colearn.config import Config
-from colearn.errors import CheckpointError, ColearnError
+from colearn.errors import CheckpointError, ColearnError, ConfigError
+from colearn.record.place import held_folder
 
 
 @pytest.fixture(autouse=True)
@@ -171,6 +172,61 @@ def test_a_folder_with_another_comparison_is_refused(tmp_path):
     run(config(seeds=(0,)), tmp_path)
     with pytest.raises(CheckpointError, match=r"another comparison.*another --out or delete"):
         run(config(seeds=(0,), magrpo={"train.epochs": 3}), tmp_path)
+
+
+def test_the_first_setting_that_differs_is_named(tmp_path):
+    run(config(seeds=(0,)), tmp_path)
+    message = "first difference: magrpo's train.epochs was 1, is 3"
+    with pytest.raises(CheckpointError, match=message):
+        run(config(seeds=(0,), collm_cc={}, magrpo={"train.epochs": 3}), tmp_path)
+
+
+def test_a_comparison_is_extended_and_never_shortened(tmp_path):
+    run(config(seeds=(0,)), tmp_path)
+    longer = config(seeds=(0,)).model_dump(mode="json")
+    longer["train"]["environment_steps"] = 500
+    run(Config.model_validate(longer), tmp_path)
+    log = (tmp_path / "runs" / "magrpo-s0" / "log.txt").read_text()
+    assert log == "making magrpo 0, resume False\nmaking magrpo 0, resume True\n"
+    shorter = {**longer, "train": {"environment_steps": 300}}
+    with pytest.raises(ConfigError, match="300 is less than the 500 of collm_cc-s0"):
+        run(Config.model_validate(shorter), tmp_path)
+
+
+def test_it_says_from_where_a_run_goes_on(tmp_path):
+    (tmp_path / "fault").write_text("die collm_cc-s0")
+    settings = config(seeds=(0,), collm_cc={})
+    with pytest.raises(ColearnError, match="killed by SIGKILL"):
+        run(settings, tmp_path)
+    for checkpoint, told in ((None, "restarted: no checkpoint"), (7, "resumed at iteration 7")):
+        if checkpoint is not None:
+            folder = tmp_path / "runs" / "collm_cc-s0" / "checkpoints"
+            (folder / f"step-{checkpoint}").mkdir(parents=True)
+        watcher = Silent()
+        launch(make_plan(settings), tmp_path, watcher, command=fabricated.command)
+        assert watcher.told[0] == ("collm_cc-s0", told)
+
+
+def test_two_comparisons_do_not_share_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("colearn.record.place._SECONDS", 0.0)
+    with held_folder(tmp_path), pytest.raises(CheckpointError, match="another process is at work"):
+        run(config(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"models": {"*": {"path": "./nowhere"}}}, r"models\.left\.path: no folder \./nowhere"),
+        ({"critic": {"path": "./nowhere"}}, r"critic\.path: no folder \./nowhere"),
+        ({"run": {"device": "cuda:9"}}, r"run\.device: no device cuda:9 on this machine"),
+        ({"critic": {"path": "embedded", "device": "cuda:9"}}, r"critic\.device: no device cuda:9"),
+    ],
+)
+def test_what_no_run_can_start_with_is_found_before_the_first_one(tmp_path, changes, message):
+    settings = Config.model_validate({**config().model_dump(mode="json"), **changes})
+    with pytest.raises(ConfigError, match=message):
+        run(settings, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_with_runs_of_unknown_origin_is_refused(tmp_path):
