@@ -31,19 +31,39 @@ def names(kind: Kind) -> dict[str, str]:
 def load(kind: Kind, name: str) -> Any:
     """The class behind a name, or behind 'module:Class' for one that has no name yet.
 
-    Errors: ConfigError naming the nearest known name, or what of module:Class is not there.
+    To find out, 'module' is imported, which runs its code; the class itself is called by nobody
+    before it is known to be a task's or an algorithm's.
+
+    Errors: ConfigError naming the nearest known name, what of module:Class is not there, or what
+    is no such class.
     """
     if ":" in name:
-        return _import(kind, name)
-    known = names(kind)
-    if name not in known:
-        raise ConfigError(f"{kind[:-1]}: unknown {kind[:-1]} '{name}'; {nearest(name, known)}")
-    module, _, attribute = known[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
+        found = _import(kind, name)
+    else:
+        known = names(kind)
+        if name not in known:
+            raise ConfigError(f"{kind[:-1]}: unknown {kind[:-1]} '{name}'; {nearest(name, known)}")
+        module, _, attribute = known[name].partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+    base = _base(kind)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise ConfigError(
+            f"{kind[:-1]}: '{name}' is no class of colearn.contract.{base.__name__}; "
+            "name one that derives from it"
+        )
+    return found
+
+
+def _base(kind: Kind) -> type:
+    from .contract import Algorithm, DecPOMDP
+
+    return DecPOMDP if kind == "tasks" else Algorithm
 
 
 def _import(kind: Kind, target: str) -> Any:
     module, _, attribute = target.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise ConfigError(f"{kind[:-1]}: '{target}' is no module:Class; give both as names")
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:

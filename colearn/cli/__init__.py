@@ -34,7 +34,7 @@ app.command()(listing.configs)
 
 def main() -> None:
     """A mistake is one line on stderr and exit code 2; everything else keeps its traceback."""
-    sys.path.insert(0, "")  # `module:Class` may name a file in the folder one stands in
+    sys.path.append("")  # `module:Class` may name a file in the folder one stands in
     try:
         app()
     except ColearnError as error:

@@ -43,7 +43,7 @@ class Architectures:
         if path.startswith((".", "/", "~")) and not Path(path).is_dir():
             raise ConfigError(f"{field}: no folder {path}; give a model's folder or hub name")
         try:
-            return AutoConfig.from_pretrained(path, local_files_only=True)
+            return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         except (OSError, ValueError):
             raise NotHere(
                 f"not on this machine: {path}; its small files are enough here "

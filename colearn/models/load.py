@@ -70,7 +70,7 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise _no_model(path, field, error) from None
     if tokenizer.pad_token_id is None:
@@ -106,7 +106,10 @@ def load_base(
     dtype = DTYPES[compute]
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
-            path, dtype=torch.float32 if trained else dtype, use_safetensors=True
+            path,
+            dtype=torch.float32 if trained else dtype,
+            use_safetensors=True,
+            trust_remote_code=False,  # a model is weights; its folder's code is not run
         )
     except (OSError, ValueError) as error:
         raise _no_model(path, field, error) from None

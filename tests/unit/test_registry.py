@@ -1,13 +1,18 @@
 """Names to classes: shipped, by entry point, or module:Class."""
 
+import subprocess
+import sys
+
 import pytest
 
+from colearn.config import build_task, load_config
 from colearn.errors import ConfigError
-from colearn.registry import names, task_class
+from colearn.registry import algorithm_class, names, task_class
 
 
 def test_a_class_without_a_name_is_found_by_its_module(tmp_path, monkeypatch):
-    (tmp_path / "lonely_task.py").write_text("class Lonely: pass\n")
+    code = "from colearn.contract import DecPOMDP\nclass Lonely(DecPOMDP): pass\n"
+    (tmp_path / "lonely_task.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     assert task_class("lonely_task:Lonely").__name__ == "Lonely"
 
@@ -31,3 +36,54 @@ def test_an_error_inside_the_module_is_not_hidden(tmp_path, monkeypatch):
 
 def test_shipped_names_come_with_where_they_live():
     assert names("tasks")["str_build"] == "colearn.tasks.str_build:StrBuild"
+
+
+@pytest.mark.parametrize("target", ("subprocess:Popen", "os:system", "colearn.errors:nearest"))
+def test_what_is_no_task_is_refused_uncalled(target):
+    with pytest.raises(ConfigError, match=r"task: '.*' is no class of colearn.contract.DecPOMDP"):
+        task_class(target)
+
+
+def test_a_task_is_no_algorithm():
+    with pytest.raises(ConfigError, match=r"is no class of colearn.contract.Algorithm"):
+        algorithm_class("colearn.tasks.str_build:StrBuild")
+
+
+@pytest.mark.parametrize("target", (":Popen", "subprocess:", ".os:system", "a b:c", "os:path.x"))
+def test_what_is_no_module_and_class_is_one_line(target):
+    with pytest.raises(ConfigError, match="is no module:Class; give both as names"):
+        task_class(target)
+
+
+def test_a_config_that_names_a_program_runs_nothing(tmp_path):
+    left = tmp_path / "left"
+    task = {"name": "subprocess:Popen", "args": ["touch", str(left)]}
+    config = load_config({"task": task, "models": {}})
+    with pytest.raises(ConfigError, match="subprocess:Popen"):
+        build_task(config)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("command", ("-m", "-c"), ids=["module", "console script"])
+def test_a_file_in_the_current_folder_stands_behind_the_librarys(command, tmp_path):
+    (tmp_path / "yaml.py").write_text("raise SystemExit('mine')\n")
+    words = ["colearn"] if command == "-m" else ["from colearn.cli import main; main()"]
+    safe = [] if command == "-m" else ["-P"]
+    run = subprocess.run(
+        [sys.executable, *safe, command, *words, "configs"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_task_in_the_current_folder_is_found(tmp_path):
+    (tmp_path / "here.py").write_text("class Task: pass\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "colearn", "check", "here:Task"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert "'here:Task' is no class of" in run.stderr
