@@ -6,9 +6,9 @@ memory, no file and no connection in common with this one but two pipes: calls a
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # without enum, a third of a start
 import builtins
 import os
-import signal
 import sys
 
 from _boot import boot  # type: ignore[import-not-found]
@@ -189,7 +189,13 @@ def _names(value: Any) -> list[str]:
 
 
 def _exception(names: list[str], text: str) -> BaseException:
-    """Of the nearest class that is builtin; a class of the program's own does not cross."""
+    """Of the nearest class that is builtin; a class of the program's own does not cross.
+
+    What ends an iteration arrives as RuntimeError, as out of a generator: else `all(map(candidate,
+    ...))` would be true of a program that raises it at once.
+    """
+    if not {"StopIteration", "StopAsyncIteration"}.isdisjoint(names):
+        return RuntimeError(f"the program ended an iteration that is not its own: {text}")
     for name in names:
         kind = vars(builtins).get(name)
         if isinstance(kind, type) and issubclass(kind, BaseException):

@@ -49,4 +49,4 @@ def works(mechanism: Mechanism) -> bool:
     if mechanism == "bwrap" and shutil.which("bwrap") is None:
         return False
     probe = "import os\nprint(os.getuid() != 0, os.listdir('.'))"
-    return run_script(probe, "", Limits(seconds=10), mechanism).text == "True []\n"
+    return run_script(probe, "", Limits(seconds=60), mechanism).text == "True []\n"

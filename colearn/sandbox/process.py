@@ -119,7 +119,9 @@ class Forked(Process):
         self.stderr = None if stderr is None else io.FileIO(stderr, "rb")
 
     def ended(self) -> bool:
-        return bool(select.select([self._line], [], [], 0)[0])
+        poll = select.poll()  # select() knows descriptors below 1024 only
+        poll.register(self._line, select.POLLIN)
+        return bool(poll.poll(0))
 
     def kill(self) -> None:
         with contextlib.suppress(OSError):  # it has ended

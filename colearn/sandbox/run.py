@@ -134,7 +134,10 @@ def _run_once(
         called, calls = pipe()
         answers, answered = pipe()
         ours = Watched(
-            start("checker", mechanism, limits, (calls, answers)), for_checker, _MOST_REPORTS
+            start("checker", mechanism, limits, (calls, answers)),
+            for_checker,
+            _MOST_REPORTS,
+            last_words=framed(["end"]),
         )
         try:
             theirs = Watched(

@@ -36,9 +36,6 @@ class _Server:
             )
         self._requests = ours
 
-    def lives(self) -> bool:
-        return self._process.poll() is None
-
     def ask(self, settings: dict[str, Any], descriptors: Sequence[int]) -> None:
         passed = array.array("i", descriptors)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)]
@@ -95,12 +92,14 @@ def start_forked(
 def _ask(settings: dict[str, Any], descriptors: Sequence[int]) -> None:
     global _server
     with _lock:
-        if _server is not None and not _server.lives():
-            _server.close()
-            _server = None
         if _server is None:
             _server = _Server()
-        _server.ask(settings, descriptors)
+        try:
+            _server.ask(settings, descriptors)
+        except (BrokenPipeError, ConnectionResetError):  # somebody killed it
+            _server.close()
+            _server = _Server()
+            _server.ask(settings, descriptors)
 
 
 def _after_fork() -> None:

@@ -34,6 +34,8 @@ class Watched:
     """For its standard input, which is closed after it."""
     most_output: int
     """Bytes of its standard output and error together; beyond them it is killed."""
+    last_words: bytes = b""
+    """With which its output ends where all went well, so that nobody need ask how it ended."""
     greeted: bool = False
     """Whether it has said that it can be fed."""
     output: bytearray = field(default_factory=bytearray)
@@ -62,13 +64,14 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
                         selector.register(stream, selectors.EVENT_READ, watched)
             stdout = main.process.stdout
             _pump(selector, lambda: stdout.closed, deadline, all_watched, _LOOK)
-            # what has nothing more to say may still work, and says by its status how it ended
-            _pump(selector, main.process.ended, deadline, all_watched)
-            _pump(
-                selector,
-                lambda: all(watched.process.ended() for watched in all_watched),
-                min(deadline, time.monotonic() + _GOODBYE),
-            )
+            if not (main.last_words and main.output.endswith(main.last_words)):
+                # what has nothing more to say may still work; its status says how it ended
+                _pump(selector, main.process.ended, deadline, all_watched)
+                _pump(
+                    selector,
+                    lambda: all(watched.process.ended() for watched in all_watched),
+                    min(deadline, time.monotonic() + _GOODBYE),
+                )
         finally:
             late = time.monotonic() >= deadline
             for watched in all_watched:

@@ -31,6 +31,27 @@ def _run(program: str, tests: Any, **more: Any) -> Verdict:
 
 
 @pytest.mark.parametrize("mechanism", ("bwrap", "namespaces"))
+def test_a_program_has_two_pipes_and_its_standard_descriptors(mechanism: Mechanism) -> None:
+    if not works(mechanism):
+        pytest.skip(f"{mechanism} does not work here")
+    program = """
+        import os, stat
+        def kind(number):
+            try: return stat.filemode(os.fstat(number).st_mode)[0]
+            except OSError: return ""
+        def add(a, b): return sorted("".join(map(kind, range(4096))))
+    """
+    # input from the null device; output and errors in one pipe, calls, answers
+    assert _run(
+        program, ("assert add(0, 0) == ['c', 'p', 'p', 'p', 'p']",), mechanism=mechanism
+    ).all_passed
+    script = (
+        "import os\nfor n in range(4096):\n    try: os.fstat(n); print(n)\n    except OSError: pass"
+    )
+    assert run_program(script, mechanism=mechanism).text == "0\n1\n2\n"
+
+
+@pytest.mark.parametrize("mechanism", ("bwrap", "namespaces"))
 def test_each_test_counts_on_its_own(mechanism: Mechanism) -> None:
     if not works(mechanism):
         pytest.skip(f"{mechanism} does not work here")
@@ -151,6 +172,14 @@ def test_an_exception_of_the_programs_own_arrives_as_its_builtin_base() -> None:
     """
     test = "try:\n    add(1, 2)\n    assert False\nexcept LookupError:\n    pass"
     assert _run(program, (test,)).all_passed
+
+
+@pytest.mark.parametrize("error", ("StopIteration", "StopAsyncIteration", "Mine"))
+def test_a_program_cannot_end_the_iteration_of_a_test(error: str) -> None:
+    program = f"class Mine(StopIteration): pass\ndef add(a, b): raise {error}"
+    test = "assert all(add(a, 1) == a + 1 for a in range(3)) and all(map(add, [1], [2]))"
+    tests = (test, "assert all(map(add, [1, 2], [3, 4]))", "assert list(map(add, [1], [2])) != [3]")
+    assert _run(program, tests).passed == (False, False, False)
 
 
 def test_an_exception_that_is_not_expected_fails_the_test() -> None:
