@@ -1,39 +1,38 @@
-"""The settings of the policy loss, which every shipped algorithm has."""
+"""What the shipped algorithms share: a choice of parts, each a setting with its own settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from colearn.contract import Advantage, Algorithm, Credit, Critic, Parts, PolicyLoss, Rollout
+from colearn.contract.algorithm import ValueLoss
+from colearn.credit.team import Team
 from colearn.loss.policy_gradient import PolicyGradient
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicySettings:
-    """Off by default is what the CoLLM paper has off."""
+class PolicyAlgorithm(Algorithm):
+    """Any part can be exchanged (`algorithm.advantage.name`) or set (`algorithm.loss.clip`)."""
 
+    rollout: Rollout
+    """How episodes branch."""
+    credit: Credit = Team()
+    """Which rewards count, and for whom."""
+    advantage: Advantage
+    """What an action was worth."""
+    loss: PolicyLoss = PolicyGradient()
+    critic: Critic | None = None
+    value_loss: ValueLoss = ValueLoss()
     discount: float = 1.0
     """gamma."""
-    advantage_clip: float | None = None
-    """Keep each advantage within +-c; the paper's configs set 0.2 or 0.05."""
-    ratio: Literal["sequence", "token"] = "sequence"
-    """rho of a whole response, or of each token."""
-    reduction: Literal["sample_mean", "token_mean"] = "sample_mean"
-    ratio_clip: float | None = None
-    """PPO's epsilon."""
-    ratio_clip_high: float | None = None
-    dual_clip: float | None = None
-    kl: float = 0.0
-    """Weight of the KL divergence to the reference policy."""
-    entropy: float = 0.0
 
-    def policy_loss(self) -> PolicyGradient:
-        return PolicyGradient(
-            ratio=self.ratio,
-            reduction=self.reduction,
-            clip=self.ratio_clip,
-            clip_high=self.ratio_clip_high,
-            dual_clip=self.dual_clip,
-            kl=self.kl,
-            entropy=self.entropy,
+    def parts(self) -> Parts:
+        return Parts(
+            rollout=self.rollout,
+            credit=self.credit,
+            advantage=self.advantage,
+            loss=self.loss,
+            critic=self.critic,
+            value_loss=self.value_loss,
+            discount=self.discount,
         )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.contract import Advantage, Critic, Rollout
 from colearn.critic.centralized import Centralized
+from colearn.rollout.chain import Chain
 
-from ._critic_choice import ActorCritic
+from ._policy import PolicyAlgorithm
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoLLMCC(ActorCritic):
+class CoLLMCC(PolicyAlgorithm):
     """One critic reads the joint history in training and is gone in execution: each agent follows
     rho grad log pi_i(a_i|h_i) * (r + gamma V(h') - V(h)) (Eq. 4), the critic its square (Eq. 5).
 
@@ -18,5 +21,6 @@ class CoLLMCC(ActorCritic):
     (`magrpo`) needs no second model. Wrong when the joint stream outgrows the critic's window.
     """
 
-    def critic(self) -> Centralized:
-        return Centralized(value=self.value, global_info=self.global_info)
+    rollout: Rollout = Chain()
+    critic: Critic | None = Centralized()
+    advantage: Advantage = Bootstrap()

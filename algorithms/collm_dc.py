@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.contract import Advantage, Critic, Rollout
 from colearn.critic.decentralized import Decentralized
+from colearn.rollout.chain import Chain
 
-from ._critic_choice import ActorCritic
+from ._policy import PolicyAlgorithm
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoLLMDC(ActorCritic):
+class CoLLMDC(PolicyAlgorithm):
     """Each agent has a critic of its own history: rho grad log pi_i(a_i|h_i) * delta_i with
     delta_i = r + gamma V_i(h_i') - V_i(h_i) (Eq. 2), trained on its square (Eq. 3).
 
@@ -18,5 +21,6 @@ class CoLLMDC(ActorCritic):
     target, and the paper sees it fail to converge there. Use `collm_cc`.
     """
 
-    def critic(self) -> Decentralized:
-        return Decentralized(value=self.value, global_info=self.global_info)
+    rollout: Rollout = Chain()
+    critic: Critic | None = Decentralized()
+    advantage: Advantage = Bootstrap()

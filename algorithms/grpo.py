@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+
+from colearn.advantage.group_mean import GroupMean
+from colearn.contract import Advantage, PolicyLoss, Rollout
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.parallel import Parallel
 
 from ._single import require_single
 from .magrpo import MAGRPO
@@ -19,10 +23,9 @@ class GRPO(MAGRPO):
     `magrpo` compares later turns with siblings of their own.
     """
 
-    shape: Literal["tree", "cross", "parallel"] = "parallel"
-    normalize_std: bool = True
-    ratio: Literal["sequence", "token"] = "token"
-    ratio_clip: float | None = 0.2
+    rollout: Rollout = Parallel()
+    advantage: Advantage = GroupMean(normalize_std=True)
+    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2)
 
     def check_team(self, agents: Sequence[str]) -> None:
         require_single(agents, "grpo", "magrpo")

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colearn.advantage.raw_return import RawReturn
+from colearn.contract import Advantage
 
-from ._group import GroupAlgorithm
+from .magrpo import MAGRPO
 
 
 @dataclass(frozen=True, kw_only=True)
-class MAREINFORCE(GroupAlgorithm):
-    """Eq. 1 with b = 0; `samples: 1` is the original, more only average (Proposition 4.1).
+class MAREINFORCE(MAGRPO):
+    """Eq. 1 with b = 0; `rollout.k: 1` is the original, more only average (Proposition 4.1).
 
     Wrong when rewards have a mean far from 0: use any of the baselines, which cost nothing more.
     """
 
-    def baseline(self) -> RawReturn:
-        return RawReturn(
-            discount=self.discount, clip=self.advantage_clip, equal_turns=self.equal_turns
-        )
+    advantage: Advantage = RawReturn()

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colearn.advantage.group_max import GroupMax
+from colearn.contract import Advantage
 
-from ._group import GroupAlgorithm
+from .magrpo import MAGRPO
 
 
 @dataclass(frozen=True, kw_only=True)
-class MAReMax(GroupAlgorithm):
+class MAReMax(MAGRPO):
     """Eq. 1 with b(h_t) = max over the K joint actions of the same history of G_t^k.
 
     Wrong when actions are long or K is large: it only pushes probabilities down, and the
     mass it frees goes anywhere.
     """
 
-    def baseline(self) -> GroupMax:
-        return GroupMax(
-            discount=self.discount, clip=self.advantage_clip, equal_turns=self.equal_turns
-        )
+    advantage: Advantage = GroupMax()

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colearn.advantage.leave_one_out import LeaveOneOut
+from colearn.contract import Advantage
 
-from ._group import GroupAlgorithm
+from .magrpo import MAGRPO
 
 
 @dataclass(frozen=True, kw_only=True)
-class MARLOO(GroupAlgorithm):
+class MARLOO(MAGRPO):
     """Eq. 1 with b(h_t) the mean return of the other K - 1 joint actions of the same history.
 
     Wrong when you look for a difference to `magrpo` beyond step size: on one group the two differ
     by the factor K / (K - 1).
     """
 
-    def baseline(self) -> LeaveOneOut:
-        return LeaveOneOut(
-            discount=self.discount, clip=self.advantage_clip, equal_turns=self.equal_turns
-        )
+    advantage: Advantage = LeaveOneOut()

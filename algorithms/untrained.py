@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colearn.advantage.raw_return import RawReturn
-from colearn.contract import Algorithm, Parts
+from colearn.contract import Algorithm, Credit, Parts
+from colearn.credit.team import Team
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.chain import Chain
 
@@ -22,6 +23,11 @@ class Untrained(Algorithm):
 
     learns: ClassVar[bool] = False
 
+    credit: Credit = Team()
+    """Of the returns that are reported."""
+
     def parts(self) -> Parts:
         """Chains are played; no advantage and no loss is ever computed."""
-        return Parts(rollout=Chain(), advantage=RawReturn(), loss=PolicyGradient())
+        return Parts(
+            rollout=Chain(), credit=self.credit, advantage=RawReturn(), loss=PolicyGradient()
+        )

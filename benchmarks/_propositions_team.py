@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.contract import Generator, Request, Rollout, Sampled
-from colearn.rollout.collect import Counts, Player, collect
+from colearn.agents import language_players
+from colearn.contract import Branching, Generator, Request, Rollout, Sampled
+from colearn.credit.team import Team as Shared
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
 from colearn.seeding import derive_rng
 from colearn.tabular.evaluate import Evaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP
-from colearn.types import Action, Observation, Tree
+from colearn.types import Action, Credited, Node, Observation, Tree
 
 Array = NDArray[np.float64]
 Rows = tuple[int, ...]
@@ -113,10 +116,8 @@ class Team:
         self.cumulative = {agent: table.cumsum(axis=1) for agent, table in self.tables.items()}
         generator = TableGenerator(self)
         names = dict(zip(self.agents, self.task.model.observations, strict=True))
-        self.players: dict[str, Any] = {
-            agent: Player(generator, NumberedChat(names[agent]))  # type: ignore[arg-type]
-            for agent in self.agents
-        }
+        chats: dict[str, Any] = {agent: NumberedChat(names[agent]) for agent in self.agents}
+        self.players = language_players(generator, chats)
 
     @cached_property
     def policy(self) -> dict[str, tuple[Array, ...]]:
@@ -146,8 +147,9 @@ class Team:
         each row's last, as a softmax's row of a gradient sums to 0."""
         histories = [1.0]
         for turn in range(self.horizon - 1):
-            drawn = shape.samples(turn, self.agents)
-            histories.append(histories[-1] * len(shape.joint_actions(drawn)))
+            here = self._live(turn)
+            drawn = shape.joint_actions(here, shape.samples(here))
+            histories.append(histories[-1] * len(drawn))
         # The root is tested however few the trees are.
         fewest = min(FEWEST_VISITS, trees // 2)
         parts = []
@@ -157,6 +159,14 @@ class Team:
             kept[:, -1] = False
             parts.append(kept.ravel())
         return np.concatenate(parts)
+
+    def _live(self, turn: int) -> Branching:
+        """A node of this turn, as shapes see it."""
+        seen = {agent: Observation("", ()) for agent in self.agents}
+        node: Node[Any] = Node(
+            index=turn, parent=None, path=(0,) * turn, state=None, observations=seen
+        )
+        return Branching(item=None, node=node, keys=(0,), acted=dict.fromkeys(self.agents, turn))
 
     @cached_property
     def reached(self) -> dict[str, Array]:
@@ -203,7 +213,13 @@ class Team:
     ) -> tuple[list[Tree[Any]], Counts]:
         """`number` trees, each from a start of its own."""
         items = list(self.task.items("train")) * number
-        return collect(self.task, items, self.players, shape, seed=seed, first_episode=first)
+        return grow(self.task, items, self.players, shape, seed=seed, first_episode=first)
+
+
+def credited(trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
+    """What the library's advantages read: the joint reward is every agent's."""
+    credit = Shared()
+    return [Credited(tree=tree, rewards=credit(tree)) for tree in trees]
 
 
 def rows_of(team: Team, tree: Tree[Any]) -> list[Rows | None]:

@@ -76,12 +76,12 @@ CASES = {
         "gemma_str_build", "collm_dc", GEMMA | {"critic": {"share": "actor"}}, 6
     ),
     "gemma LoRA, magrpo": Case(
-        "gemma_str_build", "magrpo", GEMMA | {"algorithm.samples": 2, "train.episodes": 2}, 12
+        "gemma_str_build", "magrpo", GEMMA | {"algorithm.rollout.k": 2, "train.episodes": 2}, 12
     ),
     "gemma in full, magrpo, one model": Case(
         "gemma_str_build",
         "magrpo",
-        GEMMA | FULL | {"algorithm.samples": 2, "train.episodes": 1},
+        GEMMA | FULL | {"algorithm.rollout.k": 2, "train.episodes": 1},
         6,
     ),
     "gemma in full, collm_cc, one model": Case(

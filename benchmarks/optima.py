@@ -73,19 +73,24 @@ class Method:
     group: bool = False
 
 
-HOPE = {"expectile": 0.98}
+HOPE = 0.98
+"""The expectile of the rows that are named after it."""
 METHODS = {
     "collm_cc": Method("collm_cc", {}),
     "collm_dc": Method("collm_dc", {}),
-    "collm_cc gae": Method("collm_cc", {"bootstrap": "gae"}),
+    "collm_cc gae": Method("collm_cc", {"advantage": {"trace": 0.95}}),
     "magrpo": Method("magrpo", {}, group=True),
-    "magrpo equal turns": Method("magrpo", {"equal_turns": True}, group=True),
-    "magrpo chains": Method("magrpo", {"shape": "parallel", "samples": 8}, group=True),
+    "magrpo equal turns": Method("magrpo", {"advantage": {"equal_turns": True}}, group=True),
+    "magrpo chains": Method("magrpo", {"rollout": {"name": "parallel", "k": 8}}, group=True),
     "marloo": Method("marloo", {}, group=True),
     "maremax": Method("maremax", {}, group=True),
     "mareinforce": Method("mareinforce", {}, group=True),
-    "collm_cc expectile": Method("collm_cc", HOPE),
-    "magrpo expectile": Method("magrpo", HOPE, group=True),
+    "collm_cc expectile": Method(
+        "collm_cc", {"advantage": {"expectile": HOPE}, "value_loss": {"expectile": HOPE}}
+    ),
+    "magrpo expectile": Method(
+        "magrpo", {"advantage": {"name": "group_expectile", "level": HOPE}}, group=True
+    ),
 }
 """`grpo` and `ac` are missing: they train a team of one, and no problem here is one agent's."""
 
@@ -126,10 +131,11 @@ def config_of(run: Run) -> dict[str, Any]:
     settings: dict[str, Any] = {"name": method.algorithm, **method.settings}
     per_item = problem.horizon
     if method.group:
-        settings.setdefault("samples", problem.samples)
-        branches = settings["samples"]
+        rollout = {"name": "tree", "k": problem.samples, **settings.get("rollout", {})}
+        settings["rollout"] = rollout
+        branches = rollout["k"]
         per_item = branches * problem.horizon
-        if settings.get("shape", "tree") == "tree":
+        if rollout["name"] == "tree":
             per_item = sum(branches**turn for turn in range(1, problem.horizon + 1))
     model = f"embedded-tiny:{run.seed}"
     actor = {"path": model, "learning_rate": run.learning_rate, "warmup_steps": WARMUP}

@@ -33,7 +33,7 @@ from _propositions_estimators import (
     samples_of,
 )
 from _propositions_statistics import bias, holm, interval, resampled, slopes, total_variance
-from _propositions_team import Array, Team, rows_of
+from _propositions_team import Array, Team, credited, rows_of
 
 from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.raw_return import RawReturn
@@ -62,8 +62,8 @@ MOST_CROSS = 5_000
 
 RETURN, MEAN = "return", "group mean"
 ADVANTAGES: dict[str, Advantages] = {
-    RETURN: lambda trees, places: RawReturn()(trees),
-    MEAN: lambda trees, places: GroupMean()(trees),
+    RETURN: lambda trees, places: RawReturn()(credited(trees)),
+    MEAN: lambda trees, places: GroupMean()(credited(trees)),
 }
 
 
@@ -164,7 +164,7 @@ def _chains(team: Team, number: int, seed: int) -> tuple[Samples, dict[str, Arra
     """Chains all at once, with their returns."""
     trees, _ = team.play(Chain(), number, seed=seed)
     samples = samples_of(team, trees, [rows_of(team, tree) for tree in trees])
-    return samples, flat(samples, RawReturn()(trees), team.agents)
+    return samples, flat(samples, RawReturn()(credited(trees)), team.agents)
 
 
 def _turn(

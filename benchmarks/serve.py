@@ -285,7 +285,7 @@ def _observations() -> list[str]:
     task = build_task(load_config("quickstart", []))
     rng = np.random.default_rng(0)
     states = [task.reset(item, rng) for item in task.items("train")]
-    return [next(iter(task.joint_observations(state).values())) for state in states]
+    return [next(iter(task.joint_observations(state).values())).text for state in states]
 
 
 def _load() -> str:

@@ -18,10 +18,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+from colearn.agents import ChatFormat
 from colearn.contract import Generator, Request, Sampled, Sampling
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.generate.vllm import VLLMGenerator
-from colearn.history import ChatFormat
 from colearn.models.base import Base
 
 

@@ -314,9 +314,11 @@ def ideas(folder: Path, rounds: int) -> None:
     """Each idea off and on again, in this process, on one thread, in CPU seconds."""
     import torch
 
+    from colearn.agents import Language, LanguageTable
     from colearn.config import Config
+    from colearn.contract import Player
     from colearn.experiment.assemble import assemble
-    from colearn.rollout.collect import Player, collect
+    from colearn.rollout.grow import grow
 
     torch.set_num_threads(1)
     settings = {
@@ -330,13 +332,17 @@ def ideas(folder: Path, rounds: int) -> None:
     shape, updater = team.parts.rollout, team.updater
 
     def players(**off: bool) -> dict[str, Player]:
-        return {
-            agent: Player(Reprefill(player.generator, **off), player.chat) if off else player
-            for agent, player in team.players.items()
-        }
+        if not off:
+            return team.players
+        found: dict[str, Player] = {}
+        for agent, player in team.players.items():
+            assert isinstance(player, Language)
+            table = LanguageTable(Reprefill(player.table.generator, **off))
+            found[agent] = replace(player, own_table=table)
+        return found
 
     def rollout(who: Mapping[str, Player]) -> Callable[[], Any]:
-        return lambda: collect(team.task, [0], who, shape, seed=0)[0]
+        return lambda: grow(team.task, [0], who, shape, seed=0)[0]
 
     trees = rollout(team.players)()
 

@@ -1,7 +1,8 @@
-"""Names to classes: the only way the core reaches an algorithm or a task.
+"""Names to classes: the only way the core reaches an algorithm, a task or a program.
 
-Shipped ones live in `colearn.algorithms` and `colearn.tasks`, whose `NAMES` tables map a name to
-'module:Class'; third parties add theirs through entry-point groups of the same two names.
+Shipped ones live in `colearn.algorithms`, `colearn.tasks` and `colearn.agents.programs`, whose
+`NAMES` tables map a name to 'module:Class'; third parties add theirs through the entry-point groups
+`colearn.algorithms`, `colearn.tasks` and `colearn.programs`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from .errors import ConfigError, nearest
 if TYPE_CHECKING:
     from .contract import Algorithm, DecPOMDP
 
-Kind = Literal["algorithms", "tasks"]
+Kind = Literal["algorithms", "tasks", "programs"]
 
 
 def names(kind: Kind) -> dict[str, str]:
     """Every known name of the kind, with where it lives ('module:Class')."""
-    shipped: Mapping[str, str] = importlib.import_module(f"colearn.{kind}").NAMES
-    found = {name: f"colearn.{kind}.{target}" for name, target in shipped.items()}
+    if kind == "programs":
+        found = dict(importlib.import_module("colearn.agents.programs").NAMES)
+    else:
+        shipped: Mapping[str, str] = importlib.import_module(f"colearn.{kind}").NAMES
+        found = {name: f"colearn.{kind}.{target}" for name, target in shipped.items()}
     for point in entry_points(group=f"colearn.{kind}"):
         found.setdefault(point.name, point.value)
     return dict(sorted(found.items()))

@@ -8,7 +8,7 @@ tuple and a chain is a tree with one branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -16,6 +16,24 @@ State = TypeVar("State")
 
 Finish = Literal["end", "length", "stop"]
 """Why an action ended: the end token, the token limit, or a stop string."""
+
+Sources = tuple[tuple[int, str], ...]
+"""Earlier actions on the way to a node, each as (turn, agent)."""
+
+Rewards = tuple[Mapping[str, float], ...]
+"""For each node of a tree, by agent: what the joint action that led there paid ({} at the root)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a task may show an agent instead of plain text."""
+
+    text: str
+    fresh: bool = False
+    """A new context: the agent's history starts over with this prompt (a restated problem, a
+    workflow's call of a role)."""
+    made_from: Sources | None = None
+    """The earlier actions whose text it holds: the edges of the executed graph. None: not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +47,9 @@ class Outcome(Generic[State]):
     """True when the task itself ends here; the horizon is applied by the rollout."""
     local_rewards: Mapping[str, float] = field(default_factory=dict)
     """Extra rewards by agent name (AT-GRPO's r_loc, a payoff per player)."""
+    earned: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    """Delayed local rewards: what earlier actions of this episode, each as (turn, agent), turn out
+    to have earned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +62,26 @@ class Observation:
 
     text: str
     tokens: tuple[int, ...]
+    fresh: bool = False
+    """The first of a new context: nothing before it is in the agent's history any more."""
+    made_from: Sources | None = None
+    """The earlier actions whose text it holds, where the task says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """a_{i,t}: the sampled ids exactly as sampled, end token included where one was sampled."""
+    """a_{i,t}: the sampled ids exactly as sampled, end token included where one was sampled.
+
+    What a program or a server said has text alone, and is never trained.
+    """
 
     text: str
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     """Behaviour log-probability of each token under the sampling temperature."""
     finish: Finish = "end"
+    version: int = 0
+    """Of the weights that spoke: the updates that their model had made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +102,7 @@ class Node(Generic[State]):
     """The joint action that led here; empty at the root."""
     reward: float = 0.0
     local_rewards: Mapping[str, float] = field(default_factory=dict)
+    earned: Mapping[tuple[int, str], float] = field(default_factory=dict)
     done: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The task's metrics of `state`, filled where the episode has ended."""
@@ -88,7 +119,7 @@ class Node(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One agent's private history o_0 a_0 ... o_t [a_t], as ids, in order.
+    """One agent's private history o_0 a_0 ... o_t [a_t] since its context began, as ids, in order.
 
     Example: the parts `Observation("hi", (10, 11)), Action("ok", (7, 2)), Observation("go", (12,))`
     are o_0 a_0 o_1 and `tokens` is (10, 11, 7, 2, 12).
@@ -108,11 +139,27 @@ class Tree(Generic[State]):
     item: Any
     episode: int
     """Number of the episode within the run; together with the seed it fixes all randomness."""
+    member: int = 0
+    """Number among the trees of its item and episode."""
     agents: tuple[str, ...]
     nodes: tuple[Node[State], ...]
+    cast: Mapping[str, str] = field(default_factory=dict)
+    """Who sat in each agent's seat, by player name; an agent left out played itself."""
+
+    def player(self, agent: str) -> str:
+        """Who sat in this agent's seat."""
+        return self.cast.get(agent, agent)
 
     def children(self, index: int) -> tuple[Node[State], ...]:
         return tuple(node for node in self.nodes if node.parent == index)
+
+    def below(self) -> list[list[int]]:
+        """The children of every node by index, in one pass."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            if node.parent is not None:
+                found[node.parent].append(node.index)
+        return found
 
     def ancestry(self, index: int) -> tuple[Node[State], ...]:
         """The nodes from the root to `index`, both included."""
@@ -124,12 +171,15 @@ class Tree(Generic[State]):
         return tuple(reversed(chain))
 
     def history(self, index: int, agent: str) -> History:
-        """What `agent` has seen and done on the way to node `index`, its observation included."""
+        """What `agent` has seen and done on the way to node `index` since its context began, its
+        observation there included."""
         parts: list[Observation | Action] = []
         for node in self.ancestry(index):
             if agent in node.actions:
                 parts.append(node.actions[agent])
             if agent in node.observations:
+                if node.observations[agent].fresh:
+                    parts = []
                 parts.append(node.observations[agent])
         return History(tuple(parts))
 
@@ -138,21 +188,47 @@ class Tree(Generic[State]):
         return (node for node in self.nodes if node.index not in parents)
 
     def returns(self, discount: float) -> tuple[float, ...]:
-        """G of every node's edge: G_k = r_k + discount * mean over children of G.
+        """G of every node's edge, over joint rewards: G_k = r_k + discount * mean over children.
 
         Entry `index` is the return of the joint action that led to node `index`; the root's entry
-        is the mean return of the episode.
+        is the mean return of the episode. What an algorithm learns from is `Credited`.
         """
-        below: list[list[float]] = [[] for _ in self.nodes]
-        returns = [0.0] * len(self.nodes)
-        for node in reversed(self.nodes):
-            future = sum(below[node.index]) / len(below[node.index]) if below[node.index] else 0.0
-            if node.parent is None:
-                returns[node.index] = future
-            else:
-                returns[node.index] = node.reward + discount * future
-                below[node.parent].append(returns[node.index])
-        return tuple(returns)
+        return _returns(self.nodes, [node.reward for node in self.nodes], discount)
+
+
+def _returns(
+    nodes: Sequence[Node[Any]], rewards: Sequence[float], discount: float
+) -> tuple[float, ...]:
+    below: list[list[float]] = [[] for _ in nodes]
+    returns = [0.0] * len(nodes)
+    for node in reversed(nodes):
+        ways = below[node.index]
+        future = sum(ways) / len(ways) if ways else 0.0
+        if node.parent is None:
+            returns[node.index] = future
+        else:
+            returns[node.index] = rewards[node.index] + discount * future
+            below[node.parent].append(returns[node.index])
+    return tuple(returns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credited(Generic[State]):
+    """A tree, what each joint action was worth to each agent, and the discount between turns.
+
+    Returns, advantages and critics read these rewards and no others.
+    """
+
+    tree: Tree[State]
+    rewards: Rewards
+    """Of every agent at every edge, whether it acted there or not."""
+    discount: float = 1.0
+    """gamma"""
+
+    def returns(self, agent: str) -> tuple[float, ...]:
+        """G of every node's edge to one agent: G_k = r_k + discount * mean over children."""
+        own = [rewards.get(agent, 0.0) for rewards in self.rewards]
+        return _returns(self.tree.nodes, own, self.discount)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,17 +27,17 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from colearn.agents import ChatFormat, Language, LanguageTable
 from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, Rollout, Sampling
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersGenerator, Voice
-from colearn.history import ChatFormat
 from colearn.learn.evaluate import evaluate
 from colearn.learn.row import actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import Player, collect
+from colearn.rollout.grow import grow
 from colearn.types import Action, Outcome, Tree
 
 ARCHITECTURES = ("qwen3", "llama", "gemma3")
@@ -218,9 +218,10 @@ class Cast:
                 self.generators[id(base)] = TransformersGenerator(base, mine)
 
     @property
-    def players(self) -> dict[str, Player]:
+    def players(self) -> dict[str, Language]:
+        tables = {base: LanguageTable(generator) for base, generator in self.generators.items()}
         return {
-            agent: Player(self.generators[id(self.bases[agent])], voice.chat)
+            agent: Language(tables[id(self.bases[agent])], agent, voice.chat)
             for agent, voice in self.voices.items()
         }
 
@@ -296,7 +297,7 @@ def play(
     greedy: bool = False,
 ) -> list[Tree[Any]]:
     """Trees sampled for all training items."""
-    trees, _ = collect(
+    trees, _ = grow(
         task, task.items("train"), team.players, shape or Chain(), seed=seed, greedy=greedy
     )
     return trees

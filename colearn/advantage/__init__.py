@@ -1,0 +1,11 @@
+"""The shipped advantages, by name."""
+
+NAMES = {
+    "bootstrap": "bootstrap:Bootstrap",
+    "q_value": "q_value:QValue",
+    "group_mean": "group_mean:GroupMean",
+    "group_expectile": "group_expectile:GroupExpectile",
+    "group_max": "group_max:GroupMax",
+    "leave_one_out": "leave_one_out:LeaveOneOut",
+    "raw_return": "raw_return:RawReturn",
+}

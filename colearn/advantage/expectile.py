@@ -10,12 +10,10 @@ MEAN = 0.5
 """The level at which the expectile is the mean."""
 
 
-def check_level(level: float) -> None:
+def check_level(level: float, field: str) -> None:
     """Errors: ConfigError for a level that is no expectile's."""
     if not 0.0 < level < 1.0:
-        raise ConfigError(
-            f"algorithm.expectile: must lie between 0 and 1, got {level}; 0.5 is the mean"
-        )
+        raise ConfigError(f"{field}: must lie between 0 and 1, got {level}; 0.5 is the mean")
 
 
 def weighted(error: float, level: float) -> float:

@@ -11,14 +11,10 @@ EPSILON = 1e-6
 """Added to a standard deviation before dividing by it."""
 
 
-def check(discount: float, clip: float | None) -> None:
-    """Errors: ConfigError for a discount outside [0, 1] or a clip that leaves nothing."""
-    if not 0.0 <= discount <= 1.0:
-        raise ConfigError(f"algorithm.discount: must lie in 0 to 1, got {discount}; 1.0 is usual")
+def check_clip(clip: float | None) -> None:
+    """Errors: ConfigError for a clip that leaves nothing."""
     if clip is not None and clip <= 0.0:
-        raise ConfigError(
-            f"algorithm.advantage_clip: must be above 0, got {clip}; leave it out for no clip"
-        )
+        raise ConfigError(f"clip: must be above 0, got {clip}; leave it out for no clip")
 
 
 def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[NodeAdvantages]:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract import Advantage, AgentValues, NodeAdvantages
-from colearn.types import Tree
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.types import Credited
 
-from .finish import check, clipped
-from .recursion import children
+from .finish import check_clip, clipped
 from .turns import equal_turns
 
 
@@ -29,8 +28,6 @@ class GroupBaseline(Advantage):
     make the expected gradient smaller by a constant, and leave its direction.
     """
 
-    discount: float = 1.0
-    """gamma."""
     clip: float | None = None
     """Keep each advantage within [-clip, clip]."""
     equal_turns: bool = False
@@ -39,27 +36,37 @@ class GroupBaseline(Advantage):
     minimum_group = 2
 
     def __post_init__(self) -> None:
-        check(self.discount, self.clip)
+        check_clip(self.clip)
 
     @abstractmethod
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         """Advantages of the joint actions of one history, from their returns."""
 
     def __call__(
-        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        found = clipped([self._advantages(tree) for tree in trees], self.clip)
-        return equal_turns(trees, found) if self.equal_turns else found
+        found = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        return equal_turns(episodes, found) if self.equal_turns else found
 
-    def _advantages(self, tree: Tree[Any]) -> NodeAdvantages:
-        returns = tree.returns(self.discount)
-        found = [0.0] * len(tree.nodes)
-        for node, group in zip(tree.nodes, children(tree), strict=True):
+    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
+        tree = episode.tree
+        below = tree.below()
+        rows: list[dict[str, float]] = [{} for _ in tree.nodes]
+        for agent in tree.agents:
+            found = self._compared(below, episode.returns(agent))
+            for node in tree.nodes:
+                if agent in node.actions:
+                    rows[node.index][agent] = found[node.index]
+        return tuple(rows)
+
+    def _compared(self, below: Sequence[Sequence[int]], returns: Sequence[float]) -> list[float]:
+        found = [0.0] * len(returns)
+        for node, group in enumerate(below):
             if len(group) == 1:
-                found[group[0]] = found[node.index]
+                found[group[0]] = found[node]
             elif group:
                 for index, advantage in zip(
                     group, self.compare([returns[index] for index in group]), strict=True
                 ):
                     found[index] = advantage
-        return tuple(dict.fromkeys(node.actions, found[node.index]) for node in tree.nodes)
+        return found

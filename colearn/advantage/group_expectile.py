@@ -26,7 +26,7 @@ class GroupExpectile(GroupBaseline):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_level(self.level)
+        check_level(self.level, "level")
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         baseline = expectile(returns, self.level)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Advantage, AgentValues, NodeAdvantages
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
 from colearn.errors import ConfigError
-from colearn.types import Tree
+from colearn.types import Credited, Tree
 
-from .finish import check, clipped, normalized
-from .recursion import Values, children
+from .finish import check_clip, clipped, normalized
+from .recursion import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,44 +23,39 @@ class QValue(Advantage):
     has ended. Wrong when `baseline` is "none" and rewards have a large mean: it all becomes noise.
     """
 
-    discount: float = 1.0
     baseline: Literal["none", "siblings"] = "none"
     """"siblings" needs a shape that draws several joint actions per history."""
     clip: float | None = None
     normalize: bool = False
 
-    uses_values = True
+    reads = "q"
 
     def __post_init__(self) -> None:
-        check(self.discount, self.clip)
+        check_clip(self.clip)
         if self.baseline not in ("none", "siblings"):
-            raise ConfigError(
-                f"algorithm.baseline: unknown baseline '{self.baseline}'; use none or siblings"
-            )
+            raise ConfigError(f"baseline: unknown baseline '{self.baseline}'; use none or siblings")
         if self.baseline == "siblings":
             object.__setattr__(self, "minimum_group", 2)
 
     def __call__(
-        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
         if values is None:
             raise TypeError("QValue needs the critic's values")
-        found = [self._advantages(*pair) for pair in zip(trees, values, strict=True)]
+        found = [self._advantages(e.tree, v) for e, v in zip(episodes, values, strict=True)]
         found = clipped(found, self.clip)
         return normalized(found) if self.normalize else found
 
-    def targets(
-        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues]
-    ) -> list[AgentValues]:
+    def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         return [
-            {agent: self._sarsa(tree, own) for agent, own in by_agent.items()}
-            for tree, by_agent in zip(trees, values, strict=True)
+            {agent: self._sarsa(episode, agent, own) for agent, own in by_agent.items()}
+            for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
     def _advantages(self, tree: Tree[Any], values: AgentValues) -> NodeAdvantages:
         rows: list[dict[str, float]] = [{} for _ in tree.nodes]
         for agent, own in values.items():
-            for siblings in children(tree):
+            for siblings in tree.below():
                 q = {
                     index: value
                     for index in siblings
@@ -71,11 +66,12 @@ class QValue(Advantage):
                     rows[index][agent] = value - mean
         return tuple(rows)
 
-    def _sarsa(self, tree: Tree[Any], own: Values) -> list[float | None]:
+    def _sarsa(self, episode: Credited[Any], agent: str, own: Values) -> list[float | None]:
+        tree, rewards = episode.tree, own_rewards(episode, agent)
         targets = [0.0] * len(tree.nodes)
-        for node, below in zip(reversed(tree.nodes), reversed(children(tree)), strict=True):
+        for node, below in zip(reversed(tree.nodes), reversed(tree.below()), strict=True):
             # Where others act alone the rewards pass on to the agent's next action.
             next_q = [targets[c] if (q := own[c]) is None else q for c in below]
             future = sum(next_q) / len(next_q) if next_q else 0.0
-            targets[node.index] = node.reward + self.discount * future
+            targets[node.index] = rewards[node.index] + episode.discount * future
         return [None if q is None else t for q, t in zip(own, targets, strict=True)]

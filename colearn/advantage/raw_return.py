@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract import Advantage, AgentValues, NodeAdvantages
-from colearn.types import Tree
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.types import Credited
 
-from .finish import check, clipped
+from .finish import check_clip, clipped
 from .turns import equal_turns
 
 
@@ -21,20 +21,22 @@ class RawReturn(Advantage):
     that matters drowns.
     """
 
-    discount: float = 1.0
     clip: float | None = None
     equal_turns: bool = False
     """Weigh every turn of a tree alike instead of every joint action (`turns.path_weights`)."""
 
     def __post_init__(self) -> None:
-        check(self.discount, self.clip)
+        check_clip(self.clip)
 
     def __call__(
-        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        found = clipped([self._advantages(tree) for tree in trees], self.clip)
-        return equal_turns(trees, found) if self.equal_turns else found
+        found = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        return equal_turns(episodes, found) if self.equal_turns else found
 
-    def _advantages(self, tree: Tree[Any]) -> NodeAdvantages:
-        returns = tree.returns(self.discount)
-        return tuple(dict.fromkeys(node.actions, returns[node.index]) for node in tree.nodes)
+    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
+        returns = {agent: episode.returns(agent) for agent in episode.tree.agents}
+        return tuple(
+            {agent: returns[agent][node.index] for agent in node.actions}
+            for node in episode.tree.nodes
+        )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from colearn.contract import NodeAdvantages
+from colearn.contract import Episodes, NodeAdvantages
 from colearn.types import Tree
-
-from .recursion import children
 
 
 def path_weights(tree: Tree[Any]) -> list[float]:
@@ -20,7 +18,7 @@ def path_weights(tree: Tree[Any]) -> list[float]:
     Propositions 4.1 and 4.2. Where only the root branches, and in a chain, all weights are 1.
     """
     weights = [1.0] * len(tree.nodes)
-    for node, below in zip(tree.nodes, children(tree), strict=True):
+    for node, below in zip(tree.nodes, tree.below(), strict=True):
         for index in below:
             weights[index] = weights[node.index] / len(below)
     weights[0] = 0.0
@@ -29,14 +27,12 @@ def path_weights(tree: Tree[Any]) -> list[float]:
     return [weight / mean for weight in weights]
 
 
-def equal_turns(
-    trees: Sequence[Tree[Any]], advantages: Sequence[NodeAdvantages]
-) -> list[NodeAdvantages]:
+def equal_turns(episodes: Episodes, advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
     """Advantages multiplied by `path_weights`."""
     return [
         tuple(
             {agent: weight * advantage for agent, advantage in node.items()}
-            for node, weight in zip(by_node, path_weights(tree), strict=True)
+            for node, weight in zip(by_node, path_weights(episode.tree), strict=True)
         )
-        for tree, by_node in zip(trees, advantages, strict=True)
+        for episode, by_node in zip(episodes, advantages, strict=True)
     ]

@@ -41,6 +41,8 @@ def evaluate(
         parts.players,
         parts.config.evaluation,
         seed=parts.config.run.seed,
+        credit=parts.parts.credit,
+        cast=parts.cast,
         processes=Processes(resolve_device(parts.config.run.device)),
     )
     print(json.dumps({"checkpoint": str(checkpoint.path), **result.metrics}, indent=1))

@@ -57,7 +57,7 @@ def play(
     """
     import asyncio
 
-    from colearn.config import build_task
+    from colearn.config import build_algorithm, build_task
     from colearn.errors import ConfigError
     from colearn.play import load_source, make_team
     from colearn.play import play as run
@@ -93,6 +93,7 @@ def play(
                     seed=config.run.seed,
                     at_once=at_once,
                     pool=pool,
+                    credit=build_algorithm(config).parts().credit,
                     tell=_each([progress, *followers]),
                 )
             _report(played, {name: agent.endpoint.shown for name, agent in team.items()})

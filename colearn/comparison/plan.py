@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from colearn import registry
-from colearn.config import Config, bind_agents, build_algorithm, build_task, load_config
+from colearn.config import (
+    Config,
+    bind_agents,
+    build_algorithm,
+    build_task,
+    known_settings,
+    load_config,
+)
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.difference import FREE
@@ -129,17 +135,53 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
     return config.compare.algorithms or {config.algorithm.name: {}}
 
 
-def _settings_of(name: str) -> tuple[str, ...]:
-    return tuple(inspect.signature(registry.algorithm_class(name)).parameters)
+def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that an algorithm has, each part being the one that stands there in its run."""
+    sections = config.algorithm.settings.items()
+    chosen = {key: value["name"] for key, value in sections if "name" in _section(value)}
+    for key, value in overrides.items():
+        algorithm, *path = key.split(".")
+        if algorithm == "algorithm" and path[1:] == ["name"]:
+            chosen[path[0]] = value
+        elif algorithm == "algorithm" and len(path) == 1 and "name" in _section(value):
+            chosen[path[0]] = value["name"]
+    try:
+        return known_settings(registry.algorithm_class(name), chosen)
+    except ConfigError as error:
+        raise ConfigError(f"algorithm.{error}") from None
+
+
+def _section(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that an algorithm has, of its parts those that the parts have."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if known.get(key) is not None and isinstance(value, Mapping):
+            if own := _kept(value, known[key]):
+                found[key] = own
+        elif key in known:
+            found[key] = value
+    return found
+
+
+def _check_known(settings: Mapping[str, Any], known: Sequence[Mapping[str, Any]], at: str) -> None:
+    """Errors: ConfigError for a setting that no algorithm of the comparison has."""
+    for key, value in settings.items():
+        if not any(key in one for one in known):
+            everything = {setting for one in known for setting in one}
+            raise ConfigError(f"{at}.{key}: unknown setting; {nearest(key, everything)}")
+        below = [one[key] for one in known if one.get(key)]
+        if below and isinstance(value, Mapping):
+            _check_known(value, below, f"{at}.{key}")
 
 
 def _resolve(config: Config, label: str, entries: Mapping[str, Mapping[str, Any]]) -> Config:
     names = {entry: str(own.get("algorithm.name", entry)) for entry, own in entries.items()}
-    known = {entry: _settings_of(name) for entry, name in names.items()}
-    for key in config.algorithm.settings:
-        if not any(key in settings for settings in known.values()):
-            everything = {setting for settings in known.values() for setting in settings}
-            raise ConfigError(f"algorithm.{key}: unknown setting; {nearest(key, everything)}")
+    known = {entry: _known(config, names[entry], own) for entry, own in entries.items()}
+    _check_known(config.algorithm.settings, tuple(known.values()), "algorithm")
     overrides = entries[label]
     for key in overrides:
         if key == "run.seed" or key.split(".")[0] == "compare":
@@ -149,7 +191,7 @@ def _resolve(config: Config, label: str, entries: Mapping[str, Mapping[str, Any]
     data = config.model_dump(mode="json", exclude={"compare"})
     data["algorithm"] = {
         "name": names[label],
-        **{k: v for k, v in config.algorithm.settings.items() if k in known[label]},
+        **_kept(config.algorithm.settings, known[label]),
     }
     try:
         return load_config(data, overrides)

@@ -1,7 +1,8 @@
 """Settings of a run: typed classes with every default, reading YAML, building what they name."""
 
-from .build import bind_agents, build_algorithm, build_task, untrained_config
+from .build import bind_agents, build_algorithm, build_program, build_task, untrained_config
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
+from .parts import build_part, known_settings
 from .settings import (
     EACH,
     AgentSettings,
@@ -38,9 +39,12 @@ __all__ = [
     "TrainSettings",
     "bind_agents",
     "build_algorithm",
+    "build_part",
+    "build_program",
     "build_task",
     "dump_config",
     "is_suite",
+    "known_settings",
     "load_config",
     "load_suite",
     "shipped_configs",

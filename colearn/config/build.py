@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from colearn.errors import ConfigError, nearest
 
 from .load import one_line
-from .settings import EACH, AgentSettings, Config, ModelSettings
+from .parts import build_dataclass
+from .settings import EACH, AgentSettings, Config, ModelSettings, Named
 
 if TYPE_CHECKING:
-    from colearn.contract import Algorithm, DecPOMDP
+    from colearn.contract import Acts, Algorithm, DecPOMDP
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
@@ -34,12 +36,34 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
         named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if named and parameter.default is parameter.empty and key not in settings:
             raise ConfigError(f"task.{key}: missing; {config.task.name} has no default for it")
-    task = cls(**settings)
+    task = cls(**_typed(cls, settings))
     if config.wrapper is not None:
         from colearn.wrappers import WRAPPERS
 
         task = WRAPPERS[config.wrapper](task)
     return task
+
+
+def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as the types that the constructor's annotations say; others as they are.
+
+    Errors: ConfigError that names the setting.
+    """
+    # a dataclass's fields are spelt in the modules of the classes that have them
+    hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)
+    found = dict(settings)
+    for key, value in settings.items():
+        try:
+            check = TypeAdapter(hints[key]) if key in hints else None
+        except PydanticSchemaGenerationError:
+            check = None  # an annotation of the task's own, for the task to check
+        if check is None:
+            continue
+        try:
+            found[key] = check.validate_python(value)
+        except ValidationError as error:
+            raise ConfigError(one_line(error).replace("config", f"task.{key}", 1)) from None
+    return found
 
 
 def build_algorithm(config: Config) -> Algorithm:
@@ -50,17 +74,29 @@ def build_algorithm(config: Config) -> Algorithm:
     from colearn.registry import algorithm_class
 
     cls = algorithm_class(config.algorithm.name)
-    settings = config.algorithm.settings
-    known = list(inspect.signature(cls).parameters)
-    for key in settings:
-        if key not in known:
-            raise ConfigError(f"algorithm.{key}: unknown setting; {nearest(key, known)}")
     try:
-        algorithm = TypeAdapter(cls).validate_python(settings)
-    except ValidationError as error:
-        raise ConfigError("algorithm." + one_line(error)) from None
-    algorithm.checked_parts()
+        algorithm: Algorithm = build_dataclass(cls, config.algorithm.settings)
+        algorithm.checked_parts()
+    except ConfigError as error:
+        raise ConfigError(f"algorithm.{error}") from None
     return algorithm
+
+
+def build_program(chosen: Named, where: str) -> Acts:
+    """The program that a seat's settings name.
+
+    Errors: ConfigError for an unknown name or setting, or a class that cannot act.
+    """
+    from colearn.registry import load
+
+    cls = load("programs", chosen.name)
+    if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, "act")):
+        raise ConfigError(f"{where}: '{chosen.name}' is no dataclass with a method act(view)")
+    try:
+        program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]
+    except ConfigError as error:
+        raise ConfigError(f"{where}.{error}") from None
+    return program
 
 
 def bind_agents(config: Config, agents: Sequence[str]) -> Config:
@@ -71,24 +107,12 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
     for name in config.agents:
         if name != EACH and name not in agents:
             raise ConfigError(f"agents.{name}: the task has no such agent; {nearest(name, agents)}")
-    bound: dict[str, AgentSettings] = {}
+    for name in config.players:
+        if name in agents or name == EACH:
+            raise ConfigError(f"players.{name}: is a seat of the task; give it another name")
     models: dict[str, ModelSettings] = {}
-    for agent in agents:
-        settings = config.agents.get(agent) or config.agents.get(EACH)
-        if settings is None:
-            raise ConfigError(
-                f"agents.{agent}: this agent of the task has no entry; add it or a '*' entry"
-            )
-        name = agent if settings.model == EACH else settings.model
-        model = config.models.get(name)
-        if model is None and settings.model == EACH:
-            model = config.models.get(EACH)
-        if model is None:
-            raise ConfigError(
-                f"agents.{agent}.model: no model '{name}' in models; {nearest(name, config.models)}"
-            )
-        bound[agent] = settings.model_copy(update={"model": name})
-        models[name] = model
+    bound = {agent: _bound(config, "agents", agent, models) for agent in agents}
+    players = {name: _bound(config, "players", name, models) for name in config.players}
     for name in config.models:
         if "." in name:
             raise ConfigError(
@@ -99,7 +123,32 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
                 f"models.{name}: no agent plays this model; name it in agents.<agent>.model or "
                 "remove it"
             )
-    return config.model_copy(update={"agents": bound, "models": models})
+    return config.model_copy(update={"agents": bound, "players": players, "models": models})
+
+
+def _bound(
+    config: Config, section: str, name: str, models: dict[str, ModelSettings]
+) -> AgentSettings:
+    """The settings of one seat or player with its model's name, which goes into `models`."""
+    entries = config.agents if section == "agents" else config.players
+    settings = entries.get(name) or entries.get(EACH)
+    if settings is None:
+        raise ConfigError(
+            f"agents.{name}: this agent of the task has no entry; add it or a '*' entry"
+        )
+    if not settings.speaks:
+        return settings
+    chosen = name if settings.model == EACH else settings.model
+    model = config.models.get(chosen)
+    if model is None and settings.model == EACH:
+        model = config.models.get(EACH)
+    if model is None:
+        raise ConfigError(
+            f"{section}.{name}.model: no model '{chosen}' in models; "
+            f"{nearest(chosen, config.models)}"
+        )
+    models[chosen] = model
+    return settings.model_copy(update={"model": chosen})
 
 
 def untrained_config(config: Config) -> Config:

@@ -4,6 +4,7 @@
     algorithm: {name: collm_cc, discount: 1.0}
     models:    {"*": {path: Qwen/Qwen3-0.6B}}      # one model per agent, named after it
     agents:    {"*": {sampling: {max_tokens: 128}}}
+    players:   {rival: {program: {name: legal}}}    # who may sit in a seat that is not its own
     critic:    {path: Qwen/Qwen3-0.6B}
     train:     {environment_steps: 4000}
 
@@ -72,9 +73,22 @@ class SamplingSettings(_Settings):
     stop: tuple[str, ...] = ()
 
 
+class Named(BaseModel):
+    """`name` picks a registered class; the other keys are its own settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
 class AgentSettings(_Settings):
     model: str = EACH
     """Name of the physical model that plays this agent; `*` is the one named after the agent."""
+    program: Named | None = None
+    """Code that plays it instead of a model: a registered name, or module:Class."""
     system: str | None = None
     """The role prompt, before everything else in the history."""
     chat: str = "auto"
@@ -82,6 +96,17 @@ class AgentSettings(_Settings):
     sampling: SamplingSettings = SamplingSettings()
     window: int | None = Field(default=None, ge=1)
     """C: keep the most recent C key/value pairs at the start of each turn; None keeps all."""
+
+    @property
+    def speaks(self) -> bool:
+        """A language model of this run plays it."""
+        return self.program is None
+
+    @model_validator(mode="after")
+    def _one_player(self) -> AgentSettings:
+        if self.model != EACH and self.program is not None:
+            raise ValueError("set either model or program")
+        return self
 
 
 class CriticSettings(OptimizerSettings):
@@ -94,6 +119,14 @@ class CriticSettings(OptimizerSettings):
     device: Device | None = None
     max_length: int = Field(default=16384, ge=1)
     """Longest stream in tokens; a longer one is an error, never cut in silence."""
+    readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
+    """Which value model gives each reader's value; `*` as a reader is everyone not named, `*` as a
+    model the one named after the reader. `{"*": team}` is one value model for all of them."""
+
+    def value_model(self, reader: str) -> str:
+        """The name of a reader's value model."""
+        chosen = self.readers.get(reader, self.readers.get(EACH, EACH))
+        return reader if chosen == EACH else chosen
 
     @model_validator(mode="after")
     def _one_source(self) -> CriticSettings:
@@ -101,6 +134,8 @@ class CriticSettings(OptimizerSettings):
             raise ValueError("set either path or share: actor")
         if self.share not in (None, "actor"):
             raise ValueError(f"share must be 'actor', got '{self.share}'")
+        if self.share is not None and self.readers != {EACH: EACH}:
+            raise ValueError("readers has no meaning with share; the heads sit on the actors")
         return self
 
 
@@ -146,6 +181,9 @@ class RunSettings(_Settings):
     """Agents on one base speak in one batch. False: each in batches of its own, which makes its
     logits the same to the last bit whatever the others say, for 1.1 to 1.9 times the time. vLLM
     batches by itself."""
+    order: Literal["lockstep", "free"] = "lockstep"
+    """How episodes advance: turn by turn together, bit for bit repeatable, or each on its own, so
+    that a slow step or tool holds up nobody else."""
     step_workers: int = Field(default=0, ge=0)
     """Processes for `task.step`; 0 steps in this one."""
     trackers: tuple[Literal["wandb", "tensorboard"], ...] = ()
@@ -168,23 +206,18 @@ class CompareSettings(_Settings):
     """CPU threads per run; None divides the cores among the workers."""
 
 
-class Named(BaseModel):
-    """`name` picks a registered class; the other keys are its own settings."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    name: str
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
-
-
 class AlgorithmChoice(Named):
     name: str = "collm_cc"
 
 
 class Config(_Settings):
     """One run, and how to compare several."""
+
+    @property
+    def voices(self) -> dict[str, AgentSettings]:
+        """By name, the agents and players that a language model of this run plays."""
+        everyone = {**self.agents, **self.players}
+        return {name: settings for name, settings in everyone.items() if settings.speaks}
 
     task: Named
     wrapper: Literal["parallel", "pipeline", "discussion", "single"] | None = None
@@ -193,6 +226,11 @@ class Config(_Settings):
     algorithm: AlgorithmChoice = AlgorithmChoice()
     models: dict[str, ModelSettings]
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
+    """By seat of the task: who plays it unless the cast says otherwise."""
+    players: dict[str, AgentSettings] = Field(default_factory=dict)
+    """Further players, who have no seat of their own: opponents, past selves, frozen partners."""
+    cast: Named = Named(name="own")
+    """Who sits in which seat: `own`, `swap`, or module:Class."""
     critic: CriticSettings | None = None
     train: TrainSettings = TrainSettings()
     evaluation: EvaluationSettings = EvaluationSettings()

@@ -1,27 +1,39 @@
-"""The contracts: what a task, a rollout shape, a critic, an advantage, a loss, a generator and a
-learner must do. Parts implement them, algorithms choose among them, nothing here imports torch.
+"""The contracts: what a task, a player, a rollout shape, credit, a critic, an advantage, a loss, a
+generator and a learner must do. Parts implement them, algorithms choose among them, nothing here
+imports torch.
 """
 
-from .advantage import Advantage, AgentValues, NodeAdvantages
-from .algorithm import Algorithm, Parts
+from .advantage import Advantage, AgentValues, Episodes, NodeAdvantages, Values
+from .algorithm import Algorithm, Parts, ValueLoss
+from .credit import Credit, Paid
 from .critic import Critic, Segment
 from .generator import Generator, Request, Sampled, Sampling, Session
 from .learner import Learner, Objective
 from .loss import PolicyBatch, PolicyLoss
-from .rollout import Rollout
+from .player import Acts, Ask, Cast, Player, Spoken, Table, View
+from .rollout import Branching, Child, Rollout
 from .task import DecPOMDP
 
 __all__ = [
+    "Acts",
     "Advantage",
     "AgentValues",
     "Algorithm",
+    "Ask",
+    "Branching",
+    "Cast",
+    "Child",
+    "Credit",
     "Critic",
     "DecPOMDP",
+    "Episodes",
     "Generator",
     "Learner",
     "NodeAdvantages",
     "Objective",
+    "Paid",
     "Parts",
+    "Player",
     "PolicyBatch",
     "PolicyLoss",
     "Request",
@@ -30,4 +42,9 @@ __all__ = [
     "Sampling",
     "Segment",
     "Session",
+    "Spoken",
+    "Table",
+    "ValueLoss",
+    "Values",
+    "View",
 ]

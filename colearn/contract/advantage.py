@@ -4,37 +4,42 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from colearn.types import Tree
+from colearn.types import Credited
 
-AgentValues = Mapping[str, Sequence[float | None]]
-"""By agent name: a value for each node of a tree, None where its reader gives none."""
+Values = Sequence[float | None]
+"""One agent's values, by node; None where its reader gives none."""
+
+AgentValues = Mapping[str, Values]
+"""By agent name."""
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
-"""For each node of a tree, by agent: what the action that led there was worth ({} at the root)."""
+"""For each node of a tree, by agent: what the action that led there was worth ({} at the root). An
+agent left out has no advantage there: its action is not trained and counts nowhere."""
+
+Episodes = Sequence[Credited[Any]]
 
 
 class Advantage(ABC):
-    """A stateless strategy from trees (and values, where there is a critic) to advantages.
+    """A strategy from credited trees (and values, where there is a critic) to advantages.
 
-    All trees of an iteration come in one call when `uses_values` is False, so baselines may look
-    across episodes (agent-and-turn groups, heterogeneous groups, sums normalised by role).
-    With values the call is repeated for every minibatch, since the critic moves between them.
+    Without values all episodes of an iteration come in one call, so baselines may look across
+    them (agent-and-turn groups, heterogeneous groups, sums normalised by role). With values the
+    call is repeated for every minibatch, since the critic moves between them.
     """
 
-    uses_values: bool = False
+    reads: Literal["v", "q"] | None = None
+    """The kind of value that it needs; None: it needs no critic."""
     minimum_group: int = 1
     """The fewest joint actions per node for which the baseline carries a signal."""
 
     @abstractmethod
     def __call__(
-        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues] | None = None
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        """Advantages of every action of every tree."""
+        """Advantages of the actions of every tree."""
 
-    def targets(
-        self, trees: Sequence[Tree[Any]], values: Sequence[AgentValues]
-    ) -> list[AgentValues]:
+    def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         """Regression targets of the critic for the same nodes as `values`."""
         raise TypeError(f"{type(self).__name__} has no critic to train")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from colearn.errors import ConfigError
+from colearn.types import Credited, Tree
 
 from .advantage import Advantage
+from .credit import Credit
 from .critic import Critic
 from .loss import PolicyLoss
 from .rollout import Rollout
+from .task import DecPOMDP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +30,34 @@ class ValueLoss:
     expectile: float = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
 
+    def __post_init__(self) -> None:
+        for name, number in (("coefficient", self.coefficient), ("clip", self.clip)):
+            if number is not None and number <= 0.0:
+                raise ConfigError(f"{name}: must be above 0, got {number}")
+        if not 0.0 < self.expectile < 1.0:
+            raise ConfigError(
+                f"expectile: must lie between 0 and 1, got {self.expectile}; 0.5 is the mean"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Rollout x advantage (with or without critic) x policy loss."""
+    """Rollout x credit x advantage (with or without critic) x policy loss."""
 
     rollout: Rollout
+    credit: Credit
     advantage: Advantage
     loss: PolicyLoss
     critic: Critic | None = None
-    value_loss: ValueLoss | None = None
+    value_loss: ValueLoss = ValueLoss()
+    discount: float = 1.0
+    """gamma, between turns."""
+
+    def credited(self, trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
+        """What the algorithm learns from."""
+        return [
+            Credited(tree=tree, rewards=self.credit(tree), discount=self.discount) for tree in trees
+        ]
 
 
 class Algorithm(ABC):
@@ -52,6 +73,20 @@ class Algorithm(ABC):
     def check_team(self, agents: Sequence[str]) -> None:  # noqa: B027 - most fit any team
         """Errors: ConfigError where the algorithm cannot train a team of these agents."""
 
+    def check_task(self, task: DecPOMDP[Any, Any]) -> None:
+        """Errors: ConfigError where the algorithm cannot train this team, or reads only rewards
+        that the task never pays."""
+        self.check_team(task.agents)
+        credit = self.parts().credit
+        if not credit.reads & task.pays:
+            paid = " and ".join(sorted(task.pays))
+            remedy = "payoff" if "local" in task.pays else "team"
+            raise ConfigError(
+                f"algorithm.credit: {type(credit).__name__} reads "
+                f"{' and '.join(sorted(credit.reads))} rewards, and the task pays {paid} rewards "
+                f"only; set algorithm.credit.name to {remedy}"
+            )
+
     def checked_parts(self) -> Parts:
         """`parts`, after checking that they fit each other.
 
@@ -59,13 +94,21 @@ class Algorithm(ABC):
         """
         parts = self.parts()
         name = type(self).__name__
+        if not 0.0 <= parts.discount <= 1.0:
+            raise ConfigError(f"discount: must lie in 0 to 1, got {parts.discount}; 1.0 is usual")
         if parts.rollout.group_size < parts.advantage.minimum_group:
             raise ConfigError(
-                f"algorithm.samples: {name} compares {parts.advantage.minimum_group} or more joint "
-                f"actions per history, got K={parts.rollout.group_size}; set samples to 2 or more"
+                f"rollout.k: {name} compares {parts.advantage.minimum_group} or more joint "
+                f"actions per history, got K={parts.rollout.group_size}; set it to 2 or more"
             )
-        if parts.advantage.uses_values != (parts.critic is not None):
+        value = None if parts.critic is None else parts.critic.value
+        if parts.advantage.reads != value:
             raise ConfigError(
-                f"algorithm: {name} must choose a critic exactly where its advantage uses values"
+                f"advantage: {type(parts.advantage).__name__} reads "
+                f"{_VALUES[parts.advantage.reads]}, and {name} has {_VALUES[value]}; choose an "
+                "advantage and a critic that fit (critic.value: v or q)"
             )
         return parts
+
+
+_VALUES = {"v": "a critic of V", "q": "a critic of Q", None: "no critic"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,6 +70,11 @@ class Generator(ABC):
     request depends on where the model lives, so one device per agent is a matter of which
     generator serves which agent.
     """
+
+    @property
+    def place(self) -> Hashable:
+        """Generators of one place share weights or switches and take turns."""
+        return id(self)
 
     @abstractmethod
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:

@@ -27,6 +27,8 @@ class Learner(ABC):
     """
 
     name: str
+    steps: int
+    """Optimiser steps so far: the version of its weights."""
 
     @abstractmethod
     def evaluate(

@@ -4,31 +4,79 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from colearn.types import Outcome
+import numpy as np
+
+from colearn.seeding import Key, derive_rng
+from colearn.types import Node, Outcome
+
+
+@dataclass(frozen=True)
+class Branching:
+    """A live node, as a shape sees it."""
+
+    item: Any
+    node: Node[Any]
+    keys: tuple[Key, ...]
+    """What the shape's randomness at this node is derived from."""
+    acted: Mapping[str, int] = field(default_factory=dict)
+    """How often each agent has acted on the way here; an agent left out has not."""
+
+    @property
+    def acting(self) -> tuple[str, ...]:
+        """The agents that act here, in the task's order."""
+        return tuple(self.node.observations)
+
+    @property
+    def turn(self) -> int:
+        return self.node.turn
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The shape's own at this node: its draws move nothing else."""
+        return derive_rng(*self.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """One joint action that was tried at a node, and what it led to."""
+
+    chosen: Mapping[str, int]
+    """Which of its actions each acting agent took."""
+    outcome: Outcome[Any]
+    rewards: Mapping[str, float]
+    """Credited for this edge alone, by agent (`Credit.step`)."""
 
 
 class Rollout(ABC):
-    """A stateless strategy: a frozen dataclass that answers three questions at each node.
+    """A stateless strategy: a frozen dataclass that answers four questions.
 
-    The collector advances all live nodes of a turn, over all episodes, together; the shape only
-    says how many actions to draw, how to pair them, and which children live on. `chain`,
-    `parallel`, `tree` and `cross` need the first two; AT-GRPO's greedy tree keeps the best child
-    (`continues`); MHGPO's forks draw more than one action for one agent only (`samples`).
+    The grower advances live nodes; the shape only says how many trees an item has, how many
+    actions to draw at a node, how to pair them, and which children live on. AT-GRPO's greedy tree
+    keeps the best child (`continues`); MHGPO's forks draw several actions of one agent only
+    (`samples`) and choose that agent item by item (`trees`).
     """
 
-    @abstractmethod
-    def samples(self, turn: int, acting: Sequence[str]) -> Mapping[str, int]:
-        """How many actions each acting agent draws at a node of this turn."""
+    def trees(self, item: Any, rng: np.random.Generator) -> Sequence[Rollout]:
+        """The shape of each tree that is grown from `item`; one, of this shape, by default."""
+        return (self,)
 
     @abstractmethod
-    def joint_actions(self, counts: Mapping[str, int]) -> Sequence[Mapping[str, int]]:
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        """How many actions each acting agent draws at a node."""
+
+    @abstractmethod
+    def joint_actions(
+        self, at: Branching, counts: Mapping[str, int]
+    ) -> Sequence[Mapping[str, int]]:
         """The joint actions to execute: for each, which of its own actions every agent takes."""
 
-    def continues(self, outcomes: Sequence[Outcome[Any]]) -> Sequence[int]:
+    def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
         """The children to expand further, by number; all of them unless a shape says otherwise."""
-        return range(len(outcomes))
+        return range(len(children))
 
     @property
     def group_size(self) -> int:

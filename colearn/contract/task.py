@@ -8,7 +8,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
+
+from .credit import Paid
+from .picture import Picture
 
 Item = TypeVar("Item")
 State = TypeVar("State")
@@ -32,6 +35,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
     """I: the agents' names."""
     horizon: int
     """H: the most turns an episode has. The rollout ends an episode here; after it V = 0."""
+    pays: frozenset[Paid] = frozenset({"team"})
+    """The kinds of reward that it gives out: of the whole team (`Outcome.reward`), of single agents
+    (`Outcome.local_rewards` and `earned`), or both."""
+    optimum: float | None = None
+    """The best return that any team can have, where it is known; reports draw it."""
     reward_range: tuple[float, float] | None = None
     """Bounds of one turn's joint reward where they are known; reports draw them."""
 
@@ -44,10 +52,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """The state of turn 0."""
 
     @abstractmethod
-    def observe(self, state: State, agent: str) -> str | None:
+    def observe(self, state: State, agent: str) -> str | Prompt | None:
         """O_i: what `agent` is newly shown at this turn; None where it does not act.
 
-        Earlier observations and actions stay in the agent's history, so return what is new only.
+        Earlier observations and actions stay in the agent's history, so return what is new only,
+        or a `Prompt` with `fresh=True`, which opens a new context.
         """
 
     @abstractmethod
@@ -64,7 +73,24 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """m_t: text that critics may read in training and agents never see."""
         return ""
 
-    def joint_observations(self, state: State) -> Mapping[str, str]:
-        """The observations of all agents that act in `state`; empty where none does."""
+    def legal_action(self, state: State, agent: str, rng: np.random.Generator) -> str | None:
+        """Some action that the task understands, drawn at random and without skill: what the
+        embedded model is warm-started on. None where the task draws none."""
+        return None
+
+    def render(self, state: State) -> str | None:
+        """The state as text for a reader of transcripts; None where there is nothing to show."""
+        return None
+
+    def picture(self, state: State) -> Picture | None:
+        """The state as a picture for reports and the watch page; None where there is none."""
+        return None
+
+    def joint_observations(self, state: State) -> Mapping[str, Prompt]:
+        """The prompts of all agents that act in `state`; empty where none does."""
         seen = {agent: self.observe(state, agent) for agent in self.agents}
-        return {agent: text for agent, text in seen.items() if text is not None}
+        return {
+            agent: shown if isinstance(shown, Prompt) else Prompt(shown)
+            for agent, shown in seen.items()
+            if shown is not None
+        }

@@ -1,0 +1,6 @@
+"""The shipped critics, by name."""
+
+NAMES = {
+    "centralized": "centralized:Centralized",
+    "decentralized": "decentralized:Decentralized",
+}

@@ -18,7 +18,7 @@ from colearn.rollout.chain import Chain
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
 from .memory import NetworkMemory, device_of, networks_of
-from .script import Script, Speech, grow_tree
+from .script import Script, Speech, rehearse
 from .speaking import Call, Speaker, cache_bytes, plan_calls, rehearse_call
 
 FIXED_BYTES = 420_000_000
@@ -64,7 +64,7 @@ class Phases:
     def add_play(self, phase: str, play: Play) -> None:
         """A rollout or an evaluation: caches of this turn and the one before, and one call."""
         chains = [
-            grow_tree(number, script, Chain(), self.speech)
+            rehearse(number, script, Chain(), self.speech).trees[0]
             for number, script in enumerate(play.scripts)
         ]
         planned: dict[str, list[list[int]]] = {}
@@ -109,7 +109,7 @@ class Phases:
     def _generators(self) -> list[dict[str, Speaker]]:
         """Agents by generator: those on one base, or each by itself."""
         groups: dict[object, dict[str, Speaker]] = {}
-        for agent, settings in self.config.agents.items():
+        for agent, settings in self.config.voices.items():
             network = self.team.actors[settings.model]
             key = id(network.base) if self.config.run.batch_agents else agent
             sampling = settings.sampling
@@ -122,10 +122,10 @@ class Phases:
         return list(groups.values())
 
     def _network_of(self, agent: str) -> Network:
-        return self.team.actors[self.config.agents[agent].model]
+        return self.team.actors[self.config.voices[agent].model]
 
     def _device(self, agent: str) -> str:
-        return device_of(self.config, f"actor-{self.config.agents[agent].model}")
+        return device_of(self.config, f"actor-{self.config.voices[agent].model}")
 
     def _call(self, network: Network, call: Call, speakers: Mapping[str, Speaker]) -> int:
         with rehearsal() as ledger:

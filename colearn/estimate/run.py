@@ -21,14 +21,7 @@ from .architecture import Architectures
 from .fake_team import FakeTeamBuilder
 from .memory import NetworkMemory, count_networks
 from .phases import Phases, Play
-from .script import (
-    Script,
-    Speech,
-    generations,
-    grow_tree,
-    joint_actions,
-    read_script,
-)
+from .script import Script, Speech, read_script, rehearse
 from .voices import read_speech, tokenizer_bytes
 from .work import Updates, plan_updates
 
@@ -82,7 +75,7 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     task, train, held_out, gone = _read_task(config)
     config = bind_agents(config, task.agents)
     algorithm = build_algorithm(config)
-    algorithm.check_team(task.agents)
+    algorithm.check_task(task)
     parts = algorithm.checked_parts()
     config = _learning_part(config, algorithm)
     architectures = Architectures(task, config)
@@ -95,8 +88,11 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     updates = None
     if speech is not None and algorithm.learns:
         trees = [
-            grow_tree(number, scripts[number % len(scripts)], parts.rollout, speech)
+            tree
             for number in range(config.train.episodes)
+            for tree in rehearse(
+                number, scripts[number % len(scripts)], parts.rollout, speech
+            ).trees
         ]
         updates = plan_updates(config, parts, trees, architectures)
     phases = None
@@ -160,18 +156,23 @@ def _steps(
     speech: Mapping[str, Speech] | None,
     updates: Updates | None,
 ) -> Steps:
-    episodes, script = config.train.episodes, scripts[0]
-    limits = {a: settings.sampling.max_tokens for a, settings in config.agents.items()}
+    episodes = config.train.episodes
+    everyone = speech or {
+        agent: Speech(None, settings.sampling.max_tokens)
+        for agent, settings in config.agents.items()
+    }
+    played = [rehearse(number, one, shape, everyone) for number, one in enumerate(scripts)]
+    counts = played[0].counts
     prompts = None
     if speech is not None:
-        read = [grow_tree(n, one, shape, speech) for n, one in enumerate(scripts)]
-        shown = [o for tree in read for node in tree.nodes for o in node.observations.values()]
-        prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(read)
+        trees = [tree for one in played for tree in one.trees]
+        shown = [o for tree in trees for node in tree.nodes for o in node.observations.values()]
+        prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(played)
     return Steps(
         episodes=episodes,
-        generations=episodes * generations(shape, script, lambda _: 1),
-        joint_actions=episodes * joint_actions(shape, script),
-        new_tokens=episodes * generations(shape, script, limits.__getitem__),
+        generations=episodes * counts.generations,
+        joint_actions=episodes * counts.joint_actions,
+        new_tokens=episodes * counts.tokens,
         prompt_tokens=prompts,
         padded_tokens=None if updates is None else updates.padded_tokens,
     )

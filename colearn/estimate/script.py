@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract import DecPOMDP, Rollout
+import numpy as np
+
+from colearn.agents import ChatFormat
+from colearn.agents.language import read_prompt
+from colearn.contract import Ask, DecPOMDP, Player, Rollout, Spoken, Table
 from colearn.critic.stream import Tokenize
-from colearn.history import ChatFormat
-from colearn.models.embedded import WarmStart
-from colearn.rollout.transition import observe_all
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
+from colearn.rollout.transition import prompts
 from colearn.seeding import derive_rng
-from colearn.types import Action, Node, Observation, Outcome, Tree
+from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
 _WORD = "\ue000"
 """One token of an action's text, in the streams of any critic's tokenizer."""
@@ -23,7 +28,7 @@ _WORD = "\ue000"
 class Turn:
     """The texts of one turn."""
 
-    seen: Mapping[str, str]
+    seen: Mapping[str, Prompt]
     """By agent, of those who act."""
     told: str
     """m_t"""
@@ -41,14 +46,11 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     state = task.reset(item, rng)
     turns: list[Turn] = []
     for _ in range(task.horizon):
-        seen = observe_all(task, state)
+        seen = prompts(task, state)
         if not seen:
             break
         turns.append(Turn(seen, task.global_info(state)))
-        actions = {
-            agent: task.legal_action(state, agent, rng) if isinstance(task, WarmStart) else ""
-            for agent in seen
-        }
+        actions = {agent: task.legal_action(state, agent, rng) or "" for agent in seen}
         outcome = task.step(state, actions, rng)
         state = outcome.state
         if outcome.done:
@@ -58,94 +60,116 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     return (*turns, *rest)
 
 
-def live_nodes(shape: Rollout, script: Script) -> list[int]:
-    """Histories of one episode at each turn at which agents act, where no episode ends early."""
-    counts, live = [], 1
-    for number, turn in enumerate(script):
-        counts.append(live)
-        live *= len(_continued(shape, number, turn))
-    return counts
-
-
-def joint_actions(shape: Rollout, script: Script) -> int:
-    """Of one episode that goes to the horizon: Proposition 4.3 over the number of agents."""
-    return sum(
-        nodes * len(_pairs(shape, number, turn))
-        for number, (nodes, turn) in enumerate(zip(live_nodes(shape, script), script, strict=True))
-    )
-
-
-def generations(shape: Rollout, script: Script, weight: Callable[[str], int]) -> int:
-    """Actions sampled in one episode, each counted as `weight` of its agent."""
-    return sum(
-        nodes * count * weight(agent)
-        for number, (nodes, turn) in enumerate(zip(live_nodes(shape, script), script, strict=True))
-        for agent, count in shape.samples(number, tuple(turn.seen)).items()
-    )
-
-
-def _pairs(shape: Rollout, number: int, turn: Turn) -> Sequence[Mapping[str, int]]:
-    return shape.joint_actions(shape.samples(number, tuple(turn.seen)))
-
-
-def _continued(shape: Rollout, number: int, turn: Turn) -> Sequence[int]:
-    outcomes = [Outcome(state=None, reward=0.0)] * len(_pairs(shape, number, turn))
-    return shape.continues(outcomes)
-
-
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """How long an agent speaks, and in what format it is spoken to."""
+    """How long an agent speaks, and in what format it is spoken to; None: not known here."""
 
-    chat: ChatFormat
+    chat: ChatFormat | None
     max_tokens: int
 
 
-def grow_tree(
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """An episode that goes to the horizon, every action at its limit."""
+
+    trees: list[Tree[Any]]
+    counts: Counts
+    asked: Mapping[tuple[int, str], int]
+    """Histories that are extended, by turn and agent."""
+    drawn: Mapping[tuple[int, str], int]
+    """Actions that are sampled, by turn and agent."""
+
+
+def rehearse(
     number: int, script: Script, shape: Rollout, speech: Mapping[str, Speech]
-) -> Tree[Any]:
-    """The tree of an episode that goes to the horizon, every action `max_tokens` long."""
-    said = {
-        agent: Action(_WORD * one.max_tokens, (one.chat.end_id,) * one.max_tokens)
-        for agent, one in speech.items()
-    }
-    nodes: list[Node[Any]] = []
+) -> Rehearsed:
+    """Grow the trees of one item as a run does, with agents who say nothing, at full length."""
+    table = _Table(Counter(), Counter())
+    players = {agent: _Voice(table, one) for agent, one in speech.items()}
+    task = _Played(tuple(speech), max(1, len(script)))
+    trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
+    return Rehearsed(trees, counts, table.asked, table.drawn)
 
-    def add(parent: Node[Any] | None, path: tuple[int, ...], acted: Sequence[str]) -> Node[Any]:
-        spoke = {a for t in script[: len(path)] for a in t.seen}
-        here = script[len(path)] if len(path) < len(script) else Turn({}, "")
-        node: Node[Any] = Node(
-            index=len(nodes),
-            parent=None if parent is None else parent.index,
-            path=path,
-            state=None,
-            observations={
-                agent: speech[agent].chat.continuation(text, said[agent])
-                if agent in spoke
-                else speech[agent].chat.open(text)
-                for agent, text in here.seen.items()
-            },
-            global_info=here.told,
-            actions={agent: said[agent] for agent in acted},
-        )
-        nodes.append(node)
-        return node
 
-    live = [add(None, (), ())]
-    for depth, turn in enumerate(script):
-        following = []
-        expanded = set(_continued(shape, depth, turn))
-        for node in live:
-            for child in range(len(_pairs(shape, depth, turn))):
-                grown = add(node, (*node.path, child), tuple(turn.seen))
-                if child in expanded:
-                    following.append(grown)
-        live = following
-    return Tree(item=None, episode=number, agents=tuple(speech), nodes=tuple(nodes))
+def live_nodes(shape: Rollout, script: Script) -> list[int]:
+    """Histories of one episode at each turn at which agents act, where no episode ends early."""
+    agents = {agent for turn in script for agent in turn.seen}
+    found = rehearse(0, script, shape, dict.fromkeys(agents, Speech(None, 1)))
+    return [max(found.asked[turn, agent] for agent in one.seen) for turn, one in enumerate(script)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A script, and the turn that it has come to."""
+
+    script: Script
+    turn: int
+
+
+class _Played(DecPOMDP[Script, _Place]):
+    """A script as a task: nothing that is said changes it."""
+
+    def __init__(self, agents: tuple[str, ...], horizon: int) -> None:
+        self.agents, self.horizon = agents, horizon
+
+    def items(self, split: str) -> Sequence[Script]:
+        return ()
+
+    def reset(self, item: Script, rng: np.random.Generator) -> _Place:
+        return _Place(item, 0)
+
+    def observe(self, state: _Place, agent: str) -> Prompt | None:
+        if state.turn == len(state.script):
+            return None
+        return state.script[state.turn].seen.get(agent)
+
+    def step(
+        self, state: _Place, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[_Place]:
+        return Outcome(state=_Place(state.script, state.turn + 1), reward=0.0)
+
+    def global_info(self, state: _Place) -> str:
+        return state.script[state.turn].told if state.turn < len(state.script) else ""
+
+    def metrics(self, state: _Place) -> Mapping[str, float]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table(Table):
+    """Everybody says as much as they may, and it is noted how much was asked."""
+
+    asked: Counter[tuple[int, str]]
+    drawn: Counter[tuple[int, str]]
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        found = []
+        for ask in asks:
+            assert isinstance(ask.player, _Voice)
+            self.asked[ask.state.turn, ask.seat] += 1
+            self.drawn[ask.state.turn, ask.seat] += len(ask.seeds)
+            found.append([Spoken(ask.player.said)] * len(ask.seeds))
+        return found
+
+
+class _Voice(Player):
+    def __init__(self, table: _Table, speech: Speech) -> None:
+        self._table, self.chat = table, speech.chat
+        end = 0 if self.chat is None else self.chat.end_id
+        self.said = Action(_WORD * speech.max_tokens, (end,) * speech.max_tokens)
+
+    @property
+    def table(self) -> Table:
+        return self._table
+
+    def read(self, prompt: Prompt, last: Action | None) -> Observation:
+        if self.chat is None:
+            return super().read(prompt, last)
+        return read_prompt(self.chat, prompt, last)
 
 
 def limit_tokens(tokenize: Tokenize) -> Tokenize:
-    """A critic's tokenizer that reads the actions of `grow_tree` at their full length."""
+    """A critic's tokenizer that reads the actions of `rehearse` at their full length."""
 
     def ids(text: str) -> tuple[int, ...]:
         return (*tokenize(text.replace(_WORD, "")), *[0] * text.count(_WORD))

@@ -15,7 +15,7 @@ from colearn.models.base import Base
 from colearn.types import Tree
 
 from .ledger import Ledger
-from .script import Script, live_nodes
+from .script import Script, Speech, rehearse
 
 _SAMPLED, _CUT = 16, 36
 """Bytes that drawing holds for each row and word beside the logits: scaled logits and shares in
@@ -59,9 +59,10 @@ def plan_calls(
     """The calls of a rollout of `episodes` items; `chains` give the lengths of histories."""
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
-    for turn, nodes in enumerate(live_nodes(shape, script)):
-        samples = shape.samples(turn, tuple(script[turn].seen))
-        acting = [agent for agent in script[turn].seen if agent in speakers]
+    everyone = dict.fromkeys((a for turn in script for a in turn.seen), Speech(None, 1))
+    found = rehearse(0, script, shape, everyone)
+    for turn, texts in enumerate(script):
+        acting = [agent for agent in texts.seen if agent in speakers]
         if not acting:
             continue
         width = used = 0
@@ -80,8 +81,8 @@ def plan_calls(
         room = max(speakers[agent].max_tokens for agent in acting)
         calls.append(
             Call(
-                requests=tuple(a for a in acting for _ in range(nodes * episodes)),
-                rows=tuple(a for a in acting for _ in range(nodes * episodes * samples[a])),
+                requests=tuple(a for a in acting for _ in range(found.asked[turn, a] * episodes)),
+                rows=tuple(a for a in acting for _ in range(found.drawn[turn, a] * episodes)),
                 width=width,
                 used=used,
                 capacity=-(-(used + max(room, width)) // BLOCK) * BLOCK,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from colearn.agents import ChatFormat
 from colearn.config import Config
-from colearn.history import ChatFormat
 
 from .architecture import Architectures, NotHere
 from .script import Speech
@@ -12,7 +12,7 @@ from .script import Speech
 def read_speech(config: Config, architectures: Architectures) -> dict[str, Speech] | None:
     """By agent; None where a tokenizer is not on this machine."""
     speech = {}
-    for agent, settings in config.agents.items():
+    for agent, settings in config.voices.items():
         path = config.models[settings.model].path
         try:
             tokenizer = architectures.tokenizer(path, f"models.{settings.model}.path")
@@ -26,7 +26,7 @@ def read_speech(config: Config, architectures: Architectures) -> dict[str, Speec
 def tokenizer_bytes(config: Config, architectures: Architectures) -> int:
     """Resident bytes of a run's tokenizers, one for each path. The embedded models' are too small
     to count."""
-    uses = {config.models[settings.model].path for settings in config.agents.values()}
+    uses = {config.models[settings.model].path for settings in config.voices.values()}
     if config.critic is not None and config.critic.path is not None:
         uses.add(config.critic.path)
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

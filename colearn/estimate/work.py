@@ -10,6 +10,7 @@ from colearn.config import Config
 from colearn.contract import Parts
 from colearn.contract.rows import Row
 from colearn.critic.stream import text_stream
+from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows, stream_row
 from colearn.types import Tree
 
@@ -57,7 +58,7 @@ def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[str, list[li
     shared = parts.critic is not None and config.critic is not None and config.critic.path is None
     found: dict[str, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
-        for agent, settings in config.agents.items():
+        for agent, settings in config.voices.items():
             if not config.models[settings.model].trained:
                 continue
             rows = actor_rows(
@@ -84,34 +85,22 @@ def _critic_rows(
     def ids(text: str) -> tuple[int, ...]:
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    return {
-        f"critic-{reader}": [
-            [
-                stream_row(
-                    tree,
-                    text_stream(tree, critic, reader, limit_tokens(ids)),
-                    key=number,
-                    limit=settings.max_length,
-                    field_name="critic.max_length",
-                )
-            ]
-            for number, tree in enumerate(trees)
-        ]
-        for reader in critic.readers(trees[0].agents)
-    }
+    found: dict[str, list[list[Row]]] = {}
+    for number, tree in enumerate(trees):
+        for reader in critic.readers(tree.agents):
+            row = stream_row(
+                tree,
+                text_stream(tree, critic, reader, limit_tokens(ids)),
+                key=number,
+                limit=settings.max_length,
+                field_name="critic.max_length",
+            )
+            found.setdefault(f"critic-{settings.value_model(reader)}", []).append([row])
+    return found
 
 
 def _groups_of(config: Config, trees: Trees, groups: int) -> Iterator[list[int]]:
     """Numbers of the groups in each minibatch; `groups` stand in the order of their trees."""
     each = groups // len(trees)
-    current: list[int] = []
-    size = 0
-    for number, tree in enumerate(trees):
-        count = len(tree.nodes) - 1
-        limit = config.train.minibatch
-        if current and limit is not None and size + count > limit:
-            yield current
-            current, size = [], 0
-        current += range(number * each, (number + 1) * each)
-        size += count
-    yield current
+    for numbers in minibatches(trees, config.train.minibatch, range(len(trees))):
+        yield [group for n in numbers for group in range(n * each, (n + 1) * each)]

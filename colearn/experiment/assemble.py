@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from colearn.agents import ChatFormat, Language, LanguageTable, Program
+from colearn.agents.language import no_version
 from colearn.config import (
     AgentSettings,
     Config,
@@ -14,21 +16,20 @@ from colearn.config import (
     ModelSettings,
     bind_agents,
     build_algorithm,
+    build_part,
+    build_program,
     build_task,
     untrained_config,
 )
-from colearn.contract import DecPOMDP, Generator, Learner, Parts, Sampling
-from colearn.contract.algorithm import ValueLoss
+from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player, Sampling
 from colearn.errors import ConfigError
 from colearn.generate.transformers import TransformersGenerator, Voice
-from colearn.history import ChatFormat
 from colearn.learn.local import LocalLearner
 from colearn.models.base import Base
 from colearn.models.embedded import EMBEDDED, embedded_model
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.models.team import Team, TeamBuilder
-from colearn.rollout.collect import Player
 
 from .critics import CriticTrainer
 from .exact import ExactEvaluator, Reader
@@ -44,6 +45,8 @@ class Assembly:
     task: DecPOMDP[Any, Any]
     parts: Parts
     players: dict[str, Player]
+    """Everyone who may sit in a seat, by name."""
+    cast: Cast
     generators: list[Generator]
     learners: dict[str, Learner]
     """Every trained network's, actors and critics, by a name that is also its checkpoint's."""
@@ -62,7 +65,7 @@ def assemble(config: Config) -> Assembly:
     task = build_task(config)
     config = bind_agents(config, task.agents)
     algorithm = build_algorithm(config)
-    algorithm.check_team(task.agents)
+    algorithm.check_task(task)
     parts = algorithm.checked_parts()
     if not algorithm.learns:
         config = untrained_config(config)
@@ -71,8 +74,8 @@ def assemble(config: Config) -> Assembly:
     team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
 
     tokenizers = Tokenizers()
-    players, generators = _players(config, task, team, tokenizers)
     learners = _learners(config, parts, team)
+    players, generators = _players(config, team, learners, tokenizers)
     networks = {f"actor-{name}": network for name, network in team.actors.items()}
     networks |= {f"critic-{name}": network for name, network in team.critics.items()}
     return Assembly(
@@ -80,6 +83,7 @@ def assemble(config: Config) -> Assembly:
         task=task,
         parts=parts,
         players=players,
+        cast=build_part(Cast, config.cast, "cast"),
         generators=generators,
         learners=learners,
         updater=_updater(config, parts, learners, team, tokenizers) if algorithm.learns else None,
@@ -109,7 +113,7 @@ def _updater(
                 temperature=settings.sampling.temperature,
                 window=settings.window,
             )
-            for agent, settings in config.agents.items()
+            for agent, settings in config.voices.items()
         },
         actors=actors,
         critic=critic,
@@ -125,12 +129,16 @@ def _updater(
 def _exact(
     config: Config, task: DecPOMDP[Any, Any], team: Team, players: Mapping[str, Player]
 ) -> ExactEvaluator:
-    readers = {
-        agent: Reader(
-            network=team.actors[settings.model], chat=players[agent].chat, settings=settings
+    readers = {}
+    for agent, settings in config.agents.items():
+        player = players[agent]
+        if not isinstance(player, Language):
+            raise ConfigError(
+                f"evaluation.exact: agents.{agent} is no language model; set it to false"
+            )
+        readers[agent] = Reader(
+            network=team.actors[settings.model], chat=player.chat, settings=settings
         )
-        for agent, settings in config.agents.items()
-    }
     return ExactEvaluator(task, readers, token_budget=config.train.token_budget)
 
 
@@ -156,14 +164,14 @@ def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
 
 
 def _players(
-    config: Config, task: DecPOMDP[Any, Any], team: Team, tokenizers: Tokenizers
+    config: Config, team: Team, learners: Mapping[str, Learner], tokenizers: Tokenizers
 ) -> tuple[dict[str, Player], list[Generator]]:
     """One generator for each base in memory, so that agents that share it speak in one batch; one
     for each agent where the config wants them apart."""
     apart = config.run.generator == "transformers" and not config.run.batch_agents
     voices: dict[int | str, dict[str, Voice]] = {}
     bases: dict[int | str, Base] = {}
-    for agent, settings in config.agents.items():
+    for agent, settings in config.voices.items():
         network = team.actors[settings.model]
         key = agent if apart else id(network.base)
         bases[key] = network.base
@@ -179,9 +187,19 @@ def _players(
         else:
             generator = TransformersGenerator(bases[key], group)
         generators.append(generator)
+        table = LanguageTable(generator)
         for agent, voice in group.items():
-            players[agent] = Player(generator, voice.chat)
-    return {agent: players[agent] for agent in task.agents}, generators
+            learner = learners.get(f"actor-{config.voices[agent].model}")
+            players[agent] = Language(table, agent, voice.chat, _steps_of(learner))
+    everyone = {**config.agents, **config.players}
+    for name, settings in everyone.items():
+        if settings.program is not None:
+            players[name] = Program(build_program(settings.program, f"{name}.program"))
+    return {name: players[name] for name in everyone}, generators
+
+
+def _steps_of(learner: Learner | None) -> Callable[[], int]:
+    return no_version if learner is None else lambda: learner.steps
 
 
 def _voice(
@@ -217,11 +235,10 @@ def _learners(config: Config, parts: Parts, team: Team) -> dict[str, Learner]:
             learners[f"actor-{name}"] = _learner(
                 config, f"actor-{name}", team.actors[name], model, parts.loss.needs_entropy
             )
-    for reader, network in team.critics.items():
+    for value_model, network in team.critics.items():
         assert config.critic is not None
-        learners[f"critic-{reader}"] = _learner(
-            config, f"critic-{reader}", network, config.critic, False
-        )
+        name = f"critic-{value_model}"
+        learners[name] = _learner(config, name, network, config.critic, False)
     return learners
 
 
@@ -266,9 +283,10 @@ def _critic_trainer(
 
     return CriticTrainer(
         critic=parts.critic,
-        learners={reader: learners[f"critic-{reader}"] for reader in team.critics},
+        learners={name: learners[f"critic-{name}"] for name in team.critics},
+        value_model=config.critic.value_model,
         tokenize=tokenize,
         advantage=parts.advantage,
-        settings=parts.value_loss or ValueLoss(),
+        settings=parts.value_loss,
         max_length=config.critic.max_length,
     )

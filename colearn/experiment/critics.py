@@ -8,9 +8,15 @@ from typing import Any
 
 from torch import Tensor
 
-from colearn.contract import Critic, Learner
-from colearn.contract.advantage import Advantage, AgentValues
-from colearn.contract.algorithm import ValueLoss
+from colearn.contract import (
+    Advantage,
+    AgentValues,
+    Critic,
+    Episodes,
+    Learner,
+    ValueLoss,
+    Values,
+)
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.critic.stream import Tokenize, text_stream
 from colearn.learn.row import stream_row
@@ -29,7 +35,10 @@ class ValueReader(ABC):
 
 
 class CriticTrainer(ValueReader):
-    """Value models of their own, one learner each, over streams in their own tokenizer."""
+    """Value models of their own, one learner each, over streams in their own tokenizer.
+
+    Readers map to value models as agents do to models: several may share one.
+    """
 
     def __init__(
         self,
@@ -39,79 +48,92 @@ class CriticTrainer(ValueReader):
         advantage: Advantage,
         settings: ValueLoss,
         max_length: int,
+        value_model: Callable[[str], str] = str,
     ) -> None:
         self.critic, self.learners, self.tokenize = critic, learners, tokenize
         self.advantage, self.settings, self.max_length = advantage, settings, max_length
+        self.value_model = value_model
 
-    def rows(self, trees: Trees, reader: str) -> list[Row]:
+    def rows(self, trees: Trees, model: str) -> list[Row]:
+        """The streams of all readers of a value model; their keys are read by `_place`."""
+        readers = self._readers(trees[0], model)
         return [
             stream_row(
                 tree,
                 text_stream(tree, self.critic, reader, self.tokenize),
-                key=number,
+                key=place * len(trees) + number,
                 limit=self.max_length,
                 field_name="critic.max_length",
             )
+            for place, reader in enumerate(readers)
             for number, tree in enumerate(trees)
         ]
 
     def read(self, trees: Trees) -> list[AgentValues]:
-        found: list[dict[str, Sequence[float | None]]] = [{} for _ in trees]
-        for reader, learner in self.learners.items():
-            rows = self.rows(trees, reader)
-            for number, outputs in enumerate(learner.evaluate([[row] for row in rows])):
+        found: list[dict[str, Values]] = [{} for _ in trees]
+        for model, learner in self.learners.items():
+            rows = self.rows(trees, model)
+            for row, outputs in zip(rows, learner.evaluate([[row] for row in rows]), strict=True):
+                reader, number = self._place(trees, model, row.key)
                 values = outputs[0].values.tolist()
-                found[number] |= self._by_agent(trees[number], reader, rows[number], values)
+                found[number] |= self._by_agent(trees[number], reader, row, values)
         return list(found)
 
     def train(
-        self, trees: Trees, old: Sequence[AgentValues] | None
+        self, episodes: Episodes, old: Sequence[AgentValues] | None
     ) -> tuple[list[AgentValues], dict[str, float]]:
-        """One forward and backward of every reader; the step is the caller's.
+        """One forward and backward of every value model; the step is the caller's.
 
         Gives the values that the targets were made from (Eq. 3, 5: the bootstrap is this very
         critic, detached) and metrics. With frozen targets `old` takes their place.
         """
-        found: list[dict[str, Sequence[float | None]]] = [{} for _ in trees]
+        trees = [episode.tree for episode in episodes]
+        found: list[dict[str, Values]] = [{} for _ in trees]
         metrics: dict[str, float] = {}
-        for reader, learner in self.learners.items():
-            rows = self.rows(trees, reader)
+        for model, learner in self.learners.items():
+            rows = self.rows(trees, model)
+            by_key = {row.key: row for row in rows}
             total = sum(len(row.marks) for row in rows)
             read: dict[int, list[float]] = {}
             sums = learner.accumulate(
-                [[row] for row in rows], self._objective(trees, reader, old, total, read)
+                [[row] for row in rows], self._objective(episodes, model, old, total, read)
             )
-            for number, values in learner.share(read).items():
-                found[number] |= self._by_agent(trees[number], reader, rows[number], values)
-            for key, value in sums.items():
-                metrics[key] = metrics.get(key, 0.0) + value / len(self.learners)
+            for key, values in learner.share(read).items():
+                reader, number = self._place(trees, model, key)
+                found[number] |= self._by_agent(trees[number], reader, by_key[key], values)
+            for name, value in sums.items():
+                metrics[name] = metrics.get(name, 0.0) + value / len(self.learners)
         if old is not None and self.settings.frozen_targets:
             return list(old), metrics
         return list(found), metrics
 
     def _objective(
         self,
-        trees: Trees,
-        reader: str,
+        episodes: Episodes,
+        model: str,
         old: Sequence[AgentValues] | None,
         total: int,
         read: dict[int, list[float]],
     ) -> Callable[[Outputs, RowBatch], tuple[Tensor, dict[str, float]]]:
-        agents = self.critic.readers(trees[0].agents)[reader]
+        trees = [episode.tree for episode in episodes]
 
         def objective(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
             parts = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
             targets: list[float] = []
             olds: list[float] = []
             for row, part in zip(batch.rows, parts, strict=True):
-                tree = trees[row.key]
+                reader, number = self._place(trees, model, row.key)
+                agents = self.critic.readers(trees[number].agents)[reader]
                 read[row.key] = part.tolist()
-                values = self._by_agent(tree, reader, row, read[row.key])
-                basis = old[row.key] if old is not None and self.settings.frozen_targets else values
-                aims = self.advantage.targets([tree], [basis])[0]
+                basis: AgentValues
+                if old is not None and self.settings.frozen_targets:
+                    basis = {agent: old[number][agent] for agent in agents}
+                else:
+                    basis = self._by_agent(trees[number], reader, row, read[row.key])
+                aims = self.advantage.targets([episodes[number]], [basis])[0]
                 targets += _at_marks(aims, row, agents)
                 if old is not None:
-                    olds += _at_marks(old[row.key], row, agents)
+                    olds += _at_marks(old[number], row, agents)
             return value_loss(
                 outputs.values,
                 outputs.values.new_tensor(targets),
@@ -121,6 +143,14 @@ class CriticTrainer(ValueReader):
             )
 
         return objective
+
+    def _readers(self, tree: Tree[Any], model: str) -> list[str]:
+        return [r for r in self.critic.readers(tree.agents) if self.value_model(r) == model]
+
+    def _place(self, trees: Trees, model: str, key: int) -> tuple[str, int]:
+        """The reader and the tree's number that a row's key stands for."""
+        place, number = divmod(key, len(trees))
+        return self._readers(trees[0], model)[place], number
 
     def _by_agent(
         self, tree: Tree[Any], reader: str, row: Row, values: Sequence[float]

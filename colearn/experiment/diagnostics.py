@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from colearn.contract import AgentValues, NodeAdvantages
-from colearn.types import Tree
+from colearn.contract import AgentValues, Episodes, NodeAdvantages
 
 
 def advantage_metrics(
     advantages: Sequence[NodeAdvantages],
-    trees: Sequence[Tree[Any]],
+    episodes: Episodes,
     values: Sequence[AgentValues] | None,
     reads: Literal["v", "q"] | None,
 ) -> dict[str, float]:
-    """Spread of the advantages; with a V critic, the share of the variance of the undiscounted
-    returns that it explains."""
+    """Spread of the advantages and how many actions had one; with a V critic, the share of the
+    variance of the credited returns that it explains."""
     flat = [value for tree in advantages for node in tree for value in node.values()]
-    metrics = {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
+    metrics = {"advantage/actions": float(len(flat))}
+    if flat:
+        metrics |= {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
     if values is not None and reads == "v":
         pairs = []
-        for tree, by_agent in zip(trees, values, strict=True):
-            below: dict[int, list[float]] = {}
-            for node, ret in zip(tree.nodes, tree.returns(1.0), strict=True):
-                if node.parent is not None:
-                    below.setdefault(node.parent, []).append(ret)
-            for series in by_agent.values():
+        for episode, by_agent in zip(episodes, values, strict=True):
+            below = episode.tree.below()
+            for agent, series in by_agent.items():
+                returns = episode.returns(agent)
                 pairs += [
-                    (v, float(np.mean(below[k])))
+                    (v, float(np.mean([returns[child] for child in below[k]])))
                     for k, v in enumerate(series)
-                    if v is not None and k in below
+                    if v is not None and below[k]
                 ]
         predicted, actual = np.array(pairs).T
         spread = float(np.var(actual))

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import DecPOMDP
+from colearn.contract import Cast, Credit, DecPOMDP, Player
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import Counts, Player, collect
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
 from colearn.seeding import derive_seed
 from colearn.types import Node, Tree
 
@@ -27,9 +28,9 @@ class Evaluation:
     """Mean metrics over the episodes played, and those episodes."""
 
     metrics: dict[str, float]
-    """`return` (undiscounted), the task's own metrics at the end of an episode, `pass@k` where
-    asked, `turns`, `tokens_per_turn` (per agent and turn) and `response_seconds` (per turn, slowest
-    agent)."""
+    """`return` (undiscounted, credited), the task's own metrics at the end of an episode, `pass@k`
+    where asked, `turns`, `tokens_per_turn` (per agent and turn) and `response_seconds` (per turn,
+    slowest agent)."""
     trees: list[Tree[Any]]
 
 
@@ -39,6 +40,8 @@ def evaluate_team(
     settings: EvaluationSettings,
     *,
     seed: int,
+    credit: Credit,
+    cast: Cast,
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
@@ -49,12 +52,14 @@ def evaluate_team(
     counts = Counts()
     at_once = settings.at_once or max(1, len(mine))
     for start in range(0, len(mine), at_once):
-        found, cost = collect(
+        found, cost = grow(
             task,
             mine[start : start + at_once],
             players,
             Chain(),
             seed=derive_seed(seed, "evaluation"),
+            credit=credit,
+            cast=cast,
             first_episode=first + start,
             greedy=settings.greedy,
             pool=pool,
@@ -62,7 +67,7 @@ def evaluate_team(
         trees += found
         counts.add(cost)
     trees, counts = processes.exchange(trees, counts)
-    metrics = mean_outcomes(trees) | pass_metrics(trees, settings, split_size)
+    metrics = mean_outcomes(trees, credit) | pass_metrics(trees, settings, split_size)
     metrics["turns"] = mean_turns(trees)
     metrics["tokens_per_turn"] = counts.tokens / counts.generations
     metrics["response_seconds"] = float(np.mean(counts.response_seconds))
@@ -75,20 +80,24 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     A task's `render` gives the text of the last state, its `picture` the picture after each turn.
     """
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
-    render, picture = (getattr(task, name, None) for name in ("render", "picture"))
     return {
         "episode": tree.episode,
         "item": str(tree.item),
         "return": tree.returns(1.0)[0],
         "metrics": dict(chain[-1].metrics),
-        "picture": None if render is None else render(chain[-1].state),
+        "picture": task.render(chain[-1].state),
         "turns": [
             {
                 "reward": after.reward,
                 "observations": {a: o.text for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
-                **({} if picture is None else {"picture": picture(after.state).plain()}),
+                **_plain_picture(task, after.state),
             }
             for before, after in itertools.pairwise(chain)
         ],
     }
+
+
+def _plain_picture(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
+    picture = task.picture(state)
+    return {} if picture is None else {"picture": picture.plain()}

@@ -13,9 +13,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from colearn.agents import ChatFormat
 from colearn.config import AgentSettings
 from colearn.errors import ConfigError
-from colearn.history import ChatFormat
 from colearn.learn.evaluate import evaluate as score
 from colearn.learn.row import actor_rows
 from colearn.models.network import Network

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 import colearn
 from colearn.config import Config
 from colearn.models.load import resolve_device
 from colearn.record import Best, Line, Progress, RunRecord, RunWriter
-from colearn.rollout.collect import Counts, collect
+from colearn.rollout.counts import Counts
+from colearn.rollout.grow import grow
 from colearn.rollout.validate import validate_items
 from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Tree
@@ -30,6 +30,7 @@ from .assemble import Assembly, assemble
 from .checkpoint import Keeper
 from .evaluate import evaluate_team, transcript
 from .interruption import Interrupted, Interruption
+from .played import credited_returns
 from .processes import Processes
 from .trackers import open_trackers
 from .update import Updater
@@ -122,14 +123,17 @@ class Experiment:
         started = time.perf_counter()
         first, items = self.processes.share_of(self._draw_items())
         trees, counts = self.processes.exchange(
-            *collect(
+            *grow(
                 self.parts.task,
                 items,
                 self.parts.players,
                 self.parts.parts.rollout,
+                credit=self.parts.parts.credit,
+                cast=self.parts.cast,
                 seed=derive_seed(self.config.run.seed, "train"),
                 first_episode=self.progress.episodes + first,
                 pool=pool,
+                order=self.config.run.order,
             )
         )
         rolled = time.perf_counter()
@@ -160,7 +164,7 @@ class Experiment:
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
-            "return": _mean_return(trees),
+            **credited_returns(trees, self.parts.parts.credit),
             "seconds/rollout": rolled - started,
             "seconds/update": ended - rolled,
             "tokens_per_action": counts.tokens / counts.generations,
@@ -184,6 +188,8 @@ class Experiment:
             self.parts.players,
             self.config.evaluation,
             seed=self.config.run.seed,
+            credit=self.parts.parts.credit,
+            cast=self.parts.cast,
             processes=self.processes,
             pool=pool,
         )
@@ -262,17 +268,13 @@ class Experiment:
             generations=progress.generations,
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,
-            optimum=getattr(task, "optimum", None),
+            optimum=task.optimum,
             best=progress.best,
             first=evaluations[0].metrics if evaluations else {},
             last=evaluations[-1].metrics if evaluations else {},
         )
         self.record.run(record)
         return record
-
-
-def _mean_return(trees: Sequence[Tree[Any]]) -> float:
-    return float(np.mean([tree.returns(1.0)[0] for tree in trees]))
 
 
 def _peak_memory() -> int:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from torch import Tensor
 
-from colearn.contract import AgentValues, NodeAdvantages, Objective, PolicyBatch, PolicyLoss
-from colearn.contract.algorithm import ValueLoss
+from colearn.contract import (
+    AgentValues,
+    NodeAdvantages,
+    Objective,
+    PolicyBatch,
+    PolicyLoss,
+    ValueLoss,
+)
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
 
@@ -45,8 +52,8 @@ def actor_objective(
         )
         behaviour = batch.per_action("behaviour")
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
-        metrics["behaviour_gap"] = gap.item() / total_tokens
-        metrics["surprise"] = -detached.sum().item() / total_tokens
+        metrics["behaviour_gap"] = gap.item() / max(total_tokens, 1)
+        metrics["surprise"] = -detached.sum().item() / max(total_tokens, 1)
         if total_marks:
             olds = batch.per_action("old_values")
             extra, found = value_loss(
@@ -78,7 +85,8 @@ def with_targets(
     old: Sequence[AgentValues] | None,
     place: int,
 ) -> Row:
-    """A row with what the loss needs at its spans and marks."""
+    """A row with what the loss needs at its spans and marks; actions without an advantage are
+    context in it and no longer spans."""
 
     def at_marks(values: Sequence[AgentValues] | None) -> tuple[float, ...]:
         if values is None:
@@ -86,9 +94,34 @@ def with_targets(
         series = values[place][agent]
         return tuple(value for mark in row.marks if (value := series[mark.node]) is not None)
 
+    row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
     return replace(
         row,
         advantages=tuple(advantages[span.node][agent] for span in row.spans),
         targets=at_marks(targets),
         old_values=at_marks(old),
+    )
+
+
+def _with_spans(row: Row, kept: Sequence[bool]) -> Row:
+    """A row with some of its spans, and what is known of their tokens."""
+    if all(kept):
+        return row
+    sizes = [span.end - span.start for span in row.spans]
+
+    def of_kept(numbers: tuple[float, ...]) -> tuple[float, ...]:
+        if not numbers:
+            return ()
+        every = iter(numbers)
+        pieces = [list(itertools.islice(every, size)) for size in sizes]
+        return tuple(
+            number for piece, keep in zip(pieces, kept, strict=True) if keep for number in piece
+        )
+
+    return replace(
+        row,
+        spans=tuple(span for span, keep in zip(row.spans, kept, strict=True) if keep),
+        behaviour=of_kept(row.behaviour),
+        old_logprobs=of_kept(row.old_logprobs),
+        ref_logprobs=of_kept(row.ref_logprobs),
     )

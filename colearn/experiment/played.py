@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import DecPOMDP
+from colearn.contract import Credit, DecPOMDP
 from colearn.rollout.validate import validate_items
-from colearn.types import Tree
+from colearn.types import Credited, Tree
 
 
 def evaluation_items(
@@ -26,10 +26,25 @@ def evaluation_items(
     return items, len(split)
 
 
-def mean_outcomes(trees: Sequence[Tree[Any]]) -> dict[str, float]:
-    """`return` (undiscounted) and the task's own metrics at the end, means over chains."""
+def credited_returns(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
+    """`return`: undiscounted, as the algorithm credits it, mean over agents and episodes; where
+    agents are credited differently, also `return/AGENT`."""
+    by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
+    for tree in trees:
+        episode = Credited(tree=tree, rewards=credit(tree))
+        for agent, found in by_agent.items():
+            found.append(episode.returns(agent)[0])
+    means = {agent: float(np.mean(found)) for agent, found in by_agent.items()}
+    if len(set(means.values())) == 1:
+        return {"return": next(iter(means.values()))}
+    own = {f"return/{agent}": mean for agent, mean in means.items()}
+    return {"return": float(np.mean(list(means.values())))} | own
+
+
+def mean_outcomes(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
+    """`return` and the task's own metrics at the end, means over chains."""
     ends = [tree.nodes[-1] for tree in trees]
-    metrics = {"return": float(np.mean([tree.returns(1.0)[0] for tree in trees]))}
+    metrics = credited_returns(trees, credit)
     for key in ends[0].metrics:
         metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
     return metrics

@@ -12,7 +12,7 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
-from colearn.rollout.collect import Counts
+from colearn.rollout.counts import Counts
 from colearn.types import Tree
 
 

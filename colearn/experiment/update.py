@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.contract import AgentValues, Learner, NodeAdvantages, Parts
-from colearn.contract.algorithm import ValueLoss
+from colearn.contract import AgentValues, Episodes, Learner, NodeAdvantages, Parts
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.evaluate import evaluate
+from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows
 from colearn.models.network import Network
 from colearn.seeding import derive_rng
@@ -38,7 +38,8 @@ class Role:
 
 @dataclass(slots=True)
 class Updater:
-    """Turns trees into optimiser steps.
+    """Turns trees into optimiser steps. Roles are those of players; an episode's cast says which of
+    them sat in an agent's seat, and only trained models enter an update.
 
     Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
     advantages from those same values, gradients of critic and actors, then all steps.
@@ -70,10 +71,11 @@ class Updater:
         ]
         rows = self._rows(trees, several_steps=len(batches) > 1)
         old_values = self._old_values(trees, rows)
-        fixed = None if self.parts.advantage.uses_values else self.parts.advantage(trees)
+        episodes = self.parts.credited(trees)
+        fixed = None if self.parts.advantage.reads else self.parts.advantage(episodes)
         sums: dict[str, list[float]] = {}
         for numbers, _ in batches:
-            metrics = self._step(trees, numbers, rows, old_values, fixed, done)
+            metrics = self._step(episodes, numbers, rows, old_values, fixed, done)
             for key, value in metrics.items():
                 sums.setdefault(key, []).append(value)
         result = {key: float(np.mean(values)) for key, values in sums.items()}
@@ -81,29 +83,17 @@ class Updater:
         return result
 
     def _minibatches(self, trees: Trees, iteration: int, epoch: int) -> Iterator[list[int]]:
-        """Tree numbers, shuffled, cut so that each cut holds about `minibatch` transitions."""
-        if self.minibatch is None:
-            yield list(range(len(trees)))
-            return
-        order = derive_rng(self.seed, "minibatch", iteration, epoch).permutation(len(trees))
-        current: list[int] = []
-        size = 0
-        for number in order.tolist():
-            count = len(trees[number].nodes) - 1
-            if current and size + count > self.minibatch:
-                yield current
-                current, size = [], 0
-            current.append(number)
-            size += count
-        yield current
+        rng = derive_rng(self.seed, "minibatch", iteration, epoch)
+        return minibatches(trees, self.minibatch, rng.permutation(len(trees)).tolist())
 
     def _rows(self, trees: Trees, *, several_steps: bool) -> dict[tuple[int, str], list[Row]]:
         """Every trained agent's rows of every tree, with old and reference log-probabilities."""
         found: dict[tuple[int, str], list[Row]] = {}
-        for agent, role in self.roles.items():
-            if role.model not in self.actors:
-                continue
+        for agent in trees[0].agents:
             for number, tree in enumerate(trees):
+                role = self._role(tree, agent)
+                if role is None:
+                    continue
                 found[number, agent] = actor_rows(
                     tree,
                     agent,
@@ -116,7 +106,7 @@ class Updater:
                     else None,
                 )
         for name, learner in self.actors.items():
-            keys = [key for key in found if self.roles[key[1]].model == name]
+            keys = [key for key in found if self._model(trees[key[0]], key[1]) == name]
             groups = [found[key] for key in keys]
             if several_steps:
                 self._attach(found, keys, "old", learner.evaluate(groups))
@@ -129,6 +119,15 @@ class Updater:
                 )
                 self._attach(found, keys, "ref", outputs)
         return found
+
+    def _role(self, tree: Tree[Any], agent: str) -> Role | None:
+        """Whoever sat in an agent's seat, if its model is trained."""
+        role = self.roles.get(tree.player(agent))
+        return role if role is not None and role.model in self.actors else None
+
+    def _model(self, tree: Tree[Any], agent: str) -> str | None:
+        role = self._role(tree, agent)
+        return None if role is None else role.model
 
     @staticmethod
     def _attach(
@@ -147,16 +146,12 @@ class Updater:
         self, trees: Trees, rows: Mapping[tuple[int, str], list[Row]]
     ) -> list[AgentValues] | None:
         """Values at rollout, where the value loss asks for them."""
-        settings = self._value_settings
+        settings = self.parts.value_loss
         if self.parts.critic is None or not (settings.frozen_targets or settings.clip is not None):
             return None
         if self.critic is not None:
             return self.critic.read(trees)
         return self._head_values(trees, rows, range(len(trees)))
-
-    @property
-    def _value_settings(self) -> ValueLoss:
-        return self.parts.value_loss or ValueLoss()
 
     def _head_values(
         self, trees: Trees, rows: Mapping[tuple[int, str], list[Row]], numbers: Sequence[int]
@@ -164,11 +159,16 @@ class Updater:
         """Values from the heads on the trained actors, for the given trees."""
         assert self.parts.critic is not None
         found: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
-        for agent, role in self.roles.items():
-            if role.model not in self.actors:
-                continue
-            outputs = self.actors[role.model].evaluate([rows[n, agent] for n in numbers])
-            for place, (number, group) in enumerate(zip(numbers, outputs, strict=True)):
+        asked: dict[str, list[tuple[int, str]]] = {}
+        for agent in trees[0].agents:
+            for place, number in enumerate(numbers):
+                model = self._model(trees[number], agent)
+                if model is not None:
+                    asked.setdefault(model, []).append((place, agent))
+        for model, seats in asked.items():
+            outputs = self.actors[model].evaluate([rows[numbers[p], a] for p, a in seats])
+            for (place, agent), group in zip(seats, outputs, strict=True):
+                number = numbers[place]
                 at = {
                     mark.node: value
                     for row, part in zip(rows[number, agent], group, strict=True)
@@ -179,14 +179,14 @@ class Updater:
 
     def _step(
         self,
-        trees: Trees,
+        episodes: Episodes,
         numbers: Sequence[int],
         rows: Mapping[tuple[int, str], list[Row]],
         old_values: Sequence[AgentValues] | None,
         fixed: Sequence[NodeAdvantages] | None,
         done: float,
     ) -> dict[str, float]:
-        mine = [trees[number] for number in numbers]
+        mine = [episodes[number] for number in numbers]
         old = None if old_values is None else [old_values[number] for number in numbers]
         metrics: dict[str, float] = {}
         values: list[AgentValues] | None = None
@@ -194,8 +194,8 @@ class Updater:
             values, found = self.critic.train(mine, old)
             metrics |= {f"critic/{key}": value for key, value in found.items()}
         elif self.shared_head:
-            values = self._head_values(trees, rows, numbers)
-            if old is not None and self._value_settings.frozen_targets:
+            values = self._head_values([one.tree for one in episodes], rows, numbers)
+            if old is not None and self.parts.value_loss.frozen_targets:
                 values = old
         if fixed is None:
             advantages = self.parts.advantage(mine, values)
@@ -206,24 +206,29 @@ class Updater:
             if self.shared_head and values is not None
             else None
         )
+        trained: list[str] = []
         for name, learner in self.actors.items():
-            groups = [
-                [with_targets(row, agent, advantages[place], targets, old, place)]
+            ready = (
+                with_targets(row, agent, advantages[place], targets, old, place)
                 for place, number in enumerate(numbers)
-                for agent, role in self.roles.items()
-                if role.model == name
+                for agent in mine[place].tree.agents
+                if self._model(mine[place].tree, agent) == name
                 for row in rows[number, agent]
-                if row.spans or row.marks
-            ]
+            )
+            groups = [[row] for row in ready if row.spans or row.marks]
+            if not groups:
+                continue  # nothing that this model did here has an advantage
+            trained.append(name)
             found = learner.accumulate(
-                groups, actor_objective(self.parts.loss, self._value_settings, groups)
+                groups, actor_objective(self.parts.loss, self.parts.value_loss, groups)
             )
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
         if self.critic is not None:
             for reader, learner in self.critic.learners.items():
                 metrics |= {f"critic/{reader}/{k}": v for k, v in learner.step(done).items()}
-        for name, learner in self.actors.items():
-            metrics |= {f"{name}/{key}": value for key, value in learner.step(done).items()}
+        for name in trained:
+            found = self.actors[name].step(done)
+            metrics |= {f"{name}/{key}": value for key, value in found.items()}
         return metrics | advantage_metrics(
             advantages, mine, values, self.parts.critic.value if self.parts.critic else None
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from colearn.config import SamplingSettings
 
 if TYPE_CHECKING:
-    from colearn.history import ChatFormat
+    from colearn.agents import ChatFormat
 
 
 def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder: Path) -> None:

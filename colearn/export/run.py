@@ -93,7 +93,7 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
 
 def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> bool:
     """Weights, tokenizer and generation settings; whether the template spells training's ids."""
-    from colearn.history import ChatFormat
+    from colearn.agents import ChatFormat
     from colearn.models.load import load_tokenizer
 
     from .generation import save_generation_config

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from colearn.history import ChatFormat
+from colearn.agents import ChatFormat
 from colearn.types import Action
 
 if TYPE_CHECKING:

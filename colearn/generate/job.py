@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from colearn.agents import ChatFormat
 from colearn.contract import Sampling
-from colearn.history import ChatFormat
 from colearn.types import Finish
 
 from .kv_cache import CachedRow

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from colearn.agents import ChatFormat
 from colearn.contract import Generator, Request, Sampled, Sampling
 from colearn.errors import ConfigError
-from colearn.history import ChatFormat
 from colearn.models.base import Base
 from colearn.types import Action
 
@@ -60,6 +60,10 @@ class TransformersGenerator(Generator):
     def prefilled_tokens(self) -> int:
         """Tokens run through the model to extend histories, over the generator's life."""
         return self._engine.prefilled_tokens
+
+    @property
+    def place(self) -> Hashable:
+        return id(self.base)
 
     def sync(self) -> None:
         """The learner's weights are these weights."""

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from colearn.contract.rows import Row, RowBatch
 
+from .mask import visible
+
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     """Pad rows to one batch; padding is never read and never attended to by a real token."""
@@ -45,7 +47,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         None
         if plain
         else torch.stack(
-            [_visible(row, position_ids[number], width) for number, row in enumerate(rows)]
+            [visible(row, position_ids[number], width) for number, row in enumerate(rows)]
         )[:, None]
     )
 
@@ -66,26 +68,6 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_columns=integers(mark_columns),
         rows=tuple(rows),
     )
-
-
-def _visible(row: Row, positions: Tensor, width: int) -> Tensor:
-    """[T, T] which packed tokens each packed token may attend to; padding attends to itself."""
-    visible = torch.zeros((width, width), dtype=torch.bool)
-    ancestors: list[list[int]] = []
-    for number, piece in enumerate(row.pieces):
-        above = [] if piece.parent < 0 else ancestors[piece.parent]
-        ancestors.append([*above, number])
-        for other in above:
-            before = row.pieces[other]
-            visible[piece.start : piece.end, before.start : before.end] = True
-        count = piece.end - piece.start
-        visible[piece.start : piece.end, piece.start : piece.end] = torch.ones(
-            (count, count), dtype=torch.bool
-        ).tril()
-        if piece.visible_from:
-            visible[piece.start : piece.end] &= positions >= piece.visible_from
-    visible |= torch.eye(width, dtype=torch.bool)
-    return visible
 
 
 def micro_batches(

@@ -16,6 +16,8 @@ from colearn.critic.stream import Stream
 from colearn.errors import ConfigError
 from colearn.types import Tree
 
+from .context import Part, contexts
+
 
 @dataclass(slots=True)
 class _Packer:
@@ -58,43 +60,44 @@ def actor_rows(
 ) -> list[Row]:
     """The history of `agent` over a whole tree, every action of it a span in exactly one row.
 
-    One row holds the tree if it fits `budget` tokens; a larger tree is cut at its leaves into
-    several rows, in which the shared prefix is context and trained only once. With `value` each
-    V(h) or Q(h, a) of the agent is a mark in exactly one row, for a value head on the actor.
+    Every context (`Observation.fresh`) has rows of its own. One row holds a context if it fits
+    `budget` tokens; a larger one is cut at its leaves into several rows, in which the shared prefix
+    is context and trained only once. With `value` each V(h) or Q(h, a) of the agent is a mark in
+    exactly one row, for a value head on the actor.
     """
     rows = []
     trained: set[int] = set()
     valued: set[int] = set()
-    for nodes in _bunches(tree, agent, budget):
+    bunches = (bunch for context in contexts(tree, agent) for bunch in _bunches(context, budget))
+    for bunch in bunches:
         packer, spans, marks, behaviour = _Packer(), list[Span](), list[Mark](), list[float]()
         piece_of: dict[int | None, int] = {None: -1}
         start_of: dict[int | None, int] = {None: 0}
-        for index in nodes:
-            node = tree.nodes[index]
-            before = piece_of[node.parent]
-            start = start_of[node.parent]
+        for part in bunch:
+            before = piece_of[part.parent]
+            start = start_of[part.parent]
             here = before
-            if agent in node.actions:
-                here = packer.add(node.actions[agent].tokens, before, start)
-                if index not in trained and node.actions[agent].tokens:
-                    trained.add(index)
+            if part.action is not None:
+                here = packer.add(part.action.tokens, before, start)
+                if part.node not in trained and part.action.tokens:
+                    trained.add(part.node)
                     piece = packer.pieces[here]
-                    spans.append(Span(index, piece.start, piece.end, packer.last_index(before)))
-                    behaviour += node.actions[agent].logprobs
-            if agent in node.observations:
-                tokens = node.observations[agent].tokens
+                    spans.append(Span(part.node, piece.start, piece.end, packer.last_index(before)))
+                    behaviour += part.action.logprobs
+            if part.observation is not None:
+                tokens = part.observation.tokens
                 end = packer.position_after(here) + len(tokens)
                 start = window_start(start, end, window)
                 acted, here = here, packer.add(tokens, here, start)
             else:
                 acted = here
-            if index not in valued and (
-                (value == "v" and agent in node.observations)
-                or (value == "q" and agent in node.actions)
+            if part.node not in valued and (
+                (value == "v" and part.observation is not None)
+                or (value == "q" and part.action is not None)
             ):
-                valued.add(index)
-                marks.append(Mark(index, packer.last_index(here if value == "v" else acted)))
-            piece_of[index], start_of[index] = here, start
+                valued.add(part.node)
+                marks.append(Mark(part.node, packer.last_index(here if value == "v" else acted)))
+            piece_of[part.node], start_of[part.node] = here, start
         rows.append(
             Row(
                 tokens=tuple(packer.tokens),
@@ -150,27 +153,23 @@ def _above_values(tree: Tree[object], stream: Stream) -> set[int]:
     return needed
 
 
-def _bunches(tree: Tree[object], agent: str, budget: int | None) -> Iterable[list[int]]:
-    """Sets of nodes, parents first, that cover all leaves; each fits the budget where it can."""
-
-    def size(indices: Iterable[int]) -> int:
-        total = 0
-        for index in indices:
-            node = tree.nodes[index]
-            if agent in node.actions:
-                total += len(node.actions[agent].tokens)
-            if agent in node.observations:
-                total += len(node.observations[agent].tokens)
-        return total
-
-    everything = range(len(tree.nodes))
-    if budget is None or size(everything) <= budget:
-        return [list(everything)]
+def _bunches(context: Sequence[Part], budget: int | None) -> Iterable[Sequence[Part]]:
+    """Parts, parents first, that cover all leaves of a context; each fits the budget if it can."""
+    if budget is None or sum(part.size for part in context) <= budget:
+        return [context]
+    place = {part.node: number for number, part in enumerate(context)}
+    parents = {part.parent for part in context}
     bunches: list[set[int]] = []
-    for leaf in tree.leaves():
-        branch = {node.index for node in tree.ancestry(leaf.index)}
-        if bunches and size(bunches[-1] | branch) <= budget:
-            bunches[-1] |= branch
+    for leaf in context:
+        if leaf.node in parents:
+            continue
+        branch, cursor = {place[leaf.node]}, leaf.parent
+        while cursor is not None:
+            branch.add(place[cursor])
+            cursor = context[place[cursor]].parent
+        joined = (bunches[-1] | branch) if bunches else branch
+        if bunches and sum(context[number].size for number in joined) <= budget:
+            bunches[-1] = joined
         else:
             bunches.append(branch)
-    return [sorted(bunch) for bunch in bunches]
+    return [[context[number] for number in sorted(bunch)] for bunch in bunches]

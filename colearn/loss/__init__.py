@@ -1,0 +1,3 @@
+"""The shipped policy losses, by name."""
+
+NAMES = {"policy_gradient": "policy_gradient:PolicyGradient"}

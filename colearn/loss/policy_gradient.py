@@ -11,6 +11,8 @@ from torch import Tensor
 from colearn.contract import PolicyBatch, PolicyLoss
 from colearn.errors import ConfigError
 
+from .ppo_clip import clipped_gain
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(PolicyLoss):
@@ -37,24 +39,20 @@ class PolicyGradient(PolicyLoss):
 
     def __post_init__(self) -> None:
         if self.ratio not in ("sequence", "token"):
-            raise ConfigError(f"algorithm.ratio: unknown '{self.ratio}'; use sequence or token")
+            raise ConfigError(f"ratio: unknown '{self.ratio}'; use sequence or token")
         if self.reduction not in ("sample_mean", "token_mean"):
             raise ConfigError(
-                f"algorithm.reduction: unknown '{self.reduction}'; use sample_mean or token_mean"
+                f"reduction: unknown '{self.reduction}'; use sample_mean or token_mean"
             )
         if self.clip is not None and not 0.0 < self.clip < 1.0:
-            raise ConfigError(
-                f"algorithm.ratio_clip: must lie between 0 and 1, got {self.clip}; 0.2 is usual"
-            )
+            raise ConfigError(f"clip: must lie between 0 and 1, got {self.clip}; 0.2 is usual")
         if self.clip_high is not None and (self.clip is None or self.clip_high <= 0.0):
-            raise ConfigError("algorithm.ratio_clip_high: must be above 0; set ratio_clip too")
+            raise ConfigError("clip_high: must be above 0; set clip too")
         if self.dual_clip is not None and self.dual_clip <= 1.0:
-            raise ConfigError(
-                f"algorithm.dual_clip: must be above 1, got {self.dual_clip}; 3 is usual"
-            )
+            raise ConfigError(f"dual_clip: must be above 1, got {self.dual_clip}; 3 is usual")
         for name, weight in (("kl", self.kl), ("entropy", self.entropy)):
             if weight < 0.0:
-                raise ConfigError(f"algorithm.{name}: must be 0 or more, got {weight}; 0 is off")
+                raise ConfigError(f"{name}: must be 0 or more, got {weight}; 0 is off")
         # The contract's flags follow from the weights; nothing else is ever set here.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
@@ -72,7 +70,14 @@ class PolicyGradient(PolicyLoss):
         divisor = batch.total_samples if self.reduction == "sample_mean" else batch.total_tokens
         ratio = log_ratio.exp()
         plain = ratio * advantages
-        kept = self._guarded(plain, ratio, advantages)
+        kept = clipped_gain(
+            plain,
+            ratio,
+            advantages,
+            low=self.clip,
+            high=self.clip if self.clip_high is None else self.clip_high,
+            dual=self.dual_clip,
+        )
         loss = -kept.sum() / divisor
         metrics = {
             "policy_loss": loss,
@@ -90,16 +95,6 @@ class PolicyGradient(PolicyLoss):
             loss = loss - self.entropy * batch.entropy.sum() / divisor
             metrics["entropy"] = batch.entropy.sum() / batch.total_tokens
         return loss, floats(metrics)
-
-    def _guarded(self, plain: Tensor, ratio: Tensor, advantages: Tensor) -> Tensor:
-        kept = plain
-        if self.clip is not None:
-            high = self.clip if self.clip_high is None else self.clip_high
-            kept = torch.minimum(plain, ratio.clamp(1.0 - self.clip, 1.0 + high) * advantages)
-        if self.dual_clip is not None:
-            floor = torch.maximum(kept, self.dual_clip * advantages)
-            kept = torch.where(advantages < 0, floor, kept)
-        return kept
 
 
 def floats(metrics: dict[str, Tensor]) -> dict[str, float]:

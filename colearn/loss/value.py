@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from colearn.contract.algorithm import ValueLoss
+from colearn.contract import ValueLoss
 from colearn.errors import ConfigError
 
 from .policy_gradient import floats
@@ -33,7 +33,7 @@ def value_loss(
     error = weighted(values)
     if settings.clip is not None:
         if old_values is None:
-            raise ConfigError("algorithm.value_clip: needs the values at rollout; leave it out")
+            raise ConfigError("value_loss.clip: needs the values at rollout; leave it out")
         near = old_values + (values - old_values).clamp(-settings.clip, settings.clip)
         error = torch.maximum(error, weighted(near))
     loss = settings.coefficient * error.sum() / total

@@ -15,9 +15,8 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from filelock import FileLock
 
@@ -38,15 +37,6 @@ _TEMPLATE = (
     "{% if add_generation_prompt %}<answer>{% endif %}"
 )
 _SPECIAL = ("<pad>", "<unk>", "<end>", "<user>", "<system>", "<answer>")
-
-
-@runtime_checkable
-class WarmStart(Protocol):
-    """What a task offers, beside its contract, to be playable by the embedded model."""
-
-    def legal_action(self, state: Any, agent: str, rng: np.random.Generator) -> str:
-        """A legal action, drawn without regard to what the other agents do."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +100,7 @@ def embedded_parts(
 
 
 _Episode = list[list[tuple[str, str]]]
-"""By agent: the (observation, action) texts of its turns."""
+"""By agent and context: the (observation, action) texts of its turns."""
 
 
 def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
@@ -120,7 +110,7 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
         raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
     if draw and not draw.isdecimal():
         raise ConfigError(f"{field}: '{draw}' is no number; write {size}, {size}:1, {size}:2, ...")
-    if not isinstance(task, WarmStart):
+    if not _draws_actions(task):
         raise ConfigError(
             f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
             "on; add it to the task or give a model's folder or hub name"
@@ -128,27 +118,35 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
     return replace(RECIPES[size], draw=(int(draw),) if draw else ())
 
 
+def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
+    rng = derive_rng("embedded", "legal")
+    state = task.reset(task.items("train")[0], rng)
+    seen = task.joint_observations(state)
+    return all(task.legal_action(state, agent, rng) is not None for agent in seen)
+
+
 def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> list[_Episode]:
     """Episodes on the training items with uncoordinated legal actions."""
-    assert isinstance(task, WarmStart)
     items = list(task.items("train"))
     episodes = []
     for number in range(recipe.episodes):
         rng = derive_rng("embedded", number)
         state = task.reset(items[number % len(items)], rng)
-        turns: dict[str, list[tuple[str, str]]] = {agent: [] for agent in task.agents}
+        contexts: dict[str, list[list[tuple[str, str]]]] = {agent: [[]] for agent in task.agents}
         for turn in range(task.horizon):
             seen = task.joint_observations(state)
-            actions = {agent: task.legal_action(state, agent, rng) for agent in seen}
-            for agent, text in seen.items():
-                turns[agent].append((text, actions[agent]))
+            actions = {agent: task.legal_action(state, agent, rng) or "" for agent in seen}
+            for agent, prompt in seen.items():
+                if prompt.fresh:
+                    contexts[agent].append([])
+                contexts[agent][-1].append((prompt.text, actions[agent]))
             if turn + 1 == task.horizon:  # nobody reads what a slow last step would say
                 break
             outcome = task.step(state, actions, rng)
             state = outcome.state
             if outcome.done:
                 break
-        episodes.append([turn for turn in turns.values() if turn])
+        episodes.append([turns for own in contexts.values() for turns in own if turns])
     return episodes
 
 
@@ -224,7 +222,7 @@ def _warm_start(
     recipe: Recipe,
 ) -> None:
     """Maximum likelihood of the actions, and of nothing else, given the history before them."""
-    from colearn.history import ChatFormat
+    from colearn.agents import ChatFormat
 
     chat = ChatFormat(tokenizer)
     end = tokenizer.eos_token_id

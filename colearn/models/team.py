@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from colearn.config import Config, CriticSettings, LoRASettings, ModelSettings
+from colearn.config import EACH, Config, CriticSettings, LoRASettings, ModelSettings
 from colearn.contract import Critic
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, nearest
 from colearn.seeding import derive_seed
 
 from .base import Base
@@ -28,7 +28,7 @@ class Team:
     actors: dict[str, Network] = field(default_factory=dict)
     """By physical model."""
     critics: dict[str, Network] = field(default_factory=dict)
-    """By reader; empty where the value head sits on the actors."""
+    """By value model; empty where the value head sits on the actors."""
     references: dict[str, Network] = field(default_factory=dict)
     """Frozen copies of models trained in full; adapters find theirs by switching off."""
 
@@ -66,13 +66,19 @@ class TeamBuilder:
                 "share: actor"
             )
         if settings.share is None:
-            for reader in readers:
-                assert settings.path is not None
+            assert settings.path is not None
+            for name in settings.readers:
+                if name != EACH and name not in readers:
+                    raise ConfigError(
+                        f"critic.readers.{name}: this critic has no such reader; "
+                        f"{nearest(name, readers)}"
+                    )
+            for model in dict.fromkeys(map(settings.value_model, readers)):
                 network = self._network(
-                    "critic", f"critic_{reader}", settings.path, settings, trained=True, head=False
+                    "critic", f"critic_{model}", settings.path, settings, trained=True, head=False
                 )
                 network.head = _head(network.base)
-                team.critics[reader] = network
+                team.critics[model] = network
             return
         for reader, valued in readers.items():
             if tuple(valued) != (reader,):

@@ -18,20 +18,23 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import RemoteError
-from colearn.contract import DecPOMDP
-from colearn.rollout.transition import observe_all, transition
-from colearn.seeding import derive_rng, derive_seed
-from colearn.types import Action, Node, Observation, Outcome, Tree
+from colearn.contract import Ask, DecPOMDP, Player, Spoken, Table
+from colearn.credit.team import Team
+from colearn.rollout.chain import Chain
+from colearn.rollout.free import advance
+from colearn.rollout.growth import Growth
+from colearn.types import Action, Node, Outcome, Tree
 
 Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Room:
     """What the episodes of one play share."""
 
     task: DecPOMDP[Any, Any]
@@ -75,153 +78,144 @@ class _Lost(Exception):
         self.agent = agent
 
 
-async def play_episode(table: Table, number: int, item: Any) -> Episode:
+async def play_episode(room: Room, number: int, item: Any) -> Episode:
     """Play one item out; `number`, with the seed, fixes all randomness.
 
     An agent that stays lost ends the episode. Errors: TaskError where the task breaks its contract.
     """
-    return await _Play(table, number, item).run()
+    return await _Play(room, number, item).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seat(Player):
+    """An agent at its endpoint; the free order asks it through `_Play`."""
+
+    agent: AsyncRemoteAgent
+
+    @property
+    def table(self) -> Table:
+        raise TypeError("an endpoint is asked through its event loop")
 
 
 class _Play:
-    def __init__(self, table: Table, number: int, item: Any) -> None:
-        self.table, self.number, self.item = table, number, item
-        self.nodes: list[Node[Any]] = []
+    """Speaks for the endpoints, and tells whoever follows."""
+
+    def __init__(self, room: Room, number: int, item: Any) -> None:
+        self.room, self.number, self.item = room, number, item
         self.replies: list[dict[str, Reply]] = []
-        self.talks: dict[str, AsyncConversation] = {}
+        self.talks: dict[str, list[AsyncConversation]] = {agent: [] for agent in room.agents}
+        self.growth = Growth(
+            room.task,
+            item,
+            Chain(),
+            Team(),
+            {name: _Seat(agent) for name, agent in room.agents.items()},
+            {name: name for name in room.agents},
+            seed=room.seed,
+            episode=number,
+        )
 
     async def run(self) -> Episode:
-        table = self.table
+        room = self.room
         self._tell("started", item=str(self.item))
-        rng = derive_rng(table.seed, "reset", self.number)
-        state = await self._beside(table.thread, table.task.reset, self.item, rng)
-        await self._grow(Outcome(state=state, reward=0.0), {})
-        self.talks = {name: agent.conversation() for name, agent in table.agents.items()}
-        lost: Loss | None = None
-        while not self.nodes[-1].terminal and lost is None:
-            lost = await self._turn()
-        answering = (t for a, t in self.talks.items() if lost is None or a != lost.agent)
-        await asyncio.gather(*(talk.close() for talk in answering))
-        return self._end(lost)
-
-    async def _turn(self) -> Loss | None:
-        """Everyone who observes acts, and the task steps; why not, where an agent is lost."""
-        table, node = self.table, self.nodes[-1]
+        beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
         failed: list[_Lost] = []
-        acting: dict[str, asyncio.Task[Reply]] = {}
         try:
-            async with asyncio.TaskGroup() as group:
-                for agent, seen in node.observations.items():
-                    acting[agent] = group.create_task(self._act(agent, seen.text, node))
+            await advance(self.growth, self._say, beside=beside, step=step, follower=self)
         except* _Lost as losses:
             failed = [error for error in losses.exceptions if isinstance(error, _Lost)]
+        lost: Loss | None = None
         if failed:
-            return Loss(agent=failed[0].agent, turn=node.turn, reason=str(failed[0]))
-        replies = {agent: task.result() for agent, task in acting.items()}
-        self.replies.append(replies)
-        texts = {agent: reply.text for agent, reply in replies.items()}
-        keys = (table.seed, "step", self.number, *node.path, 0)
-        outcome = await self._beside(table.steps, transition, table.task, node.state, texts, keys)
-        self._tell(
-            "stepped",
-            turn=node.turn,
-            reward=outcome.reward,
-            local_rewards=dict(outcome.local_rewards),
+            turn = self.growth.nodes[-1].turn
+            self.replies = self.replies[:turn]
+            lost = Loss(agent=failed[0].agent, turn=turn, reason=str(failed[0]))
+        answering = (
+            talk.close()
+            for agent, talks in self.talks.items()
+            if lost is None or agent != lost.agent
+            for talk in talks
         )
-        actions = {
-            agent: Action(reply.text, reply.token_ids or (), finish=reply.finish)
-            for agent, reply in replies.items()
-        }
-        await self._grow(outcome, actions)
-        return None
+        await asyncio.gather(*answering)
+        return self._end(lost)
 
-    async def _act(self, agent: str, text: str, node: Node[Any]) -> Reply:
-        table = self.table
-        seed = derive_seed(table.seed, "act", self.number, *node.path, agent, 0)
+    async def _say(self, ask: Ask) -> list[Spoken]:
+        node = self.growth.nodes[-1]
 
         def retried(reason: str) -> None:
-            self._tell("retried", turn=node.turn, agent=agent, reason=reason)
+            self._tell("retried", turn=node.turn, agent=ask.seat, reason=reason)
 
+        talk = ask.memory
+        if talk is None:
+            talk = self.room.agents[ask.seat].conversation()
+            self.talks[ask.seat].append(talk)
+        (seed,) = ask.seeds
         try:
-            reply = await self.talks[agent].act(
-                text, greedy=table.greedy, seed=seed, retried=retried
+            reply = await talk.act(
+                ask.observation.text, greedy=self.room.greedy, seed=seed, retried=retried
             )
         except RemoteError as error:
-            raise _Lost(agent, error) from None
+            raise _Lost(ask.seat, error) from None
+        if len(self.replies) == node.turn:
+            self.replies.append({})
+        self.replies[node.turn][ask.seat] = reply
         self._tell(
             "acted",
             turn=node.turn,
-            agent=agent,
+            agent=ask.seat,
             text=reply.text,
             tokens=reply.tokens,
             seconds=reply.seconds,
         )
-        return reply
+        return [Spoken(Action(reply.text, reply.token_ids or (), finish=reply.finish), talk)]
 
-    async def _grow(self, outcome: Outcome[Any], actions: Mapping[str, Action]) -> None:
-        table = self.table
-        node = await self._beside(table.thread, self._node, outcome, actions)
-        self.nodes.append(node)
-        if table.tell is not None:
-            shown = await self._beside(table.thread, _look, table.task, outcome.state)
-            texts = {agent: seen.text for agent, seen in node.observations.items()}
-            self._tell("observed", turn=node.turn, observations=texts, **shown)
-
-    def _node(self, outcome: Outcome[Any], actions: Mapping[str, Action]) -> Node[Any]:
-        """The node that an outcome leads to, with what each acting agent sees there."""
-        task = self.table.task
-        path = (*self.nodes[-1].path, 0) if self.nodes else ()
-        observations: dict[str, Observation] = {}
-        if not outcome.done and len(path) < task.horizon:
-            shown = observe_all(task, outcome.state)
-            observations = {agent: Observation(text, ()) for agent, text in shown.items()}
-        return Node(
-            index=len(self.nodes),
-            parent=len(self.nodes) - 1 if self.nodes else None,
-            path=path,
-            state=outcome.state,
-            observations=observations,
-            actions=actions,
+    async def stepped(self, at: Node[Any], outcome: Outcome[Any]) -> None:
+        self._tell(
+            "stepped",
+            turn=at.turn,
             reward=outcome.reward,
-            local_rewards=outcome.local_rewards,
-            done=outcome.done,
-            metrics={} if observations else dict(task.metrics(outcome.state)),
+            local_rewards=dict(outcome.local_rewards),
         )
+
+    async def grown(self, node: Node[Any]) -> None:
+        if self.room.tell is None:
+            return
+        shown = await _beside(self.room.thread, _look, self.room.task, node.state)
+        texts = {agent: seen.text for agent, seen in node.observations.items()}
+        self._tell("observed", turn=node.turn, observations=texts, **shown)
 
     def _end(self, lost: Loss | None) -> Episode:
-        tree = Tree(
-            item=self.item,
-            episode=self.number,
-            agents=tuple(self.table.task.agents),
-            nodes=tuple(self.nodes),
-        )
+        tree = self.growth.tree()
         if lost is None:
-            metrics = dict(self.nodes[-1].metrics)
+            metrics = dict(tree.nodes[-1].metrics)
             self._tell("ended", **{"return": tree.returns(1.0)[0], "metrics": metrics})
         else:
             self._tell("lost", turn=lost.turn, agent=lost.agent, reason=lost.reason)
-        talks = self.talks.items()
+        retries = {agent: sum(talk.retries for talk in own) for agent, own in self.talks.items()}
+        recovered = {
+            agent: sum(talk.recovered for talk in own) for agent, own in self.talks.items()
+        }
         return Episode(
             tree=tree,
             replies=self.replies,
             lost=lost,
-            retries={agent: talk.retries for agent, talk in talks if talk.retries},
-            recovered={agent: talk.recovered for agent, talk in talks if talk.recovered},
+            retries={agent: count for agent, count in retries.items() if count},
+            recovered={agent: count for agent, count in recovered.items() if count},
         )
 
-    async def _beside(self, pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Run what may be slow beside the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
-
     def _tell(self, kind: str, **fields: Any) -> None:
-        if self.table.tell is not None:
-            self.table.tell({"kind": kind, "episode": self.number, **fields})
+        if self.room.tell is not None:
+            self.room.tell({"kind": kind, "episode": self.number, **fields})
+
+
+async def _beside(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Run what may be slow beside the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
 def _look(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
     """The world as text and as plain data, each None where the task does not offer it."""
-    render, picture = (getattr(task, name, None) for name in ("render", "picture"))
+    picture = task.picture(state)
     return {
-        "picture": None if render is None else render(state),
-        "world": None if picture is None else picture(state).plain(),
+        "picture": task.render(state),
+        "world": None if picture is None else picture.plain(),
     }

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from colearn.config import EvaluationSettings
+from colearn.contract import Credit
 from colearn.experiment.pass_at_k import pass_metrics
 from colearn.experiment.played import mean_outcomes, mean_turns
 
@@ -27,6 +28,8 @@ class Played:
     settings: EvaluationSettings
     split_size: int
     """Items of the split, of which `settings.episodes` may be fewer or more."""
+    credit: Credit
+    """Of the returns."""
 
     @property
     def whole(self) -> list[Episode]:
@@ -62,7 +65,7 @@ class Played:
         if not whole:
             return {}
         trees = [episode.tree for episode in whole]
-        metrics = mean_outcomes(trees)
+        metrics = mean_outcomes(trees, self.credit)
         if self._fewest >= self._largest_k:
             metrics |= pass_metrics(trees, self.settings, self.split_size)
         metrics["turns"] = mean_turns(trees)

@@ -10,12 +10,13 @@ from typing import Any
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
-from colearn.contract import DecPOMDP
+from colearn.contract import Credit, DecPOMDP
+from colearn.credit.team import Team
 from colearn.errors import ColearnError
 from colearn.experiment.played import evaluation_items
 from colearn.seeding import derive_seed
 
-from .episode import Episode, Table, Tell, play_episode
+from .episode import Episode, Room, Tell, play_episode
 from .result import Played
 
 AT_ONCE = 16
@@ -29,6 +30,7 @@ async def play(
     seed: int,
     at_once: int = AT_ONCE,
     pool: Executor | None = None,
+    credit: Credit = Team(),  # noqa: B008 - a frozen strategy without state
     tell: Tell | None = None,
 ) -> Played:
     """Play the items of a split with the same items, seeds and metrics as `evaluate_team`.
@@ -50,7 +52,7 @@ async def play(
         # stack.enter_context would wait for a step that hangs when the play is broken off
         thread = ThreadPoolExecutor(1)
         try:
-            table = Table(
+            room = Room(
                 task=task,
                 agents=agents,
                 seed=derive_seed(seed, "evaluation"),
@@ -59,7 +61,7 @@ async def play(
                 steps=thread if pool is None else pool,
                 tell=tell,
             )
-            played = Played(await _all(table, items, at_once), settings, split_size)
+            played = Played(await _all(room, items, at_once), settings, split_size, credit)
         finally:
             thread.shutdown(wait=False, cancel_futures=True)
     if tell is not None:
@@ -67,13 +69,13 @@ async def play(
     return played
 
 
-async def _all(table: Table, items: list[Any], at_once: int) -> list[Episode]:
+async def _all(room: Room, items: list[Any], at_once: int) -> list[Episode]:
     """Every item's episode, in order, `at_once` of them side by side."""
     found: dict[int, Episode] = {}
 
     async def work(waiting: Iterator[tuple[int, Any]]) -> None:
         for number, item in waiting:
-            found[number] = await play_episode(table, number, item)
+            found[number] = await play_episode(room, number, item)
 
     waiting = iter(enumerate(items))
     mistake: ColearnError | None = None

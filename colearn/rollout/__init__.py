@@ -1,0 +1,9 @@
+"""Rollout shapes, by name, and the grower that they guide."""
+
+NAMES = {
+    "chain": "chain:Chain",
+    "parallel": "parallel:Parallel",
+    "tree": "tree:KaryTree",
+    "cross": "cross:Cross",
+    "fork_on": "fork:ForkOn",
+}

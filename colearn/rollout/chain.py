@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from colearn.contract import Branching
 
 from .aligned import Aligned
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Chain(Aligned):
     """n H generations per episode. Wrong when the baseline compares actions of one history."""
 
-    def samples(self, turn: int, acting: Sequence[str]) -> Mapping[str, int]:
-        return dict.fromkeys(acting, 1)
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, 1)

@@ -6,34 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from colearn.contract import Rollout
+from colearn.contract import Branching
 
-from .aligned import check_samples
+from .aligned import Group
 
 
 @dataclass(frozen=True)
-class Cross(Rollout):
+class Cross(Group):
     """K actions per acting agent, K^m joint actions where m agents act: rewards are cheap here,
     generations dear.
 
     Wrong when `step` is slow or the horizon long: an episode runs K^m + ... + K^(mH) steps. Two
-    siblings may share an agent's action, so they are not independent draws.
+    siblings may share an agent's action, so they are not independent draws. Its group size is K,
+    the actions per agent: K^m would need to know how many act, and is never smaller.
     """
 
-    samples_per_node: int
-    """K: actions of each acting agent."""
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, self.k)
 
-    def __post_init__(self) -> None:
-        check_samples(self.samples_per_node)
-
-    def samples(self, turn: int, acting: Sequence[str]) -> Mapping[str, int]:
-        return dict.fromkeys(acting, self.samples_per_node)
-
-    def joint_actions(self, counts: Mapping[str, int]) -> Sequence[Mapping[str, int]]:
+    def joint_actions(
+        self, at: Branching, counts: Mapping[str, int]
+    ) -> Sequence[Mapping[str, int]]:
         numbers = product(*(range(count) for count in counts.values()))
         return [dict(zip(counts, joint, strict=True)) for joint in numbers]
-
-    @property
-    def group_size(self) -> int:
-        """K, the actions per agent: K^m would need to know how many act, and is never smaller."""
-        return self.samples_per_node

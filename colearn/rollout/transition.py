@@ -7,12 +7,12 @@ from typing import Any
 
 from colearn.contract import DecPOMDP
 from colearn.seeding import Key, derive_rng
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
 
 from .validate import validate_observation, validate_outcome
 
 
-def observe_all(task: DecPOMDP[Any, Any], state: Any) -> dict[str, str]:
+def prompts(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Prompt]:
     """What each acting agent is shown in `state`.
 
     Errors: TaskError where the task breaks its contract.
@@ -20,7 +20,7 @@ def observe_all(task: DecPOMDP[Any, Any], state: Any) -> dict[str, str]:
     shown = {
         agent: validate_observation(task.observe(state, agent), agent) for agent in task.agents
     }
-    return {agent: text for agent, text in shown.items() if text is not None}
+    return {agent: prompt for agent, prompt in shown.items() if prompt is not None}
 
 
 def transition(

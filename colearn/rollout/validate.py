@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from colearn.errors import TaskError
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
 
 Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
@@ -31,16 +31,20 @@ def validate_items(items: Items, split: str) -> Items:
     return items
 
 
-def validate_observation(text: str | None, agent: str) -> str | None:
-    """What an agent is shown: text, or None where it does not act.
+def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | None:
+    """What an agent is shown: text or a prompt, or None where it does not act.
 
     Errors: TaskError.
     """
-    if text is not None and not isinstance(text, str):
+    if shown is None:
+        return None
+    text = shown.text if isinstance(shown, Prompt) else shown
+    if not isinstance(text, str):
         raise TaskError(
-            f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str or None"
+            f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str, Prompt "
+            "or None"
         )
-    return text
+    return shown if isinstance(shown, Prompt) else Prompt(text)
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
@@ -70,6 +74,13 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
                 f"known: {', '.join(agents)}"
             )
         _finite(reward, f"local reward of '{agent}'")
+    if not isinstance(outcome.earned, Mapping):
+        raise TaskError(
+            f"task.step: earned is a {type(outcome.earned).__name__}, must be a mapping from "
+            "(turn, agent) to number"
+        )
+    for key, reward in outcome.earned.items():
+        _finite(reward, f"what {key} earned")
     return outcome
 
 

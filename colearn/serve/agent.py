@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from colearn.agents import ChatFormat
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.export import AgentManifest, read_manifest, verify
-from colearn.history import ChatFormat
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 from colearn.types import Observation
 

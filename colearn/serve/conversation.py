@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colearn.agents import ChatFormat
 from colearn.generate.token_history import TokenHistory
-from colearn.history import ChatFormat
 from colearn.types import Action
 
 from .agent import ServedChat

@@ -13,7 +13,7 @@ from colearn.contract import DecPOMDP
 from colearn.errors import TaskError
 from colearn.rollout.validate import validate_items, validate_observation, validate_outcome
 from colearn.seeding import derive_rng
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
 
 from .fingerprint import fingerprint
 
@@ -106,7 +106,7 @@ class _Checker:
                 break
         self._check_info(state)
 
-    def _observe(self, state: Any) -> dict[str, str | None]:
+    def _observe(self, state: Any) -> dict[str, Prompt | None]:
         agents = self.task.agents
         texts = {
             agent: validate_observation(
@@ -117,7 +117,7 @@ class _Checker:
         self._check_unmoved(state, texts, reversed(agents), "the order in which agents observe")
         return texts
 
-    def _step(self, state: Any, texts: Mapping[str, str | None], turn: int) -> Outcome[Any]:
+    def _step(self, state: Any, texts: Mapping[str, Prompt | None], turn: int) -> Outcome[Any]:
         acting = [agent for agent, text in texts.items() if text is not None]
         said, other = (self._say(state, acting, turn, attempt) for attempt in range(2))
 
@@ -176,10 +176,11 @@ class _Checker:
         return result
 
     def _check_unmoved(
-        self, state: Any, texts: Mapping[str, str | None], order: Any, what: str
+        self, state: Any, texts: Mapping[str, Prompt | None], order: Any, what: str
     ) -> None:
         for agent in order:
-            if _guarded("observe", _observation(state, agent), self.task) != texts[agent]:
+            seen = _guarded("observe", _observation(state, agent), self.task)
+            if validate_observation(seen, agent) != texts[agent]:
                 raise TaskError(
                     f"task.observe: what agent '{agent}' sees in a state depends on {what}; "
                     "make it a function of (state, agent) alone"
@@ -249,7 +250,7 @@ def _check_frame(task: Task) -> None:
         )
 
 
-def _observation(state: Any, agent: str) -> Callable[[Task], str | None]:
+def _observation(state: Any, agent: str) -> Callable[[Task], str | Prompt | None]:
     return lambda task: task.observe(state, agent)
 
 

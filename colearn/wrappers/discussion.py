@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
 
 from .quote import with_outputs
 from .wrapper import Wrapper
@@ -49,15 +49,15 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         """The task's first state, nothing written yet."""
         return DiscussionState(self.inner.reset(item, rng))
 
-    def observe(self, state: DiscussionState[State], agent: str) -> str | None:
+    def observe(self, state: DiscussionState[State], agent: str) -> Prompt | None:
         """The task's observation and the others' last outputs; None where the task says so."""
-        text = self.inner.observe(state.inner, agent)
-        if text is None:
+        prompt = self.inner.joint_observations(state.inner).get(agent)
+        if prompt is None:
             return None
         if self.drafts and state.outputs:
-            text = _FINAL
+            prompt = Prompt(_FINAL)
         others = ((other, said) for other, said in state.outputs if other != agent)
-        return with_outputs(text, others, "in the previous turn")
+        return with_outputs(prompt, others, "in the previous turn")
 
     def step(
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator
@@ -72,4 +72,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
             reward=outcome.reward,
             done=outcome.done,
             local_rewards=outcome.local_rewards,
+            earned={
+                (turn + self.drafts, agent): reward
+                for (turn, agent), reward in outcome.earned.items()
+            },
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
 
 from .quote import with_outputs
 from .wrapper import Wrapper
@@ -26,6 +26,8 @@ class PipelineState(Generic[State]):
     turn: int
     """Turns of the task that are complete."""
     outputs: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[int, str], ...] = ()
+    """(turn of the task, agent) of every micro-turn so far."""
 
 
 class Pipeline(Wrapper[Item, State, PipelineState[State]]):
@@ -51,7 +53,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
         """The task's first state, nothing written yet."""
         return PipelineState(self.inner.reset(item, rng), 0)
 
-    def observe(self, state: PipelineState[State], agent: str) -> str | None:
+    def observe(self, state: PipelineState[State], agent: str) -> Prompt | None:
         """The task's observation and this turn's earlier outputs; None for all but one agent."""
         shown = self.inner.joint_observations(state.inner)
         if tuple(shown)[len(state.outputs) :][:1] != (agent,):
@@ -63,13 +65,33 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     ) -> Outcome[PipelineState[State]]:
         """Note the output; after the turn's last one, step the task with all of them."""
         outputs = (*state.outputs, *actions.items())
+        places = (*state.places, *((state.turn, agent) for agent in actions))
         if len(outputs) < len(self.inner.joint_observations(state.inner)):
-            return Outcome(state=PipelineState(state.inner, state.turn, outputs), reward=0.0)
+            waiting = PipelineState(state.inner, state.turn, outputs, places)
+            return Outcome(state=waiting, reward=0.0)
         outcome = self.inner.step(state.inner, dict(outputs), rng)
+        others, earned = _moved(outcome, places)
         turn = state.turn + 1
         return Outcome(
-            state=PipelineState(outcome.state, turn),
+            state=PipelineState(outcome.state, turn, places=places),
             reward=outcome.reward,
             done=outcome.done or turn == self.inner.horizon,
-            local_rewards=outcome.local_rewards,
+            local_rewards=others,
+            earned=earned,
         )
+
+
+def _moved(
+    outcome: Outcome[Any], places: Sequence[tuple[int, str]]
+) -> tuple[dict[str, float], dict[tuple[int, str], float]]:
+    """Local rewards of those who did not act in the task's turn, and those of all others, delayed
+    ones included, at the micro-turns of the actions that they are for."""
+    last = places[-1][0]
+    found = dict(outcome.earned)
+    others: dict[str, float] = {}
+    for agent, reward in outcome.local_rewards.items():
+        if (last, agent) in places:
+            found[last, agent] = found.get((last, agent), 0.0) + reward
+        else:
+            others[agent] = reward
+    return others, {(places.index(place), place[1]): reward for place, reward in found.items()}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+
+from colearn.types import Prompt
 
 
-def with_outputs(text: str, outputs: Iterable[tuple[str, str]], when: str) -> str:
-    """`text` followed by the outputs, (agent, output) each, under a line that names the agent."""
-    return "\n\n".join([text, *(f"Output of {agent} {when}:\n{said}" for agent, said in outputs)])
+def with_outputs(prompt: Prompt, outputs: Iterable[tuple[str, str]], when: str) -> Prompt:
+    """`prompt` followed by the outputs, (agent, output) each, under a line that names the agent."""
+    quoted = (f"Output of {agent} {when}:\n{said}" for agent, said in outputs)
+    return replace(prompt, text="\n\n".join([prompt.text, *quoted]))

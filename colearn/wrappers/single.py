@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.types import Outcome
+from colearn.errors import ConfigError
+from colearn.types import Outcome, Prompt
 
 from .wrapper import Wrapper
 
@@ -46,21 +46,26 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         super().__init__(inner)
         if len(inner.agents) > 1:
             self.agents = (SOLO,)
-        if hasattr(inner, "legal_action"):
-            self.legal_action = partial(_legal_action, inner)
+            if "team" not in inner.pays:
+                raise ConfigError(
+                    "wrapper: single plays for the team, and this task pays players one by one; "
+                    "leave it out"
+                )
+            self.pays = frozenset({"team"})
 
     def reset(self, item: Item, rng: np.random.Generator) -> SingleState[State]:
         """The task's first state."""
         return SingleState(self.inner.reset(item, rng))
 
-    def observe(self, state: SingleState[State], agent: str) -> str | None:
+    def observe(self, state: SingleState[State], agent: str) -> Prompt | None:
         """All observations of the turn under their agents' names; None where nobody acts."""
         shown = self.inner.joint_observations(state.inner)
         if len(self.inner.agents) == 1 or not shown:
             return shown.get(agent)
-        told = [f"{_line(name)}\n{text}" for name, text in shown.items()]
+        told = [f"{_line(name)}\n{prompt.text}" for name, prompt in shown.items()]
         names = ", ".join(_line(name) for name in shown)
-        return "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
+        text = "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
+        return Prompt(text, fresh=any(prompt.fresh for prompt in shown.values()))
 
     def step(
         self, state: SingleState[State], actions: Mapping[str, str], rng: np.random.Generator
@@ -71,6 +76,20 @@ class Single(Wrapper[Item, State, SingleState[State]]):
             actions = split_parts(actions[SOLO], names)
         outcome = self.inner.step(state.inner, actions, rng)
         return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
+
+    def legal_action(
+        self, state: SingleState[State], agent: str, rng: np.random.Generator
+    ) -> str | None:
+        """A legal action of every part, under the parts' lines."""
+        if len(self.inner.agents) == 1:
+            return self.inner.legal_action(state.inner, agent, rng)
+        parts = []
+        for name in self.inner.joint_observations(state.inner):
+            action = self.inner.legal_action(state.inner, name, rng)
+            if action is None:
+                return None
+            parts.append(f"{_line(name)}\n{action}")
+        return "\n".join(parts)
 
 
 def split_parts(answer: str, names: Sequence[str]) -> dict[str, str]:
@@ -89,13 +108,3 @@ def split_parts(answer: str, names: Sequence[str]) -> dict[str, str]:
 
 def _line(name: str) -> str:
     return f"### {name}"
-
-
-def _legal_action(inner: Any, state: SingleState[Any], agent: str, rng: np.random.Generator) -> str:
-    if len(inner.agents) == 1:
-        return str(inner.legal_action(state.inner, agent, rng))
-    parts = (
-        f"{_line(name)}\n{inner.legal_action(state.inner, name, rng)}"
-        for name in inner.joint_observations(state.inner)
-    )
-    return "\n".join(parts)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from colearn.contract import DecPOMDP
+from colearn.contract.picture import Picture
 
 Item = TypeVar("Item")
 State = TypeVar("State")
@@ -24,14 +26,14 @@ class HasInner(Protocol[Inner_co]):
 
 
 class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
-    """Items, metrics, m_t are the task's; so are `render`, `picture`, `legal_action`, if any."""
+    """Items, metrics, m_t are the task's; so are `render`, `picture` and `legal_action`."""
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         self.inner = inner
         self.agents = inner.agents
         self.horizon = inner.horizon
+        self.pays = inner.pays
         self.reward_range = inner.reward_range
-        self._hand_on("render", "picture", "legal_action")
 
     def items(self, split: str) -> Sequence[Item]:
         """The task's."""
@@ -45,13 +47,14 @@ class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
         """The task's."""
         return self.inner.global_info(state.inner)
 
-    def _hand_on(self, *names: str) -> None:
-        # on the object, so that a wrapper has only what its task has; partial, so that it pickles
-        for name in names:
-            method = getattr(self.inner, name, None)
-            if method is not None:
-                setattr(self, name, partial(_on_inner, method))
+    def legal_action(self, state: Outer, agent: str, rng: np.random.Generator) -> str | None:
+        """The task's."""
+        return self.inner.legal_action(state.inner, agent, rng)
 
+    def render(self, state: Outer) -> str | None:
+        """The task's."""
+        return self.inner.render(state.inner)
 
-def _on_inner(method: Callable[..., Any], state: HasInner[Any], *rest: Any) -> Any:
-    return method(state.inner, *rest)
+    def picture(self, state: Outer) -> Picture | None:
+        """The task's."""
+        return self.inner.picture(state.inner)

@@ -36,6 +36,7 @@ class ToolTeam(
     two, is no format. Of `plan` what follows the last line that begins with `####` counts.
     """
 
+    pays = frozenset({"team", "local"})
     variant: Literal["team", "single"] = "team"
     """'single': `plan` alone, without a tool, as in the single-agent rows."""
     order: Literal["sequential", "parallel"] = "sequential"

@@ -11,13 +11,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import sys
 import tomllib
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ import colearn.registry
 from colearn.cli import app, main
 from colearn.comparison.plan import make_plan
 from colearn.config import load_config, shipped_configs
+from colearn.config.parts import KINDS, part_class
+from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout, ValueLoss
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {
@@ -120,6 +123,18 @@ def test_the_table_of_algorithms_names_their_parts() -> None:
         kinds = (parts.rollout, parts.critic, parts.advantage)
         found[name] = ["none" if kind is None else type(kind).__name__ for kind in kinds]
     assert told == found
+
+
+@pytest.mark.parametrize("kind", [Rollout, Credit, Advantage, PolicyLoss, Critic, ValueLoss])
+def test_the_table_of_parts_names_every_part_and_its_settings(kind: type) -> None:
+    section = {PolicyLoss: "loss", ValueLoss: "value_loss"}.get(kind, kind.__name__.lower())
+    text = DOCUMENTS["docs/algorithms.md"].read_text()
+    rows = [row for row in text.splitlines() if row.startswith(f"| `{section}` |")]
+    told = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    names = set(importlib.import_module(KINDS[kind]).NAMES) if kind in KINDS else set()
+    classes = [part_class(kind, name) for name in names] or [kind]
+    settings = {field.name for cls in classes for field in fields(cls)}
+    assert names | settings <= told
 
 
 def _run(name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

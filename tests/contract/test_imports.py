@@ -24,8 +24,8 @@ LAYERS = (
     ("config", "registry"),
     ("record",),
     (
-        *("advantage", "critic", "generate", "history", "learn", "loss", "models", "rollout"),
-        *("testing", "tools", "qa", "wrappers"),
+        *("advantage", "agents", "credit", "critic", "generate", "learn", "loss", "models"),
+        *("qa", "rollout", "testing", "tools", "wrappers"),
     ),
     ("algorithms", "tasks"),
     ("experiment",),

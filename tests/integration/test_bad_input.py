@@ -144,6 +144,22 @@ SETTINGS = {
         "algorithm.discount: ",
         "got 'high'",
     ),
+    "an unknown setting of a part": (
+        "algorithm.advantage.trac=0.9",
+        "algorithm.advantage.trac: unknown setting",
+        "did you mean 'trace'?",
+    ),
+    "an unknown part": (
+        "algorithm.advantage.name=group_men",
+        "algorithm.advantage.name: unknown 'group_men'",
+        "did you mean 'group_mean'?",
+    ),
+    "a wrong type of a part's setting": (
+        "algorithm.loss.clip=high",
+        "algorithm.loss.clip: ",
+        "got 'high'",
+    ),
+    "a number for a part": ("algorithm.loss=3", "algorithm.loss", "give a section"),
     "a task setting that is not given": ("task.name=demanding", "task.", "unknown setting"),
     "no such protocol": ("wrapper=debate", "wrapper: ", "'discussion'", "got 'debate'"),
     "no such model folder": (
@@ -209,12 +225,12 @@ SECTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("models: ", "set trained: true"),
     ),
     "a group of one": (
-        {"algorithm": {"name": "magrpo", "samples": 1}},
-        ("algorithm.samples: ", "K=1", "set samples to 2 or more"),
+        {"algorithm": {"name": "magrpo", "rollout": {"k": 1}}},
+        ("algorithm.rollout.k: ", "K=1", "set it to 2 or more"),
     ),
     "a group of none": (
-        {"algorithm": {"name": "mareinforce", "samples": 0}},
-        ("algorithm.samples: ", "must be 1 or more"),
+        {"algorithm": {"name": "mareinforce", "rollout": {"k": 0}}},
+        ("algorithm.rollout.k: ", "must be 1 or more"),
     ),
     "a team for one agent's algorithm": (
         {"algorithm": {"name": "grpo"}},
@@ -231,7 +247,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "an observation that is not text": (
         {"task": {"name": "numbers"}},
-        ("task.observe: ", "'ada' was given a int", "must be str or None"),
+        ("task.observe: ", "'ada' was given a int", "must be str, Prompt or None"),
     ),
     "a reward that is not finite": (
         {"task": {"name": "infinite"}},

@@ -9,8 +9,8 @@ import pytest
 from tiny import Notes, byte_tokenizer, cast, play
 from tokenizers import AddedToken
 
+from colearn.agents import ChatFormat
 from colearn.errors import ConfigError
-from colearn.history import ChatFormat
 from colearn.types import Action
 
 QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")

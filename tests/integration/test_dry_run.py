@@ -64,7 +64,7 @@ def config(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "compare": {
             "algorithms": {
                 "collm_cc": {},
-                "wide": {"algorithm.name": "magrpo", "algorithm.samples": 3},
+                "wide": {"algorithm.name": "magrpo", "algorithm.rollout.k": 3},
             }
         },
     }

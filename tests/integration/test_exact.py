@@ -15,7 +15,7 @@ from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.exact import ExactEvaluator
 from colearn.experiment.loop import Experiment
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import collect
+from colearn.rollout.grow import grow
 
 EPISODES = 6000
 
@@ -55,7 +55,7 @@ def team(_cache: Any) -> Assembly:
 @pytest.fixture(scope="module")
 def episodes(team: Assembly) -> list[Any]:
     items = list(team.task.items("test")) * EPISODES
-    return collect(team.task, items, team.players, Chain(), seed=3)[0]
+    return grow(team.task, items, team.players, Chain(), seed=3)[0]
 
 
 def usual(team, agent, action):

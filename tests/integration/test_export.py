@@ -89,7 +89,13 @@ def greedy(run: Path, step: int | None = None) -> list[Tree[Any]]:
     parts = assemble(load_config(run / "config.yaml", {"evaluation.greedy": True}))
     load_learners(RunFolder(run).checkpoints.choose(step or "last").path, parts.learners)
     return evaluate_team(
-        parts.task, parts.players, parts.config.evaluation, seed=0, processes=Processes(_CPU)
+        parts.task,
+        parts.players,
+        parts.config.evaluation,
+        seed=0,
+        credit=parts.parts.credit,
+        cast=parts.cast,
+        processes=Processes(_CPU),
     ).trees
 
 

@@ -7,8 +7,8 @@ from tiny import Notes, cast
 
 from colearn.contract import Request
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import collect
 from colearn.rollout.cross import Cross
+from colearn.rollout.grow import grow
 from colearn.rollout.parallel import Parallel
 from colearn.rollout.tree import KaryTree
 
@@ -23,7 +23,7 @@ def team():
 def roll(team, agents, horizon, shape, items=1, **settings):
     task = Notes(agents=agents, horizon=horizon, items=items, **settings)
     players = {agent: team.players[agent] for agent in task.agents}
-    return collect(task, task.items("train"), players, shape, seed=0)
+    return grow(task, task.items("train"), players, shape, seed=0)
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3])

@@ -8,17 +8,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from credited import credited
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 
-from colearn.advantage.gae import GAE
+from colearn.advantage.bootstrap import Bootstrap
 from colearn.advantage.q_value import QValue
-from colearn.advantage.td_error import TDError
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Parts
 from colearn.contract.algorithm import ValueLoss
+from colearn.credit.team import Team
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble
@@ -32,7 +33,7 @@ from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import collect
+from colearn.rollout.grow import grow
 from colearn.rollout.tree import KaryTree
 from colearn.types import Action
 
@@ -64,6 +65,11 @@ def relative(one, other):
 
 def learner_of(network, *, budget=4096, entropy=False, pad=0):
     return LocalLearner("x", network, SETTINGS, token_budget=budget, entropy=entropy, pad=pad)
+
+
+def parts_of(loss):
+    """Parts of which only the loss matters."""
+    return Parts(rollout=Chain(), credit=Team(), advantage=Bootstrap(), loss=loss)
 
 
 def updater_of(parts, learners, roles, critic=None, **settings):
@@ -106,8 +112,8 @@ def stage():
 def policy_gradient(network, groups, loss, budget, *, pad=0):
     """Gradient of one policy loss over all groups, and the sizes of the micro-batches."""
     learner = learner_of(network, budget=budget, entropy=loss.needs_entropy, pad=pad)
-    parts = Parts(rollout=Chain(), advantage=TDError(), loss=loss)
-    objective = actor_objective(parts.loss, parts.value_loss or ValueLoss(), groups)
+    parts = parts_of(loss)
+    objective = actor_objective(parts.loss, parts.value_loss, groups)
     sizes = []
 
     def counted(outputs, batch):
@@ -168,8 +174,8 @@ def test_the_padding_token_changes_nothing(stage):
 def test_a_minibatch_is_the_sum_of_its_rows(stage):
     team, _, groups = stage
     network = Network(team.bases["ada"])
-    parts = Parts(rollout=Chain(), advantage=TDError(), loss=PolicyGradient())
-    objective = actor_objective(parts.loss, parts.value_loss or ValueLoss(), groups)
+    parts = parts_of(PolicyGradient())
+    objective = actor_objective(parts.loss, parts.value_loss, groups)
     learner = learner_of(network, budget=100_000)
     learner.accumulate(groups, objective)
     whole = gradients(learner)
@@ -216,8 +222,8 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
     batch = make_batch([row for (row,) in groups], 0, CPU)
     outputs = Network(team.bases["ada"])(batch)
     logprobs = outputs.logprobs.detach().requires_grad_()
-    parts = Parts(rollout=Chain(), advantage=TDError(), loss=PolicyGradient())
-    objective = actor_objective(parts.loss, parts.value_loss or ValueLoss(), groups)
+    parts = parts_of(PolicyGradient())
+    objective = actor_objective(parts.loss, parts.value_loss, groups)
     loss, _ = objective(replace(outputs, logprobs=logprobs), batch)
     loss.backward()
     assert (batch.token_ids == end).sum() == len(ended)
@@ -275,14 +281,14 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
     team = cast(kind=kind, shared=False, dtype=torch.float64, temperature=0.8)
     trees = play(Notes(ends=True), team, shape)
     learners = {a: learner_of(team.network(a), budget=300) for a in team.voices}
-    parts = MAGRPO(samples=2).parts()
+    parts = MAGRPO(rollout=KaryTree(2)).parts()
     if isinstance(shape, Chain):
         from colearn.advantage.raw_return import RawReturn
 
         parts = replace(parts, advantage=RawReturn())
     roles = {a: Role(a, 0.8, None) for a in team.voices}
     found = one_step_gradients(updater_of(parts, learners, roles), trees, team.voices)
-    advantages = parts.advantage(trees)
+    advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
         model = tiny_model(kind, seed=number, dtype=torch.float64)
         by_hand = reinforce(model, trees, agent, advantages, 0.8)
@@ -292,11 +298,11 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
 def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     team = cast(dtype=torch.float64)
     trees = play(Notes(), team, KaryTree(2))
-    parts = MAGRPO(samples=2).parts()
+    parts = MAGRPO(rollout=KaryTree(2)).parts()
     learners = {"both": learner_of(Network(team.bases["ada"]))}
     roles = {agent: Role("both", 1.0, None) for agent in team.voices}
     found = one_step_gradients(updater_of(parts, learners, roles), trees, ["both"])["both"]
-    advantages = parts.advantage(trees)
+    advantages = parts.advantage(credited(trees))
     hands = [
         reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages, 1.0)
         for agent in team.voices
@@ -329,11 +335,11 @@ def trainer_of(critic, advantage, networks, *, budget=4096, settings=None):
 
 
 VALUES = {
-    "td": (Centralized(), TDError(), ValueLoss()),
-    "gae": (Centralized(), GAE(lam=0.7), ValueLoss()),
+    "td": (Centralized(), Bootstrap(), ValueLoss()),
+    "gae": (Centralized(), Bootstrap(trace=0.7), ValueLoss()),
     "q": (Centralized(value="q"), QValue(), ValueLoss()),
-    "clip": (Centralized(), TDError(), ValueLoss(clip=0.05)),
-    "frozen": (Centralized(), TDError(), ValueLoss(frozen_targets=True)),
+    "clip": (Centralized(), Bootstrap(), ValueLoss(clip=0.05)),
+    "frozen": (Centralized(), Bootstrap(), ValueLoss(frozen_targets=True)),
 }
 
 
@@ -349,7 +355,7 @@ def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
             {a: [None if v is None else v + 0.1 for v in vs] for a, vs in by_agent.items()}
             for by_agent in trainer.read(trees)
         ]
-        trainer.train(trees, old if settings != ValueLoss() else None)
+        trainer.train(credited(trees), old if settings != ValueLoss() else None)
         found.append(gradients(trainer.learners["team"]))
     for one, other in pairwise(found):
         assert relative(one, other) < SAME
@@ -362,7 +368,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     team = cast()
     trees = play(Notes(ends=True, sequential=sequential), team, KaryTree(2))
     network = value_network(dtype=torch.float32)
-    trainer = trainer_of(Centralized(value=value), TDError(), {"team": network})
+    trainer = trainer_of(Centralized(value=value), Bootstrap(), {"team": network})
     read = 0
     for tree, row, values in zip(
         trees, trainer.rows(trees, "team"), trainer.read(trees), strict=True
@@ -388,7 +394,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
 def test_values_of_different_turns_differ():
     team = cast()
     trees = play(Notes(), team)
-    trainer = trainer_of(Centralized(), TDError(), {"team": value_network()})
+    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network()})
     for values in trainer.read(trees):
         turns = [v for v in values["ada"] if v is not None]
         assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
@@ -397,7 +403,7 @@ def test_values_of_different_turns_differ():
 def test_the_central_value_of_a_turn_changes_with_any_agents_text():
     def values(clues):
         trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
-        return trainer_of(Centralized(), TDError(), {"team": network}).read(trees)[0]["ada"][0]
+        return trainer_of(Centralized(), Bootstrap(), {"team": network}).read(trees)[0]["ada"][0]
 
     network = value_network()
     assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
@@ -406,8 +412,8 @@ def test_the_central_value_of_a_turn_changes_with_any_agents_text():
 def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
     team = cast()
     trees = play(Notes(ends=True), team)
-    trainer = trainer_of(Centralized(), TDError(discount=0.9), {"team": value_network()})
-    values, metrics = trainer.train(trees, None)
+    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network()})
+    values, metrics = trainer.train(credited(trees, 0.9), None)
     errors = []
     for tree, by_agent in zip(trees, values, strict=True):
         v = by_agent["ada"]
@@ -420,9 +426,9 @@ def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
 def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn():
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
-    trainer = trainer_of(Centralized(), TDError(), {"team": value_network()})
+    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network()})
     (values, *_) = trainer.read(trees)
-    (advantages, *_) = TDError()(trees, trainer.read(trees))
+    (advantages, *_) = Bootstrap()(credited(trees), trainer.read(trees))
     (tree, *_) = trees
     for before, after in pairwise(tree.nodes):
         (agent,) = after.actions
@@ -431,13 +437,13 @@ def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn(
         assert advantages[after.index][agent] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("advantage", [TDError(normalize=True), QValue(normalize=True)])
+@pytest.mark.parametrize("advantage", [Bootstrap(normalize=True), QValue(normalize=True)])
 def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
     value = "q" if isinstance(advantage, QValue) else "v"
     trainer = trainer_of(Centralized(value=value), advantage, {"team": value_network()})
-    for tree, found in zip(trees, advantage(trees, trainer.read(trees)), strict=True):
+    for tree, found in zip(trees, advantage(credited(trees), trainer.read(trees)), strict=True):
         for node in tree.nodes:
             assert found[node.index].keys() == node.actions.keys()
 
@@ -471,7 +477,7 @@ def test_decentral_values_are_read_from_the_own_stream_only():
 
     def values(clues):
         trees = play(Notes(clues=(clues,)), team, greedy=True)
-        return trainer_of(Decentralized(), TDError(), networks).read(trees)[0]["ada"]
+        return trainer_of(Decentralized(), Bootstrap(), networks).read(trees)[0]["ada"]
 
     assert values(("oak", "oak")) == values(("oak", "fir and larch"))
 
@@ -508,7 +514,7 @@ def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
     config = Config.model_validate(
         {
             "task": {"name": "notes", "agents": len(agents)},
-            "algorithm": {"name": "marloo", "samples": 2},
+            "algorithm": {"name": "marloo", "rollout": {"k": 2}},
             "models": {
                 name: {"path": paths[name], "learning_rate": 1e-2, "lora": lora}
                 for name in set(played.values())
@@ -519,7 +525,7 @@ def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
     )
     parts = assemble(config)
     assert len(parts.learners) == len(set(played.values()))
-    trees, _ = collect(
+    trees, _ = grow(
         parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
     )
     before = {

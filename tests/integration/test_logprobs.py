@@ -20,12 +20,13 @@ from tiny import (
 )
 from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, GraniteForCausalLM
 
+from colearn.agents import ChatFormat
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError
 from colearn.experiment.update import Role, Updater
 from colearn.generate.transformers import TransformersGenerator, Voice
-from colearn.history import ChatFormat
 from colearn.learn.local import LocalLearner
+from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.rollout.chain import Chain
@@ -344,9 +345,11 @@ def test_the_ratio_on_the_first_pass_over_fresh_data_is_one(ratio, minibatch):
 
     team = cast(shared=False, temperature=0.8)
     trees = play(Notes(ends=True), team, KaryTree(2))
-    metrics = updater(team, MAGRPO(samples=2, ratio=ratio).parts(), minibatch=minibatch).update(
-        trees, 0
-    )
+    metrics = updater(
+        team,
+        MAGRPO(rollout=KaryTree(2), loss=PolicyGradient(ratio=ratio)).parts(),
+        minibatch=minibatch,
+    ).update(trees, 0)
     for agent in AGENTS:
         assert abs(metrics[f"{agent}/ratio_mean"] - 1.0) < 1e-6
         assert metrics[f"{agent}/behaviour_gap"] < CLOSE
@@ -357,7 +360,7 @@ def test_the_ratio_moves_in_a_second_epoch():
 
     team = cast(shared=False)
     trees = play(Notes(ends=True), team, KaryTree(2))
-    metrics = updater(team, MAGRPO(samples=2).parts(), epochs=2).update(trees, 0)
+    metrics = updater(team, MAGRPO(rollout=KaryTree(2)).parts(), epochs=2).update(trees, 0)
     assert abs(metrics["ada/ratio_mean"] - 1.0) > 1e-4
 
 

@@ -14,12 +14,13 @@ import pytest
 import torch
 from tiny import Notes, cast, register, save_model
 
+from colearn.agents import language_players
 from colearn.config import Config
 from colearn.contract import Request
 from colearn.experiment.assemble import assemble
 from colearn.generate.transformers import TransformersGenerator
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import Player, collect
+from colearn.rollout.grow import grow
 from colearn.rollout.tree import KaryTree
 
 CLUES = (("the elder", "oak and ash"), ("fir", "birch and cedar"), ("larch and oak", "ash"))
@@ -43,10 +44,10 @@ def episode(settings, clues, *, apart, shape=None, kind="qwen3"):
     if apart:
         for agent, voice in team.voices.items():
             generator = TransformersGenerator(team.bases[agent], {agent: voice})
-            players[agent] = Player(generator, voice.chat)
-    logits = record(team.bases["ada"], players["ada"].generator)
+            players |= language_players(generator, {agent: voice.chat})
+    logits = record(team.bases["ada"], players["ada"].table.generator)
     task = Notes(clues=clues)
-    trees, _ = collect(task, task.items("train"), players, shape or Chain(), seed=3)
+    trees, _ = grow(task, task.items("train"), players, shape or Chain(), seed=3)
     nodes = [node for tree in trees for node in tree.nodes[1:]]
     return logits, [n.actions["ada"] for n in nodes], [n.actions["ben"] for n in nodes]
 
@@ -158,9 +159,9 @@ def test_apart_and_together_draw_the_same_actions():
 def test_another_agents_text_leaves_the_ids_of_a_history_alone():
     task = Notes(clues=CLUES)
     team = cast(shared=False)
-    trees, _ = collect(task, task.items("train"), team.players, Chain(), seed=3)
+    trees, _ = grow(task, task.items("train"), team.players, Chain(), seed=3)
     other = Notes(clues=LONGER)
-    tainted, _ = collect(other, other.items("train"), team.players, Chain(), seed=3)
+    tainted, _ = grow(other, other.items("train"), team.players, Chain(), seed=3)
     for one, two in zip(trees, tainted, strict=True):
         last = one.nodes[-1].index
         assert one.history(last, "ada") == two.history(last, "ada")

@@ -18,6 +18,7 @@ from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import AgentSettings, OptimizerSettings
 from colearn.contract import Parts
+from colearn.credit.team import Team as Shared
 from colearn.experiment.exact import ExactEvaluator, Reader
 from colearn.experiment.update import Role, Updater
 from colearn.learn.batch import make_batch
@@ -25,7 +26,7 @@ from colearn.learn.local import LocalLearner
 from colearn.learn.row import actor_rows
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import collect
+from colearn.rollout.grow import grow
 from colearn.rollout.tree import KaryTree
 from colearn.tabular.evaluate import evaluate
 from colearn.tasks.dpomdp import TextDecPOMDP
@@ -41,7 +42,7 @@ from _propositions_estimators import (
     samples_of,
 )
 from _propositions_statistics import bias
-from _propositions_team import Team, rows_of
+from _propositions_team import Team, credited, rows_of
 from propositions import calls, library_cosine
 
 LEVEL = 0.05
@@ -58,7 +59,9 @@ EXACT = 1e-10
 def estimates_of(team, shape, number, advantage, weigh, seed=0):
     trees, _ = team.play(shape, number, seed=seed)
     samples = samples_of(team, trees, [rows_of(team, tree) for tree in trees])
-    return gradients(team, samples, flat(samples, advantage(trees), team.agents), weigh(samples))
+    return gradients(
+        team, samples, flat(samples, advantage(credited(trees)), team.agents), weigh(samples)
+    )
 
 
 def per_turn_of(horizon):
@@ -242,7 +245,7 @@ def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(proble
     settings = OptimizerSettings(learning_rate=1e-3)
     learners = {a: Recorder(a, networks[a], settings, token_budget=4096) for a in task.agents}
     updater = Updater(
-        parts=Parts(rollout=shape, advantage=RawReturn(), loss=PolicyGradient()),
+        parts=Parts(rollout=shape, credit=Shared(), advantage=RawReturn(), loss=PolicyGradient()),
         roles={agent: Role(agent, 1.0, None) for agent in task.agents},
         actors=learners,
         critic=None,
@@ -272,7 +275,7 @@ def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(proble
             ]
         ).astype(float)
 
-    trees, _ = collect(task, list(task.items("train")) * TREES, team.players, shape, seed=0)
+    trees, _ = grow(task, list(task.items("train")) * TREES, team.players, shape, seed=0)
     found = []
     for number, tree in enumerate(trees):
         updater.update([tree], number)

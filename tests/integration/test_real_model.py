@@ -18,7 +18,7 @@ from colearn.experiment.assemble import assemble
 from colearn.learn.row import actor_rows
 from colearn.models.load import load_tokenizer
 from colearn.rollout.chain import Chain
-from colearn.rollout.collect import collect
+from colearn.rollout.grow import grow
 from colearn.rollout.tree import KaryTree
 
 FOLDER = os.environ.get("COLEARN_REAL_MODEL", "")
@@ -62,7 +62,7 @@ def team():
 
 def play(team, shape):
     items = list(team.task.items("train"))
-    trees, _ = collect(team.task, items, team.players, shape, seed=7)
+    trees, _ = grow(team.task, items, team.players, shape, seed=7)
     assert {node.turn for tree in trees for node in tree.nodes} == {0, 1, 2}
     return trees
 

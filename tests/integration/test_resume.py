@@ -184,9 +184,9 @@ def test_a_run_stopped_at_every_iteration_is_the_uninterrupted_one(models, whole
 @pytest.mark.parametrize(
     "changes",
     [
-        {"algorithm": {"name": "magrpo", "samples": 2}, "train": {"environment_steps": 24}},
+        {"algorithm": {"name": "magrpo", "rollout": {"k": 2}}, "train": {"environment_steps": 24}},
         {"models": {"*": {"learning_rate": 1e-3, "lora": None}}},
-        {"algorithm": {"kl": 0.1, "entropy": 0.01, "value_clip": 0.1}},
+        {"algorithm": {"loss": {"kl": 0.1, "entropy": 0.01}, "value_loss": {"clip": 0.1}}},
     ],
     ids=["group", "full weights", "reference"],
 )

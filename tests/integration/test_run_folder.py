@@ -151,7 +151,7 @@ def test_a_comparison_through_the_command_line_is_whole_and_is_not_made_twice(
         },
         "train": {"environment_steps": 2, "episodes": 1},
         "compare": {
-            "algorithms": {"collm_cc": {}, "magrpo": {"algorithm.samples": 2}},
+            "algorithms": {"collm_cc": {}, "magrpo": {"algorithm.rollout.k": 2}},
             "workers": 2,
         },
     }

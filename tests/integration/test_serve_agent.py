@@ -9,9 +9,9 @@ import torch
 from exported import export_tiny
 from tiny import byte_tokenizer, tiny_model
 
+from colearn.agents import ChatFormat
 from colearn.errors import ConfigError
 from colearn.export import AgentManifest
-from colearn.history import ChatFormat
 from colearn.record.checksums import write_checksums
 from colearn.serve.agent import ServedAgent
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
+from colearn.agents import ChatFormat
 from colearn.config import LoRASettings, ModelSettings, load_config
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.generate.vllm import ParityError, VLLMGenerator
-from colearn.history import ChatFormat
 from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
 from colearn.models.base import Base
@@ -235,7 +235,7 @@ def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> Non
     config = load_config(
         {
             "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
-            "algorithm": {"name": "magrpo", "samples": 2},
+            "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
             "models": {"*": model},
             "agents": {"*": {"chat": "plain", "sampling": {"max_tokens": 12}}},
             "train": {"episodes": 1, "environment_steps": 1000},

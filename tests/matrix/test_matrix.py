@@ -12,7 +12,7 @@ from tiny import register, save_model
 from colearn.config import Config
 from colearn.experiment.assemble import assemble
 from colearn.registry import algorithm_class, names
-from colearn.rollout.collect import collect
+from colearn.rollout.grow import grow
 
 ALGORITHMS = sorted(name for name in names("algorithms") if algorithm_class(name).learns)
 SINGLE = {"ac", "grpo"}
@@ -40,7 +40,7 @@ def config_of(
     paths, algorithm, *, task=None, lora=None, critic=None, train=None, models=None, agents=None
 ):
     name = algorithm["name"]
-    samples = {} if name in CRITIC else {"samples": 2}
+    samples = {} if name in CRITIC else {"rollout": {"k": 2}}
     settings = {
         "task": {
             "name": "notes",
@@ -69,7 +69,7 @@ def learn(config, iterations=1):
         for name, learner in parts.learners.items()
     }
     for iteration in range(iterations):
-        trees, _ = collect(
+        trees, _ = grow(
             parts.task,
             parts.task.items("train"),
             parts.players,
@@ -109,19 +109,30 @@ def test_every_algorithm_takes_several_epochs_and_minibatches(paths, name):
     assert metrics["optimizer_steps"] == 2 * 3
 
 
+BOOTSTRAPS = {
+    "td": {},
+    "n_step": {"trace": 1.0, "steps": 2},
+    "gae": {"trace": 0.95},
+    "mc": {"trace": 1.0},
+}
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bootstrap", ["td", "n_step", "gae", "mc"])
+@pytest.mark.parametrize("bootstrap", BOOTSTRAPS)
 @pytest.mark.parametrize("name", sorted(CRITIC))
 def test_critics_bootstrap_in_every_way(paths, name, bootstrap, kind):
-    algorithm = {"name": name, "bootstrap": bootstrap}
+    algorithm = {"name": name, "advantage": BOOTSTRAPS[bootstrap]}
     assert_learned(config_of(paths, algorithm, task=KINDS[kind]))
+
+
+VALUES = {"v": {}, "q": {"critic": {"value": "q"}, "advantage": {"name": "q_value"}}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", sorted(CRITIC))
 def test_a_q_critic_learns(paths, name, kind):
     """Twice: Q is 0 everywhere at first, so the actors have nothing to follow."""
-    config = config_of(paths, {"name": name, "value": "q"}, task=KINDS[kind])
+    config = config_of(paths, {"name": name, **VALUES["q"]}, task=KINDS[kind])
     assert_learned(config, iterations=2)
 
 
@@ -145,7 +156,7 @@ PLACES = {
 def test_a_critic_learns_wherever_it_lives(paths, name, value, place):
     changes, critic = PLACES[place]
     critic = {**critic, **({"path": paths[critic["path"]]} if "path" in critic else {})}
-    config = config_of(paths, {"name": name, "value": value}, critic=critic, **changes)
+    config = config_of(paths, {"name": name, **VALUES[value]}, critic=critic, **changes)
     parts, _, moved = assert_learned(config, iterations=2)
     heads = {
         learner for learner, keys in moved.items() if any(key.startswith("head.") for key in keys)
@@ -170,12 +181,12 @@ def test_a_shared_base_is_loaded_once_and_frozen(paths):
 
 @pytest.mark.parametrize("name", sorted(CRITIC))
 def test_a_critic_learns_without_global_info(paths, name):
-    assert_learned(config_of(paths, {"name": name, "global_info": False}))
+    assert_learned(config_of(paths, {"name": name, "critic": {"global_info": False}}))
 
 
 def test_global_info_reaches_the_critic_and_no_agent(paths):
     parts = assemble(config_of(paths, {"name": "collm_cc"}))
-    trees, _ = collect(
+    trees, _ = grow(
         parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
     )
     tokenize = parts.updater.critic.tokenize
@@ -187,11 +198,11 @@ def test_global_info_reaches_the_critic_and_no_agent(paths):
 
 
 VARIANTS = {
-    "value clip": {"value_clip": 0.2},
-    "frozen targets": {"frozen_targets": True},
-    "both": {"value_clip": 0.2, "frozen_targets": True},
-    "normalised": {"normalize_advantage": True},
-    "discount": {"discount": 0.9, "advantage_clip": 0.2},
+    "value clip": {"value_loss": {"clip": 0.2}},
+    "frozen targets": {"value_loss": {"frozen_targets": True}},
+    "both": {"value_loss": {"clip": 0.2, "frozen_targets": True}},
+    "normalised": {"advantage": {"normalize": True}},
+    "discount": {"discount": 0.9, "advantage": {"clip": 0.2}},
 }
 
 
@@ -211,7 +222,7 @@ def test_variants_of_the_value_loss_learn(paths, variant, share):
 LOSSES = {
     "entropy": {"entropy": 0.01},
     "token ratio": {"ratio": "token", "reduction": "token_mean"},
-    "clip": {"ratio_clip": 0.2, "ratio_clip_high": 0.3, "dual_clip": 3.0},
+    "clip": {"clip": 0.2, "clip_high": 0.3, "dual_clip": 3.0},
     "kl": {"kl": 0.1},
 }
 
@@ -222,7 +233,7 @@ LOSSES = {
 def test_variants_of_the_policy_loss_learn(paths, variant, name, lora):
     config = config_of(
         paths,
-        {"name": name, **LOSSES[variant]},
+        {"name": name, "loss": LOSSES[variant]},
         lora=lora,
         train={"epochs": 2, "minibatch": 4},
     )
@@ -232,7 +243,7 @@ def test_variants_of_the_policy_loss_learn(paths, variant, name, lora):
 @pytest.mark.parametrize("lora", [None, LORA], ids=["full weights", "lora"])
 @pytest.mark.parametrize("name", ["magrpo", "collm_dc"])
 def test_the_divergence_from_the_reference_starts_at_zero_and_grows(paths, name, lora):
-    config = config_of(paths, {"name": name, "kl": 0.1}, lora=lora)
+    config = config_of(paths, {"name": name, "loss": {"kl": 0.1}}, lora=lora)
     _, first, _ = learn(config)
     _, second, _ = learn(config, iterations=2 if name == "magrpo" else 3)
     assert abs(first["ada/kl"]) < 1e-6
@@ -241,14 +252,18 @@ def test_the_divergence_from_the_reference_starts_at_zero_and_grows(paths, name,
 
 @pytest.mark.parametrize("lora", [None, LORA], ids=["full weights", "lora"])
 def test_a_reference_goes_with_a_head_on_the_actor(paths, lora):
-    config = config_of(paths, {"name": "collm_dc", "kl": 0.1}, lora=lora, critic={"share": "actor"})
+    config = config_of(
+        paths, {"name": "collm_dc", "loss": {"kl": 0.1}}, lora=lora, critic={"share": "actor"}
+    )
     assert_learned(config)
 
 
 @pytest.mark.parametrize("shape", ["tree", "cross", "parallel"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_group_algorithms_learn_on_every_shape(paths, shape, kind):
-    assert_learned(config_of(paths, {"name": "marloo", "shape": shape}, task=KINDS[kind]))
+    assert_learned(
+        config_of(paths, {"name": "marloo", "rollout": {"name": shape, "k": 2}}, task=KINDS[kind])
+    )
 
 
 @pytest.mark.parametrize(

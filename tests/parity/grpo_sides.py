@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from credited import credited
 from datasets import Dataset
 from tiny import byte_tokenizer, save_model
 from torch import Tensor
@@ -199,7 +200,7 @@ def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:
     groups = [actor_rows(tree, "solo", temperature=TEMPERATURE) for tree in trees]
     learner = LocalLearner("solo", acting, OptimizerSettings(), token_budget=BUDGET)
     old, ref = learner.evaluate(groups), evaluate(reference, groups, token_budget=BUDGET)
-    advantages = GroupMean()(trees)
+    advantages = GroupMean()(credited(trees))
     rows = []
     for place, (row,) in enumerate(groups):
         row = with_logprobs(row, "old", tuple(old[place][0].logprobs.tolist()))

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from credited import credited
 from tiny import Notes, branch_parts, cast, play, tiny_model
 from transformers import AutoModelForCausalLM
 
@@ -61,7 +62,7 @@ def by_learner(trees, rows, folder, compute):
     learner = LocalLearner("ada", network, settings, token_budget=4096)
     groups = [
         [replace(row, advantages=tuple(found[span.node]["ada"] for span in row.spans))]
-        for row, found in zip(rows, RawReturn()(trees), strict=True)
+        for row, found in zip(rows, RawReturn()(credited(trees)), strict=True)
     ]
     objective = actor_objective(PolicyGradient(), ValueLoss(), groups)
 
@@ -77,7 +78,7 @@ def by_transformers(trees, folder, stored):
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=stored).eval()
     parameters = {f"model.{name}": p for name, p in model.named_parameters()}
     optimizer = torch.optim.AdamW(parameters.values(), lr=RATE, weight_decay=0.0)
-    advantages = RawReturn()(trees)
+    advantages = RawReturn()(credited(trees))
 
     def step():
         loss, count = 0.0, 0

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from credited import credited
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
 from torch import Tensor
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.monte_carlo_value import MonteCarloValue
-from colearn.advantage.n_step import NStep
-from colearn.advantage.td_error import TDError
+from colearn.advantage.bootstrap import Bootstrap
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.critic.centralized import Centralized
@@ -56,8 +54,9 @@ class Episodes:
 
     def ours(self, part) -> tuple[Tensor, Tensor]:
         """[1, T, 1] advantages and critic targets of one agent."""
-        advantages = part(self.trees, self.values)
-        targets = part.targets(self.trees, self.values)
+        episodes = credited(self.trees, GAMMA)
+        advantages = part(episodes, self.values)
+        targets = part.targets(episodes, self.values)
         return (
             row([node["ada"] for found in advantages for node in found[1:]]),
             row([t for found in targets for t in found["ada"][:-1]]),
@@ -78,7 +77,7 @@ def critic():
         critic=Centralized(),
         learners={"team": LocalLearner("team", network, OptimizerSettings(), token_budget=4096)},
         tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-        advantage=TDError(),
+        advantage=Bootstrap(),
         settings=ValueLoss(),
         max_length=4096,
     )
@@ -127,7 +126,7 @@ def test_these_episodes_differ_in_length_and_in_how_they_end(episodes):
 )
 def test_gae_is_that_of_torchrl(episodes, name, lam):
     expected = getattr(functional, name)(GAMMA, lam, state_value=episodes.value, **episodes.after)
-    ours = episodes.ours(GAE(discount=GAMMA, lam=lam))
+    ours = episodes.ours(Bootstrap(trace=lam))
     assert gap(ours[0], expected[0]) < CLOSE
     assert gap(ours[1], expected[1]) < CLOSE
 
@@ -135,7 +134,7 @@ def test_gae_is_that_of_torchrl(episodes, name, lam):
 @pytest.mark.parametrize("name", ["td_lambda_return_estimate", "vec_td_lambda_return_estimate"])
 def test_the_targets_of_gae_are_the_td_lambda_returns_of_torchrl(episodes, name):
     expected = getattr(functional, name)(GAMMA, LAMBDA, **episodes.after)
-    _, targets = episodes.ours(GAE(discount=GAMMA, lam=LAMBDA))
+    _, targets = episodes.ours(Bootstrap(trace=LAMBDA))
     assert gap(targets, expected) < CLOSE
 
 
@@ -146,12 +145,12 @@ def test_gae_is_the_td_lambda_advantage_of_torchrl(episodes, name):
     expected = getattr(functional, name)(
         GAMMA, LAMBDA, state_value=episodes.value, **episodes.after
     )
-    advantages, _ = episodes.ours(GAE(discount=GAMMA, lam=LAMBDA))
+    advantages, _ = episodes.ours(Bootstrap(trace=LAMBDA))
     assert gap(advantages, expected) < CLOSE
 
 
 def test_the_td_error_and_its_target_are_td0_of_torchrl(episodes):
-    advantages, targets = episodes.ours(TDError(discount=GAMMA))
+    advantages, targets = episodes.ours(Bootstrap())
     expected = functional.td0_advantage_estimate(
         GAMMA, state_value=episodes.value, **episodes.after
     )
@@ -161,7 +160,7 @@ def test_the_td_error_and_its_target_are_td0_of_torchrl(episodes):
 
 @pytest.mark.parametrize("prefix", ["", "vec_"])
 def test_monte_carlo_is_td1_of_torchrl(episodes, prefix):
-    advantages, targets = episodes.ours(MonteCarloValue(discount=GAMMA))
+    advantages, targets = episodes.ours(Bootstrap(trace=1.0))
     advantage, target = (
         getattr(functional, f"{prefix}td1_{kind}_estimate") for kind in ("advantage", "return")
     )
@@ -187,6 +186,6 @@ def test_the_n_step_target_is_that_of_torchrls_multi_step(episodes, n):
     found = postprocs.MultiStep(gamma=GAMMA, n_steps=n)(frames)
     future = found["gamma"][..., None] * found["next", "value"]
     expected = found["next", "reward"][..., None] + future
-    advantages, targets = episodes.ours(NStep(n=n, discount=GAMMA))
+    advantages, targets = episodes.ours(Bootstrap(trace=1.0, steps=n))
     assert gap(targets, expected) < CLOSE
     assert gap(advantages, expected - episodes.value) < CLOSE

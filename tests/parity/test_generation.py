@@ -20,9 +20,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from colearn.agents import ChatFormat
 from colearn.contract import Request, Sampling
 from colearn.generate.transformers import TransformersGenerator, Voice
-from colearn.history import ChatFormat
 from colearn.models.base import Base
 
 VOCABULARY = 10

@@ -14,6 +14,7 @@ from statistics import stdev
 
 import pytest
 import torch
+from credited import credited
 from grpo_sides import SAMPLES, Scores, batch_of, both_sides, gap, trainer, trees_of
 from tiny import ARCHITECTURES
 
@@ -45,7 +46,7 @@ def advantages(tmp_path, scale, rule, mine):
     """TRL's and this library's for the same rewards, and the rewards."""
     reward = Scores(scale)
     inputs = batch_of(trainer(tmp_path / "model", reward, scale_rewards=rule))
-    found = mine(trees_of(inputs, reward.given))
+    found = mine(credited(trees_of(inputs, reward.given)))
     ours = [node["solo"] for tree in found for node in tree[1:]]
     return inputs["advantages"].tolist(), ours, reward.given
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from credited import credited
 from peft import LoraConfig, get_peft_model
 from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, tiny_model
 
@@ -55,7 +56,7 @@ def stage(request):
 
 def learner_of(team, trees, agent):
     """A learner with what it trains on."""
-    advantages = GroupMean()(trees)
+    advantages = GroupMean()(credited(trees))
     groups = [
         [replace(row, advantages=tuple(found[span.node][agent] for span in row.spans))]
         for tree, found in zip(trees, advantages, strict=True)
@@ -68,7 +69,7 @@ def learner_of(team, trees, agent):
 def peft_loss(model, trees, agent, temperature):
     """-A log pi by a call of the model for each action, mean over actions."""
     total, count = 0.0, 0
-    for tree, advantages in zip(trees, GroupMean()(trees), strict=True):
+    for tree, advantages in zip(trees, GroupMean()(credited(trees)), strict=True):
         for node in tree.nodes[1:]:
             before = [part for _, part in branch_parts(tree, node.parent, agent)]
             seen = [token for part in before for token in part.tokens]

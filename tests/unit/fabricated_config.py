@@ -9,7 +9,11 @@ import pytest
 from fabricated_runs import CONFIG
 
 from colearn import registry
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.group_mean import GroupMean
 from colearn.config import Config, load_config
+from colearn.contract import Advantage, Critic
+from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
 
 
@@ -18,6 +22,8 @@ class Critical:
     learns: ClassVar[bool] = True
     discount: float = 1.0
     critic_lag: int = 0
+    advantage: Advantage = Bootstrap()
+    critic: Critic | None = Centralized()
 
     def checked_parts(self) -> None: ...
 
@@ -27,6 +33,8 @@ class Grouped:
     learns: ClassVar[bool] = True
     discount: float = 1.0
     samples: int = 2
+    advantage: Advantage = GroupMean()
+    critic: Critic | None = None
 
     def checked_parts(self) -> None: ...
 

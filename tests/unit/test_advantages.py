@@ -1,18 +1,16 @@
 import numpy as np
 import pytest
+from credited import credited
 from trees import chain, tree
 
+from colearn.advantage.bootstrap import Bootstrap
 from colearn.advantage.expectile import expectile
-from colearn.advantage.gae import GAE
 from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_max import GroupMax
 from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.leave_one_out import LeaveOneOut
-from colearn.advantage.monte_carlo_value import MonteCarloValue
-from colearn.advantage.n_step import NStep
 from colearn.advantage.q_value import QValue
 from colearn.advantage.raw_return import RawReturn
-from colearn.advantage.td_error import TDError
 from colearn.advantage.turns import path_weights
 from colearn.errors import ConfigError
 from colearn.rollout.parallel import Parallel
@@ -39,7 +37,7 @@ def test_returns_follow_the_recursion_over_children():
 
 
 def test_the_td_error_of_each_edge_is_its_own():
-    advantages = TDError(discount=0.5)([FORK], [team(FORK_VALUES)])[0]
+    advantages = Bootstrap()(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     assert advantages[0] == {}
     # 1 + 3/2 - 5, 3 + 1/2 - 5, then r - V with nothing after the last turn
     assert of(advantages) == [-2.5, -1.5, -1.0, 3.0, -1.0, 3.0]
@@ -47,64 +45,95 @@ def test_the_td_error_of_each_edge_is_its_own():
 
 
 def test_the_td_target_is_the_mean_over_the_edges_of_a_node():
-    targets = TDError(discount=0.5).targets([FORK], [team(FORK_VALUES)])[0]["alice"]
+    targets = Bootstrap().targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     # (2.5 + 3.5) / 2, (2 + 6) / 2, (0 + 4) / 2
     assert list(targets) == [3.0, 4.0, 2.0, None, None, None, None]
 
 
 def test_the_clip_clamps_the_advantage_and_leaves_the_target():
-    part = TDError(discount=0.5, clip=2.0)
-    assert of(part([FORK], [team(FORK_VALUES)])[0]) == [-2.0, -1.5, -1.0, 2.0, -1.0, 2.0]
-    plain = TDError(discount=0.5)
-    assert part.targets([FORK], [team(FORK_VALUES)]) == plain.targets([FORK], [team(FORK_VALUES)])
+    part = Bootstrap(clip=2.0)
+    assert of(part(credited([FORK], 0.5), [team(FORK_VALUES)])[0]) == [
+        -2.0,
+        -1.5,
+        -1.0,
+        2.0,
+        -1.0,
+        2.0,
+    ]
+    episodes, values = credited([FORK], 0.5), [team(FORK_VALUES)]
+    assert part.targets(episodes, values) == Bootstrap().targets(episodes, values)
 
 
 def test_a_value_read_after_the_end_does_not_enter():
     ended = chain([1.0])
-    assert of(TDError()([ended], [team((0.5, 99.0))])[0]) == [0.5]
+    assert of(Bootstrap()(credited([ended]), [team((0.5, 99.0))])[0]) == [0.5]
 
 
 def test_two_steps_look_one_turn_further():
     line = chain([1.0, 2.0, 4.0])
     values = [team((10.0, 20.0, 30.0, None))]
     # 1 + 2/2 + 30/4 - 10; 2 + 4/2 - 20; 4 - 30
-    assert of(NStep(n=2, discount=0.5)([line], values)[0]) == [-0.5, -16.0, -26.0]
-    targets = NStep(n=2, discount=0.5).targets([line], values)[0]["alice"]
+    assert of(Bootstrap(trace=1.0, steps=2)(credited([line], 0.5), values)[0]) == [
+        -0.5,
+        -16.0,
+        -26.0,
+    ]
+    targets = Bootstrap(trace=1.0, steps=2).targets(credited([line], 0.5), values)[0]["alice"]
     assert list(targets) == [9.5, 4.0, 4.0, None]
+
+
+def test_a_trace_cut_after_n_steps_mixes_the_returns_of_up_to_n_steps():
+    line = chain([1.0, 2.0, 4.0, 8.0])
+    values = [team((10.0, 20.0, 30.0, 40.0, None))]
+    # from the root: G1 = 1 + 20/2 = 11, G2 = 1 + 2/2 + 30/4 = 9.5, G3 = 1 + 1 + 4/4 + 40/8 = 8;
+    # truncated at 2: G1/2 + G2/2 - 10, at 3: G1/2 + G2/4 + G3/4 - 10
+    for steps, first in ((2, 0.25), (3, -0.125)):
+        part = Bootstrap(trace=0.5, steps=steps)
+        advantages = of(part(credited([line], 0.5), values)[0])
+        assert advantages[0] == first
+        # the last two turns have no more steps to look at: 4 + (40/2 + 8/2)/2 - 30 and 8 - 40
+        assert advantages[2:] == [-14.0, -32.0]
+        targets = part.targets(credited([line], 0.5), values)[0]["alice"]
+        assert targets[0] == 10.0 + first
 
 
 def test_one_step_is_the_td_error_and_many_are_monte_carlo():
     values = [team(FORK_VALUES)]
-    assert NStep(n=1, discount=0.5)([FORK], values) == TDError(discount=0.5)([FORK], values)
+    episodes = credited([FORK], 0.5)
+    assert Bootstrap(trace=1.0, steps=1)(episodes, values) == Bootstrap()(episodes, values)
     for n in (2, 7):
-        assert NStep(n=n, discount=0.5)([FORK], values) == MonteCarloValue(discount=0.5)(
-            [FORK], values
-        )
+        found = Bootstrap(trace=1.0, steps=n)(episodes, values)
+        assert found == Bootstrap(trace=1.0)(episodes, values)
 
 
 def test_the_monte_carlo_advantage_is_the_return_minus_the_value():
-    advantages = MonteCarloValue(discount=0.5)([FORK], [team(FORK_VALUES)])[0]
+    advantages = Bootstrap(trace=1.0)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     assert of(advantages) == [3.0 - 5, 4.0 - 5, 2.0 - 3, 6.0 - 3, 0.0 - 1, 4.0 - 1]
-    targets = MonteCarloValue(discount=0.5).targets([FORK], [team(FORK_VALUES)])[0]["alice"]
+    targets = Bootstrap(trace=1.0).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     assert list(targets)[:3] == [3.5, 4.0, 2.0]
 
 
-def test_gae_adds_the_mean_of_the_childrens_advantages():
-    advantages = GAE(discount=0.5, lam=0.5)([FORK], [team(FORK_VALUES)])[0]
+def test_a_trace_adds_the_mean_of_the_childrens_advantages():
+    advantages = Bootstrap(trace=0.5)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     # deltas -2.5 and -1.5, each plus 1/4 of the mean of (-1, 3)
     assert of(advantages) == [-2.25, -1.25, -1.0, 3.0, -1.0, 3.0]
-    targets = GAE(discount=0.5, lam=0.5).targets([FORK], [team(FORK_VALUES)])[0]["alice"]
+    targets = Bootstrap(trace=0.5).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     assert list(targets)[:3] == [5.0 - 1.75, 3.0 + 1.0, 1.0 + 1.0]
 
 
-def test_the_ends_of_gae_are_the_td_error_and_monte_carlo():
+def test_the_ends_of_the_trace_are_the_td_error_and_monte_carlo():
     values = [team(FORK_VALUES)]
-    assert GAE(discount=0.5, lam=0.0)([FORK], values) == TDError(discount=0.5)([FORK], values)
-    ends = GAE(discount=0.5, lam=1.0)([FORK], values)
-    assert ends == MonteCarloValue(discount=0.5)([FORK], values)
+    episodes = credited([FORK], 0.5)
+    one_step = Bootstrap(trace=1.0, steps=1)(episodes, values)
+    assert Bootstrap(trace=0.0)(episodes, values) == one_step
+    assert Bootstrap(trace=0.0, steps=3)(episodes, values) == one_step
+    returns = FORK.returns(0.5)
+    assert of(Bootstrap(trace=1.0)(episodes, values)[0]) == [
+        returns[node.index] - FORK_VALUES[node.parent] for node in FORK.nodes[1:]
+    ]
 
 
-def test_gae_on_a_chain_is_that_of_torchrl():
+def test_a_trace_on_a_chain_is_the_gae_of_torchrl():
     functional = pytest.importorskip(
         "torchrl.objectives.value.functional", reason="torchrl is the reference implementation"
     )
@@ -121,9 +150,10 @@ def test_gae_on_a_chain_is_that_of_torchrl():
         done=done,
         terminated=done,
     )
-    part, given = GAE(discount=0.9, lam=0.8), [team((*values, None))]
-    assert of(part([chain(rewards)], given)[0]) == pytest.approx(expected[:, 0].tolist())
-    ours = part.targets([chain(rewards)], given)[0]["alice"][:4]
+    part, given = Bootstrap(trace=0.8), [team((*values, None))]
+    episodes = credited([chain(rewards)], 0.9)
+    assert of(part(episodes, given)[0]) == pytest.approx(expected[:, 0].tolist())
+    ours = part.targets(episodes, given)[0]["alice"][:4]
     assert list(ours) == pytest.approx(target[:, 0].tolist())
 
 
@@ -133,30 +163,30 @@ TURN_VALUES = {"alice": (10.0, None, 30.0, None), "bob": (None, 20.0, None, None
 
 
 def test_a_decentral_critic_looks_past_turns_of_others():
-    advantages = TDError(discount=0.5)([TURNS], [TURN_VALUES])[0]
+    advantages = Bootstrap()(credited([TURNS], 0.5), [TURN_VALUES])[0]
     # alice 1 + 2/2 + 30/4 - 10 and 4 - 30; bob 2 + 4/2 - 20: the rest of the episode
     assert advantages == ({}, {"alice": -0.5}, {"bob": -16.0}, {"alice": -26.0})
-    targets = TDError(discount=0.5).targets([TURNS], [TURN_VALUES])[0]
+    targets = Bootstrap().targets(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert list(targets["alice"]) == [9.5, None, 4.0, None]
     assert list(targets["bob"]) == [None, 4.0, None, None]
 
 
 def test_lambda_counts_the_agents_own_decisions():
-    advantages = GAE(discount=0.5, lam=0.5)([TURNS], [TURN_VALUES])[0]
+    advantages = Bootstrap(trace=0.5)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     # alice's next decision is two turns on: -0.5 + 0.5 * 0.5^2 * -26
     assert advantages[1]["alice"] == -3.75
-    full = GAE(discount=0.5, lam=1.0)([TURNS], [TURN_VALUES])[0]
+    full = Bootstrap(trace=1.0)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert full[1]["alice"] == TURNS.returns(0.5)[1] - 10.0
 
 
 def test_two_steps_count_the_agents_own_decisions():
-    advantages = NStep(n=2, discount=0.5)([TURNS], [TURN_VALUES])[0]
+    advantages = Bootstrap(trace=1.0, steps=2)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert advantages[1]["alice"] == TURNS.returns(0.5)[1] - 10.0
 
 
 def test_a_value_at_every_turn_makes_the_td_error_that_of_eq_4():
     joint = (10.0, 20.0, 30.0, None)
-    advantages = TDError(discount=0.5)([TURNS], [team(joint)])[0]
+    advantages = Bootstrap()(credited([TURNS], 0.5), [team(joint)])[0]
     assert advantages[1] == {"alice": 1.0 + 10.0 - 10.0}
     assert advantages[2] == {"bob": 2.0 + 15.0 - 20.0}
 
@@ -164,20 +194,25 @@ def test_a_value_at_every_turn_makes_the_td_error_that_of_eq_4():
 def test_a_cut_branch_is_worth_what_the_critic_says():
     cut = tree([(0, 1.0), (0, 2.0), (1, 4.0)], cut=(2,))
     values = [team((1.0, 2.0, 8.0, None))]
-    for part in (TDError(), GAE(lam=1.0), NStep(n=3), MonteCarloValue()):
-        assert of(part([cut], values)[0])[1] == 2.0 + 8.0 - 1.0
-        assert part.targets([cut], values)[0]["alice"][2] == 8.0
+    for part in (
+        Bootstrap(),
+        Bootstrap(trace=0.5),
+        Bootstrap(trace=1.0, steps=3),
+        Bootstrap(trace=1.0),
+    ):
+        assert of(part(credited([cut]), values)[0])[1] == 2.0 + 8.0 - 1.0
+        assert part.targets(credited([cut]), values)[0]["alice"][2] == 8.0
 
 
 def test_agents_without_a_critic_get_no_advantage():
-    advantages = TDError()([chain([1.0])], [{"alice": (0.25, None)}])[0]
+    advantages = Bootstrap()(credited([chain([1.0])]), [{"alice": (0.25, None)}])[0]
     assert advantages == ({}, {"alice": 0.75})
 
 
 def test_normalising_takes_all_actions_of_an_agent_in_the_call():
     trees = [chain([1.0]), chain([3.0])]
     values = [{"alice": (0.0, None), "bob": (0.0, None)}, {"alice": (0.0, None)}]
-    first, second = TDError(normalize=True)(trees, values)
+    first, second = Bootstrap(normalize=True)(credited(trees), values)
     assert first[1]["alice"] == pytest.approx(-1.0, abs=1e-5)
     assert second[1] == {"alice": pytest.approx(1.0, abs=1e-5)}
     assert first[1]["bob"] == 1.0, "a lone action keeps its advantage"
@@ -185,34 +220,34 @@ def test_normalising_takes_all_actions_of_an_agent_in_the_call():
 
 def test_the_q_value_is_its_own_advantage_and_its_target_is_sarsas():
     values = [team((None, 5.0, 7.0, 1.0, 3.0, 2.0, 8.0))]
-    part = QValue(discount=0.5)
-    assert of(part([FORK], values)[0]) == [5.0, 7.0, 1.0, 3.0, 2.0, 8.0]
+    part = QValue()
+    assert of(part(credited([FORK], 0.5), values)[0]) == [5.0, 7.0, 1.0, 3.0, 2.0, 8.0]
     # 1 + (1 + 3) / 4, 3 + (2 + 8) / 4, then the reward alone
-    targets = part.targets([FORK], values)[0]["alice"]
+    targets = part.targets(credited([FORK], 0.5), values)[0]["alice"]
     assert list(targets) == [None, 2.0, 5.5, 2.0, 6.0, 0.0, 4.0]
 
 
 def test_the_q_baseline_is_the_mean_over_siblings():
     values = [team((None, 5.0, 7.0, 1.0, 3.0, 2.0, 8.0))]
     part = QValue(baseline="siblings")
-    assert of(part([FORK], values)[0]) == [-1.0, 1.0, -1.0, 1.0, -3.0, 3.0]
+    assert of(part(credited([FORK]), values)[0]) == [-1.0, 1.0, -1.0, 1.0, -3.0, 3.0]
     assert part.minimum_group == 2
     assert QValue().minimum_group == 1
 
 
 def test_q_targets_look_past_turns_of_others():
     values = {"alice": (None, 6.0, None, 5.0), "bob": (None, None, 9.0, None)}
-    targets = QValue(discount=0.5).targets([TURNS], [values])[0]
+    targets = QValue().targets(credited([TURNS], 0.5), [values])[0]
     # alice 1 + (2 + 5/2) / 2 and 4; bob 2 + 4/2
     assert list(targets["alice"]) == [None, 3.25, None, 4.0]
     assert list(targets["bob"]) == [None, None, 4.0, None]
 
 
 def test_values_are_asked_for():
-    for part in (TDError(), QValue()):
-        assert part.uses_values
+    for part, kind in ((Bootstrap(), "v"), (QValue(), "q")):
+        assert part.reads == kind
         with pytest.raises(TypeError, match="needs the critic's values"):
-            part([FORK])
+            part(credited([FORK]))
 
 
 # --- with a group ------------------------------------------------------------------------------
@@ -233,10 +268,10 @@ ROW = tree([(0, 1.0), (0, 2.0), (0, 3.0), (0, 6.0)])
     ],
 )
 def test_the_same_rewards_give_each_baseline_its_own_advantages(part, expected):
-    advantages = part([ROW])[0]
+    advantages = part(credited([ROW]))[0]
     assert of(advantages) == pytest.approx(expected)
     assert of(advantages, "bob") == of(advantages)
-    assert not part.uses_values
+    assert part.reads is None
 
 
 def test_expectiles_are_those_of_scipy():
@@ -252,49 +287,49 @@ def test_expectiles_are_those_of_scipy():
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
 def test_a_level_that_is_no_expectile_is_refused(level):
-    for part in (lambda: GroupExpectile(level=level), lambda: TDError(expectile=level)):
-        with pytest.raises(ConfigError, match=r"algorithm\.expectile: must lie between 0 and 1"):
-            part()
+    for part, field in ((GroupExpectile, "level"), (Bootstrap, "expectile")):
+        with pytest.raises(ConfigError, match=rf"^{field}: must lie between 0 and 1"):
+            part(**{field: level})
 
 
 def test_the_expectile_weighs_good_surprises_more_and_before_the_clip():
     # V 2 and 1 with rewards 1 then 4: errors 1 + 1 - 2 = 0 and 4 - 1 = 3; then 1 + 1 - 4 = -2
     values = {"alice": (2.0, 1.0, None), "bob": (4.0, 1.0, None)}
-    part = TDError(expectile=0.75)
-    advantages = part([chain([1.0, 4.0])], [values])[0]
+    part = Bootstrap(expectile=0.75)
+    advantages = part(credited([chain([1.0, 4.0])]), [values])[0]
     assert of(advantages) == [0.0, 4.5]
     assert of(advantages, "bob") == [-1.0, 4.5]
-    clipped = TDError(expectile=0.75, clip=4.0)([chain([1.0, 4.0])], [values])[0]
+    clipped = Bootstrap(expectile=0.75, clip=4.0)(credited([chain([1.0, 4.0])]), [values])[0]
     assert of(clipped) == [0.0, 4.0]
-    plain = TDError().targets([chain([1.0, 4.0])], [values])
-    assert part.targets([chain([1.0, 4.0])], [values]) == plain, (
+    plain = Bootstrap().targets(credited([chain([1.0, 4.0])]), [values])
+    assert part.targets(credited([chain([1.0, 4.0])]), [values]) == plain, (
         "the critic's loss weighs, no target"
     )
 
 
 def test_dividing_by_the_deviation_is_an_option():
     # population variance (4 + 1 + 0 + 9) / 4
-    scaled = of(GroupMean(normalize_std=True)([ROW])[0])
+    scaled = of(GroupMean(normalize_std=True)(credited([ROW]))[0])
     assert scaled == pytest.approx([a / (3.5**0.5) for a in (-2.0, -1.0, 0.0, 3.0)], abs=1e-5)
 
 
 def test_equal_returns_leave_no_advantage_even_when_scaled():
     even = tree([(0, 2.0), (0, 2.0)])
-    assert of(GroupMean(normalize_std=True)([even])[0]) == [0.0, 0.0]
+    assert of(GroupMean(normalize_std=True)(credited([even]))[0]) == [0.0, 0.0]
 
 
 def test_a_group_is_the_siblings_of_one_history_not_of_one_turn():
-    advantages = GroupMean(discount=0.5)([FORK])[0]
+    advantages = GroupMean()(credited([FORK], 0.5))[0]
     # the root's children return 3 and 4; below, (2, 6) and (0, 4) each have a mean of their own
     assert of(advantages) == [-0.5, 0.5, -2.0, 2.0, -2.0, 2.0]
-    alone = GroupMean(discount=0.5)([FORK, ROW])
+    alone = GroupMean()(credited([FORK, ROW], 0.5))
     assert alone[0] == advantages, "other episodes do not enter"
 
 
 def test_turns_weigh_alike_by_the_probability_of_the_path():
     # paths 1/2 1/2 1/4 1/4 1/4 1/4, mean 1/3: the sum over a turn is 3 at both turns
     assert path_weights(FORK) == pytest.approx([0.0, 1.5, 1.5, 0.75, 0.75, 0.75, 0.75])
-    plain, even = GroupMean()([FORK])[0], GroupMean(equal_turns=True)([FORK])[0]
+    plain, even = GroupMean()(credited([FORK]))[0], GroupMean(equal_turns=True)(credited([FORK]))[0]
     weights = path_weights(FORK)[1:]
     assert of(even) == pytest.approx([w * a for w, a in zip(weights, of(plain), strict=True)])
 
@@ -311,7 +346,7 @@ def test_a_branch_that_ended_early_leaves_its_share_of_the_later_turn_empty():
 )
 def test_without_later_branches_equal_turns_change_nothing(shape):
     for part in (RawReturn, GroupMean):
-        assert part(equal_turns=True)([shape]) == part()([shape])
+        assert part(equal_turns=True)(credited([shape])) == part()(credited([shape]))
 
 
 CHAINS = tree([(0, 1.0), (0, 3.0), (1, 4.0), (2, 0.0)])
@@ -320,52 +355,50 @@ CHAINS = tree([(0, 1.0), (0, 3.0), (1, 4.0), (2, 0.0)])
 
 def test_on_parallel_chains_an_only_child_inherits_the_advantage_of_its_chain():
     # returns of the chains 5 and 3; a baseline from other histories of turn 1 would be 2
-    assert of(GroupMean()([CHAINS])[0]) == [1.0, -1.0, 1.0, -1.0]
-    assert of(LeaveOneOut()([CHAINS])[0]) == [2.0, -2.0, 2.0, -2.0]
-    assert of(GroupMax()([CHAINS])[0]) == [0.0, -2.0, 0.0, -2.0]
-    assert of(RawReturn()([CHAINS])[0]) == [5.0, 3.0, 4.0, 0.0]
+    assert of(GroupMean()(credited([CHAINS]))[0]) == [1.0, -1.0, 1.0, -1.0]
+    assert of(LeaveOneOut()(credited([CHAINS]))[0]) == [2.0, -2.0, 2.0, -2.0]
+    assert of(GroupMax()(credited([CHAINS]))[0]) == [0.0, -2.0, 0.0, -2.0]
+    assert of(RawReturn()(credited([CHAINS]))[0]) == [5.0, 3.0, 4.0, 0.0]
 
 
 def test_the_inherited_baseline_does_not_depend_on_the_later_action():
     """With leave-one-out A - G_t, the baseline at turn 1, is fixed when turn 1's reward moves."""
     for reward in (4.0, -7.0):
         moved = tree([(0, 1.0), (0, 3.0), (1, reward), (2, 0.0)])
-        assert LeaveOneOut()([moved])[0][3]["alice"] - moved.returns(1.0)[3] == -2.0
+        assert LeaveOneOut()(credited([moved]))[0][3]["alice"] - moved.returns(1.0)[3] == -2.0
 
 
 def test_a_lone_joint_action_at_the_root_carries_no_signal():
     for part in (GroupMean(), LeaveOneOut(), GroupMax()):
         assert part.minimum_group == 2
-        assert of(part([chain([1.0, 5.0])])[0]) == [0.0, 0.0]
+        assert of(part(credited([chain([1.0, 5.0])]))[0]) == [0.0, 0.0]
     assert RawReturn().minimum_group == 1
     assert Parallel(1).group_size < GroupMean().minimum_group
 
 
 def test_on_a_cartesian_group_every_joint_action_is_a_sibling():
     cross = tree([(0, 0.0), (0, 1.0), (0, 2.0), (0, 5.0)])
-    assert of(GroupMean()([cross])[0]) == [-2.0, -1.0, 0.0, 3.0]
+    assert of(GroupMean()(credited([cross]))[0]) == [-2.0, -1.0, 0.0, 3.0]
 
 
 def test_only_agents_that_acted_get_a_group_advantage():
     turns = tree([(0, 1.0), (0, 3.0)], acting={0: ("bob",)})
-    assert GroupMean()([turns])[0] == ({}, {"bob": -1.0}, {"bob": 1.0})
+    assert GroupMean()(credited([turns]))[0] == ({}, {"bob": -1.0}, {"bob": 1.0})
 
 
 def test_the_clip_also_bounds_group_advantages():
-    assert of(GroupMean(clip=1.5)([ROW])[0]) == [-1.5, -1.0, 0.0, 1.5]
+    assert of(GroupMean(clip=1.5)(credited([ROW]))[0]) == [-1.5, -1.0, 0.0, 1.5]
 
 
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: TDError(discount=1.5), "discount"),
-        (lambda: GroupMean(discount=-0.1), "discount"),
-        (lambda: RawReturn(clip=0.0), "advantage_clip"),
-        (lambda: GAE(lam=2.0), "lam"),
-        (lambda: NStep(n=0), "n"),
+        (lambda: RawReturn(clip=0.0), "clip"),
+        (lambda: Bootstrap(trace=2.0), "trace"),
+        (lambda: Bootstrap(steps=0), "steps"),
         (lambda: QValue(baseline="mean"), "baseline"),
     ],
 )
 def test_a_bad_setting_is_one_line_that_names_the_field(make, field):
-    with pytest.raises(ConfigError, match=rf"^algorithm\.{field}: [^\n]+; [^\n]+$"):
+    with pytest.raises(ConfigError, match=rf"^{field}: [^\n]+; [^\n]+$"):
         make()

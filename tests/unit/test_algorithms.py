@@ -1,13 +1,12 @@
 import dataclasses
+import re
 
 import pytest
 
-from colearn.advantage.gae import GAE
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_mean import GroupMean
-from colearn.advantage.monte_carlo_value import MonteCarloValue
-from colearn.advantage.n_step import NStep
 from colearn.advantage.q_value import QValue
-from colearn.advantage.td_error import TDError
 from colearn.algorithms import NAMES
 from colearn.config import build_algorithm, load_config
 from colearn.critic.centralized import Centralized
@@ -39,7 +38,7 @@ def build(name, **settings):
 def test_every_algorithm_builds_parts_that_fit(name):
     parts = build(name).checked_parts()
     assert (parts.critic is not None) == (name in ("collm_cc", "collm_dc", "ac"))
-    assert (parts.value_loss is not None) == (parts.critic is not None)
+    assert (parts.advantage.reads == "v") == (parts.critic is not None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,10 +52,11 @@ def test_every_algorithm_says_when_it_is_wrong(name):
 def test_the_papers_options_are_off_by_default(name):
     algorithm = build(name)
     assert algorithm.discount == 1.0
-    assert algorithm.advantage_clip is None
-    assert (algorithm.kl, algorithm.entropy) == (0.0, 0.0)
+    loss = algorithm.loss
+    assert algorithm.advantage.clip is None
+    assert (loss.kl, loss.entropy) == (0.0, 0.0)
     if name != "grpo":
-        assert (algorithm.ratio, algorithm.ratio_clip) == ("sequence", None)
+        assert (loss.ratio, loss.clip) == ("sequence", None)
 
 
 def test_the_defaults_of_the_critic_methods_are_the_papers():
@@ -64,52 +64,56 @@ def test_the_defaults_of_the_critic_methods_are_the_papers():
         parts = build(name).parts()
         assert parts.rollout == Chain()
         assert parts.critic == critic
-        assert parts.advantage == TDError()
+        assert parts.advantage == Bootstrap()
         assert (parts.value_loss.coefficient, parts.value_loss.clip) == (1.0, None)
         assert not parts.value_loss.frozen_targets
+
+
+Q = {"critic": {"value": "q"}, "advantage": {"name": "q_value"}}
 
 
 @pytest.mark.parametrize(
     ("settings", "advantage"),
     [
-        ({"advantage_clip": 0.2, "discount": 0.9}, TDError(discount=0.9, clip=0.2)),
-        ({"bootstrap": "n_step", "n": 3}, NStep(n=3)),
-        ({"bootstrap": "gae", "lam": 0.5}, GAE(lam=0.5)),
-        ({"bootstrap": "mc", "normalize_advantage": True}, MonteCarloValue(normalize=True)),
-        ({"value": "q"}, QValue()),
+        ({"advantage": {"clip": 0.2}, "discount": 0.9}, Bootstrap(clip=0.2)),
+        ({"advantage": {"trace": 1.0, "steps": 3}}, Bootstrap(trace=1.0, steps=3)),
+        ({"advantage": {"trace": 0.5}}, Bootstrap(trace=0.5)),
+        ({"advantage": {"trace": 1, "normalize": True}}, Bootstrap(trace=1.0, normalize=True)),
+        (Q, QValue()),
     ],
 )
-def test_the_bootstrap_chooses_the_advantage(settings, advantage):
+def test_the_settings_choose_the_advantage(settings, advantage):
     for name in ("collm_cc", "collm_dc", "ac"):
         parts = build(name, **settings).checked_parts()
         assert parts.advantage == advantage
-        assert parts.critic.value == settings.get("value", "v")
+        assert parts.discount == settings.get("discount", 1.0)
+        assert parts.critic.value == settings.get("critic", {}).get("value", "v")
 
 
 @pytest.mark.parametrize(
     ("shape", "rollout"), [("tree", KaryTree(3)), ("cross", Cross(3)), ("parallel", Parallel(3))]
 )
-def test_the_shape_chooses_the_rollout(shape, rollout):
-    assert build("magrpo", shape=shape, samples=3).parts().rollout == rollout
+def test_the_name_chooses_the_rollout(shape, rollout):
+    assert build("magrpo", rollout={"name": shape, "k": 3}).parts().rollout == rollout
 
 
 @pytest.mark.parametrize("name", ["magrpo", "marloo", "maremax", "grpo"])
 def test_a_group_of_one_is_an_error_that_names_the_remedy(name):
-    with pytest.raises(ConfigError, match=r"^algorithm\.samples: .*K=1; set samples to 2 or more"):
-        build(name, samples=1)
+    with pytest.raises(ConfigError, match=r"^algorithm\.rollout\.k: .*K=1; set it to 2 or more"):
+        build(name, rollout={"k": 1})
 
 
 def test_reinforce_needs_no_group():
-    assert build("mareinforce", samples=1).checked_parts().rollout.group_size == 1
+    assert build("mareinforce", rollout={"k": 1}).checked_parts().rollout.group_size == 1
 
 
 def test_an_expectile_changes_the_baseline_or_the_critic_and_nothing_else():
-    from colearn.advantage.group_expectile import GroupExpectile
-
-    assert build("magrpo", expectile=0.9).parts().advantage == GroupExpectile(level=0.9)
+    group = build("magrpo", advantage={"name": "group_expectile", "level": 0.9})
+    assert group.parts().advantage == GroupExpectile(level=0.9)
+    settings = {"advantage": {"expectile": 0.9}, "value_loss": {"expectile": 0.9}}
     for name in ("collm_cc", "collm_dc"):
-        parts = build(name, expectile=0.9).checked_parts()
-        assert parts.advantage == TDError(expectile=0.9)
+        parts = build(name, **settings).checked_parts()
+        assert parts.advantage == Bootstrap(expectile=0.9)
         assert parts.value_loss.expectile == 0.9
         assert parts.loss == build(name).parts().loss
 
@@ -129,48 +133,57 @@ def test_only_grpo_divides_by_the_deviation():
 
 
 def test_global_information_can_be_off():
-    assert not build("collm_cc", global_info=False).parts().critic.global_info
-    assert not build("collm_dc", global_info=False).parts().critic.global_info
+    assert not build("collm_cc", critic={"global_info": False}).parts().critic.global_info
+    assert not build("collm_dc", critic={"global_info": False}).parts().critic.global_info
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "field"),
     [
         ("collm_cc", {"discount": 2.0}, "discount"),
-        ("collm_cc", {"advantage_clip": -1.0}, "advantage_clip"),
-        ("collm_cc", {"bootstrap": "td2"}, "bootstrap"),
-        ("collm_cc", {"value": "q", "bootstrap": "gae"}, "bootstrap"),
-        ("collm_cc", {"value": "q", "expectile": 0.9}, "expectile"),
-        ("collm_cc", {"expectile": 1.0}, "expectile"),
-        ("magrpo", {"expectile": 0.0}, "expectile"),
-        ("magrpo", {"expectile": 0.9, "normalize_std": True}, "normalize_std"),
-        ("collm_cc", {"value_clip": 0.0}, "value_clip"),
-        ("collm_dc", {"value_coefficient": -1.0}, "value_coefficient"),
+        ("collm_cc", {"discount": 1.5}, "discount"),
+        ("magrpo", {"discount": -0.1}, "discount"),
+        ("collm_cc", {"advantage": {"clip": -1.0}}, "advantage.clip"),
+        ("collm_cc", {"advantage": {"name": "td2"}}, "advantage.name"),
+        ("collm_cc", {**Q, "advantage": {"trace": 0.9}}, "advantage"),
+        ("collm_cc", {"critic": {"value": "q"}}, "advantage"),
+        ("collm_cc", {"advantage": {"name": "q_value", "expectile": 0.9}}, "advantage.expectile"),
+        ("collm_cc", {"advantage": {"expectile": 1.0}}, "advantage.expectile"),
+        ("magrpo", {"advantage": {"name": "group_expectile", "level": 0.0}}, "advantage.level"),
+        (
+            "magrpo",
+            {"advantage": {"name": "group_expectile", "level": 0.9, "normalize_std": True}},
+            "advantage.normalize_std",
+        ),
+        ("collm_cc", {"value_loss": {"clip": 0.0}}, "value_loss.clip"),
+        ("collm_dc", {"value_loss": {"coefficient": -1.0}}, "value_loss.coefficient"),
         ("collm_dc", {"sampels": 2}, "sampels"),
-        ("magrpo", {"shape": "bush"}, "shape"),
-        ("magrpo", {"samples": 0}, "samples"),
-        ("magrpo", {"ratio_clip": 2.0}, "ratio_clip"),
+        ("magrpo", {"rollout": {"name": "bush"}}, "rollout.name"),
+        ("magrpo", {"rollout": {"k": 0}}, "rollout.k"),
+        ("magrpo", {"loss": {"clip": 2.0}}, "loss.clip"),
     ],
 )
 def test_a_bad_setting_is_one_line_that_names_the_field(name, settings, field):
-    with pytest.raises(ConfigError, match=rf"^algorithm\.{field}: [^\n]+$"):
+    with pytest.raises(ConfigError, match=rf"^algorithm\.{re.escape(field)}: [^\n]+$"):
         build(name, **settings)
 
 
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("collm_cc", {"bootstrap": "td2"}),
-        ("collm_cc", {"value": "a"}),
-        ("magrpo", {"shape": "bush"}),
+        ("collm_cc", {"advantage": QValue()}),
+        ("collm_cc", {"critic": Centralized(value="q")}),
+        ("magrpo", {"rollout": KaryTree(1)}),
+        ("magrpo", {"discount": 2.0}),
     ],
 )
 def test_python_users_get_the_same_errors(name, settings):
-    with pytest.raises(ConfigError, match=rf"^algorithm\.{next(iter(settings))}: [^\n]+; [^\n]+$"):
+    key = {"critic": "advantage", "rollout": r"rollout\.k"}.get(key := next(iter(settings)), key)
+    with pytest.raises(ConfigError, match=rf"^{key}: [^\n]+; [^\n]+$"):
         algorithm_class(name)(**settings).checked_parts()
 
 
 def test_an_algorithm_is_a_value():
     cls = algorithm_class("magrpo")
     assert cls() == cls()
-    assert dataclasses.replace(cls(), samples=2).parts().rollout == KaryTree(2)
+    assert dataclasses.replace(cls(), rollout=KaryTree(2)).parts().rollout == KaryTree(2)

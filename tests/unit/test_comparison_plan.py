@@ -65,6 +65,55 @@ def test_settings_that_an_algorithm_lacks_stay_with_those_that_have_them():
         make_plan(load_config(data))
 
 
+def planned(algorithm, **algorithms):
+    """By label, the algorithm's settings in its run."""
+    section = {"algorithms": algorithms or {"collm_cc": {}, "magrpo": {}}, "seeds": [0]}
+    data = {**fabricated.CONFIG, "algorithm": algorithm, "compare": section}
+    return {r.algorithm: r.config.algorithm.settings for r in make_plan(load_config(data)).runs}
+
+
+def test_a_parts_settings_stay_with_the_algorithms_whose_part_has_them():
+    algorithm = {
+        "name": "collm_cc",
+        "advantage": {"clip": 0.2, "trace": 0.9, "equal_turns": True},
+        "critic": {"global_info": False},
+    }
+    # both advantages have a clip, the bootstrap alone a trace, the group's alone equal turns
+    assert planned(algorithm) == {
+        "collm_cc": {
+            "advantage": {"clip": 0.2, "trace": 0.9},
+            "critic": {"global_info": False},
+        },
+        "magrpo": {"advantage": {"clip": 0.2, "equal_turns": True}},
+    }
+
+
+def test_a_parts_settings_are_those_of_the_part_that_an_algorithm_puts_there():
+    algorithm = {"name": "collm_cc", "advantage": {"clip": 0.2, "trace": 0.9}}
+    other = {"algorithm.advantage.name": "q_value", "algorithm.critic.value": "q"}
+    found = planned(algorithm, collm_cc={}, q={"algorithm.name": "collm_cc", **other})
+    assert found["collm_cc"] == {"advantage": {"clip": 0.2, "trace": 0.9}}
+    assert found["q"] == {
+        "advantage": {"clip": 0.2, "name": "q_value"},
+        "critic": {"value": "q"},
+    }
+    algorithm["advantage"] = {"name": "raw_return", "clip": 0.2}
+    assert planned(algorithm)["magrpo"] == {"advantage": {"name": "raw_return", "clip": 0.2}}
+
+
+@pytest.mark.parametrize(
+    ("advantage", "message"),
+    [
+        ({"clp": 0.2}, r"algorithm\.advantage\.clp: unknown setting.*'clip'"),
+        ({"name": "raw_retrun"}, r"algorithm\.advantage\.name: unknown.*'raw_return'"),
+    ],
+)
+def test_a_parts_setting_that_no_algorithm_has_is_one_line(advantage, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        planned({"name": "collm_cc", "advantage": advantage})
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("algorithms", "message"),
     [

@@ -12,10 +12,11 @@ from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.ledger import rehearsal
-from colearn.estimate.script import generations, joint_actions, live_nodes, read_script
+from colearn.estimate.script import Script, Speech, live_nodes, read_script, rehearse
 from colearn.estimate.zero import Division, kept
 from colearn.registry import task_class
 from colearn.rollout.chain import Chain
+from colearn.rollout.counts import Counts
 from colearn.rollout.cross import Cross
 from colearn.rollout.parallel import Parallel
 from colearn.rollout.tree import KaryTree
@@ -142,7 +143,7 @@ def test_lora_needs_less_than_training_in_full(estimated: Any) -> None:
 
 
 def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
-    found = {network.name: network for network in estimated("algorithm.kl=0.1").networks}
+    found = {network.name: network for network in estimated("algorithm.loss.kl=0.1").networks}
     one = found["reference-ada"]
     assert (one.trained, one.weights, one.adam) == (0, 4 * weights_of_tiny_llama()[0], 0)
 
@@ -162,6 +163,11 @@ def test_deepspeed_divides_moments_among_processes(estimated: Any) -> None:
     assert found.adam == 8 * part + 4 * part  # two moments, and the copy that is stepped
 
 
+def rehearsed(shape: Any, script: Script) -> Counts:
+    """Of one episode whose actions have one token each."""
+    return rehearse(0, script, shape, dict.fromkeys(script[0].seen, Speech(None, 1))).counts
+
+
 @pytest.mark.parametrize(
     ("shape", "nodes", "joint"),
     [
@@ -179,14 +185,15 @@ def test_a_shape_costs_what_it_says(
     register(monkeypatch, notes="tiny:Notes")
     task = task_class("notes")(horizon=2)
     script = read_script(task, task.items("train")[0], 0)
-    assert (live_nodes(shape, script), joint_actions(shape, script)) == (nodes, joint)
+    counts = rehearsed(shape, script)
+    assert (live_nodes(shape, script), counts.joint_actions) == (nodes, joint)
 
 
 def test_generations_are_actions_of_all_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, notes="tiny:Notes")
     task = task_class("notes")(agents=3, horizon=2)
     script = read_script(task, task.items("train")[0], 0)
-    assert generations(KaryTree(3), script, lambda _: 1) == 36  # 3 agents x 12
+    assert rehearsed(KaryTree(3), script).generations == 36  # 3 agents x 12
 
 
 def test_new_tokens_are_actions_at_their_limit(estimated: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from tiny import Notes, byte_tokenizer
 
+from colearn.agents import ChatFormat, Own, language_players
 from colearn.config import EvaluationSettings
 from colearn.contract import Generator, Request, Sampled
+from colearn.credit.team import Team
 from colearn.experiment.evaluate import Evaluation, evaluate_team
 from colearn.experiment.processes import Processes
-from colearn.history import ChatFormat
-from colearn.rollout.collect import Player
 from colearn.types import Action
 
 
@@ -36,9 +36,11 @@ def _evaluated(generator: Seeded, **settings: Any) -> Evaluation:
     task = Notes(horizon=2, items=3)
     return evaluate_team(
         task,
-        {agent: Player(generator, chat) for agent in task.agents},
+        language_players(generator, dict.fromkeys(task.agents, chat)),
         EvaluationSettings(**settings),
         seed=5,
+        credit=Team(),
+        cast=Own(),
         processes=Processes(torch.device("cpu")),
     )
 

@@ -11,11 +11,11 @@ from tiny import byte_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
 
+from colearn.agents import ChatFormat
 from colearn.config import SamplingSettings
 from colearn.errors import ConfigError
 from colearn.export.generation import save_generation_config
 from colearn.export.template import spells_training, write_template
-from colearn.history import ChatFormat
 from colearn.types import Action
 
 QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")

@@ -283,7 +283,7 @@ def test_the_value_clip_takes_the_worse_of_both_errors():
 
 
 def test_a_value_clip_without_old_values_is_an_error():
-    with pytest.raises(ConfigError, match=r"^algorithm\.value_clip: "):
+    with pytest.raises(ConfigError, match=r"^value_loss\.clip: "):
         value_loss(torch.ones(1), torch.ones(1), None, ValueLoss(clip=0.5), total=1)
 
 
@@ -292,14 +292,14 @@ def test_a_value_clip_without_old_values_is_an_error():
     [
         ({"ratio": "word"}, "ratio"),
         ({"reduction": "sum"}, "reduction"),
-        ({"clip": 0.0}, "ratio_clip"),
-        ({"clip": 1.0}, "ratio_clip"),
-        ({"clip_high": 0.3}, "ratio_clip_high"),
+        ({"clip": 0.0}, "clip"),
+        ({"clip": 1.0}, "clip"),
+        ({"clip_high": 0.3}, "clip_high"),
         ({"dual_clip": 1.0}, "dual_clip"),
         ({"kl": -0.1}, "kl"),
         ({"entropy": -0.1}, "entropy"),
     ],
 )
 def test_a_bad_setting_is_one_line_that_names_the_field(settings, field):
-    with pytest.raises(ConfigError, match=rf"^algorithm\.{field}: [^\n]+; [^\n]+$"):
+    with pytest.raises(ConfigError, match=rf"^{field}: [^\n]+; [^\n]+$"):
         PolicyGradient(**settings)

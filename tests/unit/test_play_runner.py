@@ -16,17 +16,17 @@ from fastapi.responses import JSONResponse
 from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
+from colearn.agents import ChatFormat, Own, language_players
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
 from colearn.contract import Generator, Request, Sampled
 from colearn.contract.picture import Cell, Panel, Picture
+from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.evaluate import evaluate_team, transcript
 from colearn.experiment.processes import Processes
-from colearn.history import ChatFormat
 from colearn.play import Played, play
-from colearn.rollout.collect import Player
 from colearn.types import Action, Outcome
 
 AGENTS = ("ada", "ben")
@@ -84,9 +84,11 @@ def evaluated(task: Any, **evaluation: Any) -> Any:
     chat = ChatFormat(byte_tokenizer())
     return evaluate_team(
         task,
-        {agent: Player(Scripted(chat), chat) for agent in AGENTS},
+        language_players(Scripted(chat), dict.fromkeys(AGENTS, chat)),
         EvaluationSettings(**evaluation),
         seed=3,
+        credit=Team(),
+        cast=Own(),
         processes=Processes(torch.device("cpu")),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tiny import byte_tokenizer
 
+from colearn.agents import ChatFormat
 from colearn.generate.growing_text import GrowingText
-from colearn.history import ChatFormat
 from colearn.serve.spelling import Spelling
 
 CHAT = ChatFormat(byte_tokenizer())

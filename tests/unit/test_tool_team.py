@@ -34,7 +34,7 @@ def test_in_sequential_play_the_planner_sees_the_tool_of_its_own_turn(game):
     assert outcome.state.world == state.world and outcome.state.turn == 0
     seen = task.joint_observations(outcome.state)
     assert list(seen) == ["plan"]
-    shown = seen["plan"]
+    shown = seen["plan"].text
     assert said.split("\n")[2] in shown  # the program, not what stood around it
     assert "as asked" not in shown
     assert task.written(outcome.state.tool.answer) in shown
@@ -60,8 +60,8 @@ def test_in_parallel_play_both_answer_and_the_planner_sees_the_tool_a_turn_later
     outcome = task.step(state, {"tool": said, "plan": "no idea"}, RNG)
     assert outcome.local_rewards.keys() == {"tool", "plan"}
     answer = task.written(outcome.state.tool.answer)
-    assert answer not in before["plan"]
-    assert answer in task.joint_observations(outcome.state)["plan"]
+    assert answer not in before["plan"].text
+    assert answer in task.joint_observations(outcome.state)["plan"].text
 
 
 @pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])

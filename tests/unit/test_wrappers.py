@@ -49,7 +49,7 @@ class Words(DecPOMDP[str, Said]):
 
 
 def seen(task, state):
-    return dict(task.joint_observations(state))
+    return {agent: prompt.text for agent, prompt in task.joint_observations(state).items()}
 
 
 def test_the_table_names_the_three_ways_of_the_paper_and_the_single_model():
@@ -75,7 +75,8 @@ def test_a_pipeline_lets_one_agent_act_at_a_time_and_shows_it_the_earlier_output
     }
     assert second.state.inner == Said()
     third = task.step(second.state, {"c": "end"}, RNG)
-    assert third.reward == 8 and third.local_rewards == {"a": 2, "b": 3, "c": 3}
+    assert third.reward == 8 and third.local_rewards == {}
+    assert third.earned == {(0, "a"): 2, (1, "b"): 3, (2, "c"): 3}
     assert third.state.inner == Said(1, (("a", "hi"), ("b", "yo!"), ("c", "end")))
     assert seen(task, third.state) == {"a": "turn 1 for a"}
 
@@ -186,7 +187,9 @@ def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
     assert task.legal_action(state, "a", RNG).endswith(
         "legal c 0" if wrap is Single else "legal a 0"
     )
-    assert not hasattr(wrap(Words()), "render") and not hasattr(wrap(Words()), "legal_action")
+    plain = wrap(Words())
+    state = plain.reset("x", RNG)
+    assert plain.render(state) is None and plain.legal_action(state, "a", RNG) is None
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)

@@ -1,0 +1,104 @@
+"""Advantages on a state value V: TD errors, and everything between them and Monte-Carlo returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
+from colearn.errors import ConfigError
+from colearn.types import Credited
+
+from .expectile import MEAN, check_level, weighted
+from .finish import check_clip, clipped, normalized
+from .recursion import backed_up, own_rewards, worth_of_nodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap(Advantage):
+    """A = r + gamma worth(h') - V(h), where worth mixes V and what came after it: with `trace`
+    lambda, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
+
+    trace=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4), trace=1 the return
+    minus V (REINFORCE with a baseline), unbiased whatever the critic says. The critic's target at
+    a node is the mean over its edges of r + gamma worth (Eq. 3 and 5). Agents without values (not
+    trained) get no advantage.
+
+    Wrong at trace=0 when the critic is young and rewards come late: nothing but its own guess
+    reaches the early turns. Wrong at trace=1 when episodes are long: all later luck is in A.
+    """
+
+    trace: float = 0.0
+    """lambda"""
+    steps: int | None = None
+    """n: bootstrap from V after n of the agent's own decisions at the latest; with trace=1 this is
+    the n-step return."""
+    clip: float | None = None
+    """Keep each advantage within [-clip, clip] (the paper's "advantage clip"); never the target."""
+    normalize: bool = False
+    """After the clip: zero mean, unit deviation over all actions of one agent in the call."""
+    expectile: float = MEAN
+    """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
+    trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
+
+    reads = "v"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.trace <= 1.0:
+            raise ConfigError(f"trace: must lie in 0 to 1, got {self.trace}; 0.95 is usual")
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError(f"steps: must be 1 or more, got {self.steps}; 1 is the TD error")
+        check_clip(self.clip)
+        check_level(self.expectile, "expectile")
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        if values is None:
+            raise TypeError(f"{type(self).__name__} needs the critic's values")
+        found = [self._advantages(*pair) for pair in zip(episodes, values, strict=True)]
+        found = clipped(found, self.clip)
+        return normalized(found) if self.normalize else found
+
+    def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
+        return [
+            {
+                agent: backed_up(
+                    episode, own_rewards(episode, agent), own, self._worth(episode, agent, own)
+                )
+                for agent, own in by_agent.items()
+            }
+            for episode, by_agent in zip(episodes, values, strict=True)
+        ]
+
+    def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
+        """What each node is worth to one agent, seen from the action that led there."""
+        rewards = own_rewards(episode, agent)
+        if self.steps is None:
+            return worth_of_nodes(episode, rewards, values, self.trace)
+        deeper: Values = values
+        for _ in range(self.steps - 1):
+            worth = worth_of_nodes(episode, rewards, deeper)
+            far = backed_up(episode, rewards, values, worth)
+            deeper = [
+                near
+                if near is None or deep is None
+                else (1 - self.trace) * near + self.trace * deep
+                for near, deep in zip(values, far, strict=True)
+            ]
+        return worth_of_nodes(episode, rewards, deeper)
+
+    def _advantages(self, episode: Credited[Any], values: AgentValues) -> NodeAdvantages:
+        rows: list[dict[str, float]] = [{} for _ in episode.tree.nodes]
+        for agent, own in values.items():
+            worth = self._worth(episode, agent, own)
+            rewards = own_rewards(episode, agent)
+            for node in episode.tree.nodes:
+                if node.parent is None or agent not in node.actions:
+                    continue
+                before = own[node.parent]
+                assert before is not None, "a critic gives a value wherever its agent acts"
+                error = rewards[node.index] + episode.discount * worth[node.index] - before
+                rows[node.index][agent] = weighted(error, self.expectile)
+        return tuple(rows)

@@ -1,0 +1,86 @@
+"""A seat played by a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from colearn.contract import Ask, Generator, Player, Request, Spoken, Table
+from colearn.types import Action, Observation, Prompt
+
+from .chat import ChatFormat
+
+
+def no_version() -> int:
+    """Of weights that nobody trains."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LanguageTable(Table):
+    """All players of one generator, who speak in one batch."""
+
+    generator: Generator
+
+    @property
+    def place(self) -> Hashable:
+        return self.generator.place
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        requests = []
+        for ask in asks:
+            assert isinstance(ask.player, Language)
+            requests.append(
+                Request(
+                    agent=ask.player.voice,
+                    session=ask.memory,
+                    tokens=ask.observation.tokens,
+                    seeds=ask.seeds,
+                )
+            )
+        answers = self.generator.generate(requests, greedy=greedy)
+        return [
+            [Spoken(_versioned(one.action, ask.player.version()), one.session) for one in drawn]
+            for ask, drawn in zip(asks, answers, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Language(Player):
+    """A voice of a generator, spoken to in a chat format."""
+
+    own_table: LanguageTable
+    voice: str
+    """Its name in the generator."""
+    chat: ChatFormat
+    weights_version: Callable[[], int] = no_version
+    """The updates that its model has made by now."""
+
+    @property
+    def table(self) -> LanguageTable:
+        return self.own_table
+
+    def read(self, prompt: Prompt, last: Action | None) -> Observation:
+        return read_prompt(self.chat, prompt, last)
+
+    def version(self) -> int:
+        return self.weights_version()
+
+
+def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
+    """A prompt as the ids by which it enters a history in this format."""
+    text = prompt.text
+    found = chat.open(text) if last is None else chat.continuation(text, last)
+    if not prompt.fresh and prompt.made_from is None:
+        return found
+    return replace(found, fresh=prompt.fresh, made_from=prompt.made_from)
+
+
+def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> dict[str, Language]:
+    """Players of one generator, each the voice of its own name."""
+    table = LanguageTable(generator)
+    return {name: Language(table, name, chat) for name, chat in chats.items()}
+
+
+def _versioned(action: Action, version: int) -> Action:
+    return action if action.version == version else replace(action, version=version)

@@ -1,0 +1,35 @@
+"""Programs that can play any task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.contract import View
+from colearn.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Says:
+    """The same words whatever is shown."""
+
+    text: str = ""
+
+    def act(self, view: View) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Legal:
+    """Whatever legal action the task draws, for tasks that offer `legal_action`."""
+
+    def act(self, view: View) -> str:
+        action = view.task.legal_action(view.state, view.seat, view.rng)
+        if action is None:
+            raise ConfigError(
+                "program: 'legal' needs a task with legal_action; name another program"
+            )
+        return action
+
+
+NAMES = {"legal": "colearn.agents.programs:Legal", "says": "colearn.agents.programs:Says"}
+"""The shipped programs, by name; third parties add theirs as entry points `colearn.programs`."""

@@ -1,0 +1,151 @@
+"""From nested settings to a frozen dataclass whose fields may be parts with settings of their own.
+
+    loss: {clip: 0.2}                      # the default part with another clip
+    credit: {name: mixed, alpha: 0.5}      # another part, by its name
+    critic.value: q                        # likewise, as a dotted key
+
+A part's names stand in the `NAMES` of its kind's package. Parts know no configuration key: an error
+of theirs names their own field, and the path to it is put before it here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from colearn.contract import Advantage, Cast, Credit, Critic, PolicyLoss, Rollout
+from colearn.errors import ConfigError, nearest
+
+from .load import one_line
+from .settings import Named
+
+Built = TypeVar("Built")
+
+KINDS: dict[type, str] = {
+    Advantage: "colearn.advantage",
+    Cast: "colearn.agents.cast",
+    Credit: "colearn.credit",
+    Critic: "colearn.critic",
+    PolicyLoss: "colearn.loss",
+    Rollout: "colearn.rollout",
+}
+"""Packages that hold the parts of each kind."""
+
+
+def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
+    """An instance of `cls`; what `settings` leave out keeps its default.
+
+    Errors: ConfigError that names the dotted key below `cls` and the remedy.
+    """
+    missing = [
+        field.name
+        for field in fields(cls)  # type: ignore[arg-type] # every part and algorithm is one
+        if field.init and field.name not in settings and _default(field) is MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{missing[0]}: missing; it has no default")
+    return cls(**_values(cls, settings, None))
+
+
+def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
+    """The part of a kind that a section of a config names, with its settings.
+
+    Errors: ConfigError that names the dotted key and the remedy.
+    """
+    try:
+        return build_dataclass(part_class(kind, chosen.name), chosen.settings)
+    except ConfigError as error:
+        raise ConfigError(f"{where}.{error}") from None
+
+
+def part_class(kind: type, name: str) -> type[Any]:
+    """The part of a kind (`Credit`, `Rollout`, ...) by its name.
+
+    Errors: ConfigError with the nearest name.
+    """
+    package = importlib.import_module(KINDS[kind])
+    names: Mapping[str, str] = package.NAMES
+    if name not in names:
+        raise ConfigError(f"name: unknown '{name}'; {nearest(name, names)}")
+    module, _, attribute = names[name].partition(":")
+    place = f"{KINDS[kind]}.{module}" if module else KINDS[kind]
+    found: type[Any] = getattr(importlib.import_module(place), attribute)
+    return found
+
+
+def _values(cls: type[Any], settings: Mapping[str, Any], now: Any) -> dict[str, Any]:
+    """The fields of `cls` that `settings` name; `now` is the instance that they change."""
+    known = {field.name: field for field in fields(cls) if field.init}
+    hints = get_type_hints(cls)
+    found = {}
+    for key, value in settings.items():
+        if key not in known:
+            raise ConfigError(f"{key}: unknown setting; {nearest(key, known)}")
+        default = _default(known[key]) if now is None else getattr(now, key)
+        try:
+            found[key] = _value(hints[key], value, default)
+        except ConfigError as error:
+            raise ConfigError(f"{key}.{error}") from None
+        except ValidationError as error:
+            raise ConfigError(one_line(error).replace("config", key, 1)) from None
+    return found
+
+
+def _value(hint: Any, value: Any, default: Any) -> Any:
+    kind = _kind(hint)
+    if kind is None and not is_dataclass(hint):
+        return TypeAdapter(hint).validate_python(value)
+    if value is None and type(None) in get_args(hint):
+        return None
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"name: got {value!r}; give a section such as {{name: ...}}")
+    own = {key: one for key, one in value.items() if key != "name"}
+    if kind is not None and "name" in value:
+        chosen = part_class(kind, str(value["name"]))
+        if type(default) is not chosen:
+            return build_dataclass(chosen, own)
+    if default is MISSING or default is None:
+        raise ConfigError("name: missing; say which part it is")
+    return replace(default, **_values(type(default), own, default))
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The names of a dataclass's settings: None for a value, for a section those of its part, {}
+    where none stands there. `names` says by section which part does, if not the default.
+
+    Errors: ConfigError for a part that nobody knows.
+    """
+    hints = get_type_hints(cls)
+    found: dict[str, Any] = {}
+    for field in fields(cls):
+        if not field.init:
+            continue
+        kind, default = _kind(hints[field.name]), _default(field)
+        found[field.name] = None
+        if kind is not None:
+            part = type(default)
+            if field.name in names:
+                try:
+                    part = part_class(kind, names[field.name])
+                except ConfigError as error:
+                    raise ConfigError(f"{field.name}.{error}") from None
+            found[field.name] = {"name": None}
+            if is_dataclass(part):
+                found[field.name] |= known_settings(part, {})
+            elif field.name not in names:
+                found[field.name] = {}
+        elif is_dataclass(hints[field.name]):
+            found[field.name] = known_settings(hints[field.name], {})
+    return found
+
+
+def _kind(hint: Any) -> type | None:
+    return next((one for one in (hint, *get_args(hint)) if one in KINDS), None)

@@ -1,0 +1,110 @@
+"""The player: who sits in an agent's seat and acts for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from colearn.types import Action, Observation, Prompt
+
+from .task import DecPOMDP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A seat in which somebody is to act, once for each seed."""
+
+    player: Player
+    seat: str
+    task: DecPOMDP[Any, Any]
+    state: Any
+    observation: Observation
+    memory: Any
+    """What the player kept of this seat's history; None where a context begins."""
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """An action, and what its player keeps of the history that now ends in it."""
+
+    action: Action
+    memory: Any = None
+
+
+class Table(ABC):
+    """Where players are asked together: those of one generator share one, a program has its own.
+
+    Tables of different places are asked at the same time, each place in a thread of its own.
+    """
+
+    @property
+    def place(self) -> Hashable:
+        """Tables of one place take turns."""
+        return id(self)
+
+    @abstractmethod
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        """One list of actions for each ask, one action for each seed, in order. The draw of a seed
+        depends on the seed and the history alone."""
+
+
+class Player(ABC):
+    """A language model, a program or a server; an episode's cast says who sits where.
+
+    Only language models whose weights are trained enter an update.
+    """
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """Who is asked with it in one call."""
+
+    def read(self, prompt: Prompt, last: Action | None) -> Observation:
+        """How a prompt enters the history whose last action is `last`; None: a context begins."""
+        return Observation(prompt.text, (), prompt.fresh, prompt.made_from)
+
+    def version(self) -> int:
+        """Of its weights; 0 for who has none that change."""
+        return 0
+
+
+class Cast(ABC):
+    """A strategy: who sits in which seat in an episode (seat swaps, past selves, partners)."""
+
+    @abstractmethod
+    def seats(
+        self,
+        item: Any,
+        episode: int,
+        agents: Sequence[str],
+        players: Sequence[str],
+        rng: np.random.Generator,
+    ) -> Mapping[str, str]:
+        """A player's name for every agent of the task. Every agent's own player has its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a program is asked with. It may look at the whole state: a search needs the world, and
+    what it ought not to use is for its author to leave alone."""
+
+    task: DecPOMDP[Any, Any]
+    state: Any
+    seat: str
+    text: str
+    """What the seat is shown."""
+    rng: np.random.Generator
+    """All of its randomness, so that an episode repeats."""
+
+
+class Acts(Protocol):
+    """A program: any object with this method."""
+
+    def act(self, view: View) -> str:
+        """What to say, a function of the view alone."""
+        ...

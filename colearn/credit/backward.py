@@ -1,0 +1,68 @@
+"""The final reward, propagated backward through the executed graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from colearn.contract.credit import Credit, Payment, earned
+from colearn.types import Rewards, Tree
+
+_AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda numbers: sum(numbers) / len(numbers),
+    "max": max,
+    "min": min,
+    "sum": sum,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backward(Credit):
+    """R_k = Aggr over the direct successors j of k of R_j, plus the action's own local reward
+    (MHGPO, Eq. 4). A successor is an action whose prompt holds the text of action k
+    (`Prompt.made_from`), in any branch of the tree; where a task does not say, those who act at
+    the next turn. An action without successors has its edge's team reward.
+
+    Each action's credit is then its whole worth, so the discount belongs at 0. Wrong when prompts
+    do not say what they were made from and several agents act in one turn.
+    """
+
+    aggregate: Literal["mean", "max", "min", "sum"] = "mean"
+
+    reads = frozenset({"team", "local"})
+
+    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+        return {agent: paid.reward + paid.local_rewards.get(agent, 0.0) for agent in agents}
+
+    def __call__(self, tree: Tree[Any]) -> Rewards:
+        followers = _followers(tree)
+        shared: dict[tuple[int, str], float] = {}
+        aggregate = _AGGREGATES[self.aggregate]
+        for node in reversed(tree.nodes):
+            for agent in node.actions:
+                after = [shared[one] for one in followers.get((node.index, agent), ())]
+                shared[node.index, agent] = aggregate(after) if after else node.reward
+        found: list[dict[str, float]] = [{} for _ in tree.nodes]
+        for (index, agent), worth in shared.items():
+            found[index][agent] = worth + tree.nodes[index].local_rewards.get(agent, 0.0)
+        for index, agent, reward in earned(tree):
+            found[index][agent] += reward
+        return tuple(found)
+
+
+def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:
+    """By action, as (node that it led to, agent): the actions whose prompts hold its text."""
+    found: dict[tuple[int, str], list[tuple[int, str]]] = {}
+    for node in tree.nodes:
+        if node.parent is None:
+            continue
+        chain = tree.ancestry(node.parent)
+        for agent in node.actions:
+            sources = chain[-1].observations[agent].made_from
+            if sources is None:
+                sources = tuple((len(chain) - 2, before) for before in chain[-1].actions)
+            for turn, before in sources:
+                made = (chain[turn + 1].index, before)
+                found.setdefault(made, []).append((node.index, agent))
+    return found

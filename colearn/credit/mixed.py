@@ -1,0 +1,24 @@
+"""The team's reward and an agent's own, mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.contract.credit import Credit, Payment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixed(Credit):
+    """r_i = alpha * r_team + r_i^loc (AT-GRPO, Eq. 3).
+
+    Wrong when local rewards can be had without helping the team: agents then settle for them.
+    """
+
+    alpha: float = 1.0
+    """Weight of the team's reward."""
+
+    reads = frozenset({"team", "local"})
+
+    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+        return {a: self.alpha * paid.reward + paid.local_rewards.get(a, 0.0) for a in agents}

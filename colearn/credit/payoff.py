@@ -1,0 +1,21 @@
+"""A player's own payoff."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.contract.credit import Credit, Payment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payoff(Credit):
+    """r_i is the agent's local reward alone: players of a game, zero-sum or not (MARSHAL).
+
+    Wrong when the team shares one reward: nobody is then paid anything.
+    """
+
+    reads = frozenset({"local"})
+
+    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+        return {agent: paid.local_rewards.get(agent, 0.0) for agent in agents}

@@ -1,0 +1,18 @@
+"""The joint reward: all agents are paid alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.contract.credit import Credit, Payment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team(Credit):
+    """r_i = r, as in a Dec-POMDP. Wrong when agents have interests of their own: use `Payoff`."""
+
+    reads = frozenset({"team"})
+
+    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+        return dict.fromkeys(agents, paid.reward)

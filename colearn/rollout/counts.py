@@ -1,0 +1,35 @@
+"""What a collection cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from colearn.contract import Spoken
+
+
+@dataclass(slots=True)
+class Counts:
+    """Sums over trees; they add up over collections."""
+
+    generations: int = 0
+    """Actions drawn, over agents: the calls of Proposition 4.3."""
+    joint_actions: int = 0
+    """Joint actions executed: the environment steps."""
+    tokens: int = 0
+    """Tokens sampled, over agents."""
+    response_seconds: list[float] = field(default_factory=list)
+    """For each turn the time of the slowest table: agents of different ones speak at once."""
+
+    def spoke(self, drawn: Iterable[Spoken]) -> None:
+        """Count what one seat said."""
+        for spoken in drawn:
+            self.generations += 1
+            self.tokens += len(spoken.action.tokens)
+
+    def add(self, other: Counts) -> None:
+        """Those of another collection, whose turns follow these."""
+        self.generations += other.generations
+        self.joint_actions += other.joint_actions
+        self.tokens += other.tokens
+        self.response_seconds += other.response_seconds

@@ -1,0 +1,107 @@
+"""Episodes that advance on their own, and share the tables of their players."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from colearn.contract import Ask, Spoken, Table
+
+from .counts import Counts
+from .free import advance
+from .growth import Growth
+
+
+class Free:
+    """Every tree goes its own pace: a slow step, tool or table holds up nobody else.
+
+    A table is asked for everyone who waits for it when it becomes free, so the make-up of batches
+    follows the clock; what is drawn does not, but for rounding in a batch.
+    """
+
+    def __init__(self, *, greedy: bool = False, pool: Executor | None = None) -> None:
+        self.greedy, self.pool = greedy, pool
+        self.counts = Counts()
+
+    def grow(self, growths: Sequence[Growth]) -> None:
+        """Grow every tree to its end.
+
+        Errors: TaskError where the task breaks its contract, ConfigError from a generator.
+        """
+        with ThreadPoolExecutor(1) as thread:  # a notebook has an event loop of its own
+            thread.submit(asyncio.run, self._all(growths)).result()
+
+    async def _all(self, growths: Sequence[Growth]) -> None:
+        with ThreadPoolExecutor(thread_name_prefix="free") as threads:
+            desks: dict[Table, _Desk] = {}
+            places: dict[Hashable, asyncio.Lock] = {}
+
+            async def say(ask: Ask) -> list[Spoken]:
+                table = ask.player.table
+                if table not in desks:
+                    free = places.setdefault(table.place, asyncio.Lock())
+                    desks[table] = _Desk(table, free, threads, self.counts, greedy=self.greedy)
+                return await desks[table].say(ask)
+
+            beside = partial(_run, threads)
+            step = partial(_run, threads if self.pool is None else self.pool)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for growth in growths:
+                        group.create_task(advance(growth, say, beside=beside, step=step))
+            except BaseExceptionGroup as failures:
+                raise _first(failures) from None
+        self.counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)
+
+
+class _Desk:
+    """Where asks for one table wait until it is free; whoever waits then is in one batch."""
+
+    def __init__(
+        self,
+        table: Table,
+        free: asyncio.Lock,
+        threads: Executor,
+        counts: Counts,
+        *,
+        greedy: bool,
+    ) -> None:
+        self.table, self.free, self.threads = table, free, threads
+        self.counts, self.greedy = counts, greedy
+        self.waiting: list[Ask] = []
+        self.batch: asyncio.Task[list[list[Spoken]]] | None = None
+        """The one that `waiting` will be."""
+
+    async def say(self, ask: Ask) -> list[Spoken]:
+        place = len(self.waiting)
+        self.waiting.append(ask)
+        if self.batch is None:
+            self.batch = asyncio.create_task(self._speak())
+        answers = await asyncio.shield(self.batch)
+        return answers[place]
+
+    async def _speak(self) -> list[list[Spoken]]:
+        async with self.free:
+            asks, self.waiting, self.batch = self.waiting, [], None
+            started = time.perf_counter()
+            speak = partial(self.table.speak, asks, greedy=self.greedy)
+            answers: list[list[Spoken]] = await _run(self.threads, speak)
+        self.counts.response_seconds.append(time.perf_counter() - started)
+        for spoken in answers:
+            self.counts.spoke(spoken)
+        return answers
+
+
+async def _run(pool: Executor, work: Any, *arguments: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The mistake itself, out of the groups that tasks wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

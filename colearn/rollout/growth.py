@@ -1,0 +1,178 @@
+"""One tree on its way: what is asked of whom, what is tried, and what grows of it.
+
+Nothing here waits or runs: whoever advances a growth (`lockstep`, `free`) speaks for the players
+and steps the task. All randomness is a function of (seed, episode, path), so the order of advance
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
+from colearn.seeding import Key, derive_rng, derive_seed
+from colearn.types import Action, Node, Observation, Outcome, Tree
+
+from .transition import prompts
+
+Joint = Mapping[str, Spoken]
+Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...]]
+"""The arguments of `transition`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A node that goes on, with what every seat's player keeps and its last action."""
+
+    node: Node[Any]
+    memories: Mapping[str, Any]
+    last: Mapping[str, Action]
+    acted: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A joint action that is to be tried."""
+
+    child: int
+    chosen: Mapping[str, int]
+    joint: Joint
+    stepping: Stepping
+
+
+class Growth:
+    """The nodes of one tree so far."""
+
+    def __init__(
+        self,
+        task: DecPOMDP[Any, Any],
+        item: Any,
+        shape: Rollout,
+        credit: Credit,
+        players: Mapping[str, Player],
+        cast: Mapping[str, str],
+        *,
+        seed: int,
+        episode: int,
+        member: int = 0,
+    ) -> None:
+        self.task, self.item, self.shape, self.credit = task, item, shape, credit
+        self.seats = {seat: players[name] for seat, name in cast.items()}
+        self.cast = {seat: name for seat, name in cast.items() if seat != name}
+        self.seed, self.episode, self.member = seed, episode, member
+        self.key: Key = episode if member == 0 else f"{episode}/{member}"
+        self.nodes: list[Node[Any]] = []
+
+    def start(self) -> list[Live]:
+        """The root, if anybody acts there."""
+        rng = derive_rng(self.seed, "reset", self.episode)
+        outcome: Outcome[Any] = Outcome(state=self.task.reset(self.item, rng), reward=0.0)
+        root = self._add(None, 0, outcome, {}, {})
+        return [] if root.terminal else [Live(root, {}, {}, {})]
+
+    def asks(self, at: Live) -> list[Ask]:
+        """What the acting seats of a node are asked."""
+        node = at.node
+        counts = self.shape.samples(self._branching(at))
+        found = []
+        for seat, observation in node.observations.items():
+            seeds = tuple(
+                derive_seed(self.seed, "act", self.key, *node.path, seat, k)
+                for k in range(counts[seat])
+            )
+            found.append(
+                Ask(
+                    player=self.seats[seat],
+                    seat=seat,
+                    task=self.task,
+                    state=node.state,
+                    observation=observation,
+                    memory=None if observation.fresh else at.memories.get(seat),
+                    seeds=seeds,
+                )
+            )
+        return found
+
+    def edges(self, at: Live, drawn: Mapping[str, Sequence[Spoken]]) -> list[Edge]:
+        """The joint actions to try, from what each seat said."""
+        counts = {seat: len(options) for seat, options in drawn.items()}
+        found = []
+        for child, chosen in enumerate(self.shape.joint_actions(self._branching(at), counts)):
+            joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
+            texts = {seat: spoken.action.text for seat, spoken in joint.items()}
+            keys = (self.seed, "step", self.key, *at.node.path, child)
+            found.append(Edge(child, chosen, joint, (self.task, at.node.state, texts, keys)))
+        return found
+
+    def settle(
+        self, at: Live, edges: Sequence[Edge], outcomes: Sequence[Outcome[Any]]
+    ) -> list[Live]:
+        """Add what the joint actions led to; the children that go on."""
+        children = [
+            Child(
+                chosen=edge.chosen,
+                outcome=outcome,
+                rewards=self.credit.step(outcome, self.task.agents),
+            )
+            for edge, outcome in zip(edges, outcomes, strict=True)
+        ]
+        expanded = set(self.shape.continues(self._branching(at), children))
+        following = []
+        for edge, outcome in zip(edges, outcomes, strict=True):
+            actions = {seat: spoken.action for seat, spoken in edge.joint.items()}
+            last = {**at.last, **actions}
+            node = self._add(at.node, edge.child, outcome, actions, last)
+            if not node.terminal and edge.child in expanded:
+                kept = {seat: spoken.memory for seat, spoken in edge.joint.items()}
+                acted = {**at.acted, **{seat: at.acted.get(seat, 0) + 1 for seat in actions}}
+                following.append(Live(node, {**at.memories, **kept}, last, acted))
+        return following
+
+    def tree(self) -> Tree[Any]:
+        """What has grown."""
+        return Tree(
+            item=self.item,
+            episode=self.episode,
+            member=self.member,
+            agents=tuple(self.task.agents),
+            nodes=tuple(self.nodes),
+            cast=self.cast,
+        )
+
+    def _branching(self, at: Live) -> Branching:
+        keys = (self.seed, "shape", self.key, *at.node.path)
+        return Branching(item=self.item, node=at.node, keys=keys, acted=at.acted)
+
+    def _add(
+        self,
+        parent: Node[Any] | None,
+        child: int,
+        outcome: Outcome[Any],
+        actions: Mapping[str, Action],
+        last: Mapping[str, Action],
+    ) -> Node[Any]:
+        """The node that an outcome leads to, with what each acting seat sees there."""
+        path = () if parent is None else (*parent.path, child)
+        observations: dict[str, Observation] = {}
+        if not outcome.done and len(path) < self.task.horizon:
+            for seat, prompt in prompts(self.task, outcome.state).items():
+                before = None if prompt.fresh else last.get(seat)
+                observations[seat] = self.seats[seat].read(prompt, before)
+        node = Node(
+            index=len(self.nodes),
+            parent=None if parent is None else parent.index,
+            path=path,
+            state=outcome.state,
+            observations=observations,
+            global_info=self.task.global_info(outcome.state),
+            actions=actions,
+            reward=outcome.reward,
+            local_rewards=outcome.local_rewards,
+            earned=outcome.earned,
+            done=outcome.done,
+            metrics={} if observations else dict(self.task.metrics(outcome.state)),
+        )
+        self.nodes.append(node)
+        return node

@@ -1,0 +1,83 @@
+"""All live nodes of a turn, over all trees, advance together: bit for bit repeatable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+
+from colearn.contract import Ask, Spoken, Table
+
+from .counts import Counts
+from .growth import Growth, Live
+from .transition import transition
+
+_At = tuple[Growth, Live]
+
+
+class Lockstep:
+    """Players of one table speak in one batch; tables of different places at the same time."""
+
+    def __init__(self, *, greedy: bool = False, pool: Executor | None = None) -> None:
+        self.greedy, self.pool = greedy, pool
+        self.counts = Counts()
+
+    def grow(self, growths: Sequence[Growth]) -> None:
+        """Grow every tree to its end.
+
+        Errors: TaskError where the task breaks its contract, ConfigError from a generator.
+        """
+        with ThreadPoolExecutor(thread_name_prefix="table") as threads:
+            live = [(growth, at) for growth in growths for at in growth.start()]
+            while live:
+                live = self._turn(live, threads)
+
+    def _turn(self, live: Sequence[_At], threads: Executor) -> list[_At]:
+        """Speak, pair, step and settle, for all live nodes."""
+        drawn = self._speak(live, threads)
+        tried = [growth.edges(at, said) for (growth, at), said in zip(live, drawn, strict=True)]
+        stepping = [edge.stepping for edges in tried for edge in edges]
+        self.counts.joint_actions += len(stepping)
+        if self.pool is None:
+            outcomes = iter([transition(*one) for one in stepping])
+        else:
+            outcomes = iter(list(self.pool.map(transition, *zip(*stepping, strict=True))))
+        following: list[_At] = []
+        for (growth, at), edges in zip(live, tried, strict=True):
+            found = growth.settle(at, edges, [next(outcomes) for _ in edges])
+            following += [(growth, child) for child in found]
+        return following
+
+    def _speak(self, live: Sequence[_At], threads: Executor) -> list[dict[str, list[Spoken]]]:
+        """What every acting seat says at every node."""
+        asked: dict[Table, list[tuple[int, Ask]]] = {}
+        for number, (growth, at) in enumerate(live):
+            for ask in growth.asks(at):
+                asked.setdefault(ask.player.table, []).append((number, ask))
+
+        places: dict[Hashable, list[Table]] = {}
+        for table in asked:
+            places.setdefault(table.place, []).append(table)
+        at_once = threads.map if len(places) > 1 else map
+        drawn: list[dict[str, list[Spoken]]] = [{} for _ in live]
+        slowest = 0.0
+        for answered in at_once(partial(self._in_turn, asked), places.values()):
+            for table, answers, seconds in answered:
+                slowest = max(slowest, seconds)
+                for (number, ask), options in zip(asked[table], answers, strict=True):
+                    drawn[number][ask.seat] = options
+                    self.counts.spoke(options)
+        self.counts.response_seconds.append(slowest)
+        return drawn
+
+    def _in_turn(
+        self, asked: Mapping[Table, Sequence[tuple[int, Ask]]], tables: Sequence[Table]
+    ) -> list[tuple[Table, list[list[Spoken]], float]]:
+        """The answers of the tables of one place, each with the seconds that it took."""
+        found = []
+        for table in tables:
+            started = time.perf_counter()
+            answers = table.speak([ask for _, ask in asked[table]], greedy=self.greedy)
+            found.append((table, answers, time.perf_counter() - started))
+        return found

@@ -1,0 +1,18 @@
+"""Trees as advantages read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from colearn.contract import Credit
+from colearn.credit.team import Team
+from colearn.types import Credited, Tree
+
+
+def credited(
+    trees: Sequence[Tree[Any]], discount: float = 1.0, credit: Credit | None = None
+) -> list[Credited[Any]]:
+    """With their rewards; without `credit` the team's reward is everyone's."""
+    credit = credit or Team()
+    return [Credited(tree=tree, rewards=credit(tree), discount=discount) for tree in trees]

@@ -1,0 +1,56 @@
+"""Players who are paid each for itself, and seats that code plays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from games import PAYOFF, WORDS, exploitability
+
+from colearn.config import load_config
+from colearn.errors import ConfigError
+from colearn.experiment.loop import Experiment
+
+PENNIES: dict[str, Any] = {
+    "task": {"name": "games:Pennies"},
+    "algorithm": {"name": "magrpo", "credit": {"name": "payoff"}, "rollout": {"k": 16}},
+    "models": {"*": {"path": "embedded-tiny", "learning_rate": 3e-3}},
+    "agents": {"*": {"sampling": {"max_tokens": 2}}},
+    "train": {"environment_steps": 1920, "episodes": 4},
+    "evaluation": {"every": 100, "repeats": 64},
+    "run": {"device": "cpu"},
+}
+
+
+def test_the_equilibrium_of_the_test_game_is_the_one_worked_out_by_hand() -> None:
+    assert exploitability({"row": 0.4, "column": 0.4}) == pytest.approx(0.0)
+    assert exploitability({"row": 0.5, "column": 0.5}) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("learner", "other", "said", "best"),
+    [("row", "column", "tails", "tails"), ("column", "row", "heads", "tails")],
+)
+def test_a_player_finds_the_best_answer_to_a_program_from_its_own_payoff(
+    tmp_path: Path, learner: str, other: str, said: str, best: str
+) -> None:
+    seat = {"program": {"name": "says", "text": said}}
+    config = load_config({**PENNIES, "agents": {**PENNIES["agents"], other: seat}})
+    experiment = Experiment(config, tmp_path / "run")
+    record = experiment.run()
+    own = {"row": said, learner: best} if learner == "column" else {"row": best, "column": said}
+    value = PAYOFF[WORDS.index(own["row"])][WORDS.index(own["column"])]
+    value = value if learner == "row" else -value
+    assert value == 1.0  # of both cases, by hand
+    # of 64 episodes; the first policy says either word, and earns about 0
+    assert record["first"][f"return/{learner}"] < 0.5
+    assert record["last"][f"return/{learner}"] > 0.9
+    assert record["last"][f"return/{other}"] == -record["last"][f"return/{learner}"]
+    assert list(experiment.parts.learners) == [f"actor-{learner}"]
+
+
+def test_team_credit_in_a_game_that_pays_no_team_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    config = load_config({**PENNIES, "algorithm": {"name": "magrpo"}})
+    with pytest.raises(ConfigError, match=r"^algorithm\.credit: Team reads team rewards, .*payoff"):
+        Experiment(config, tmp_path / "run")

@@ -1,0 +1,253 @@
+"""Whose actions enter an update: those with an advantage, said by players whose models learn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from credited import credited
+from tiny import Notes, cast, play, register, save_model, tiny_model
+
+from colearn.advantage.raw_return import RawReturn
+from colearn.agents import Program, Swap
+from colearn.agents.programs import Says
+from colearn.config import Config, OptimizerSettings
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Parts
+from colearn.credit.team import Team
+from colearn.experiment.assemble import assemble
+from colearn.experiment.update import Role, Updater
+from colearn.learn.local import LocalLearner
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.chain import Chain
+from colearn.rollout.grow import grow
+from colearn.rollout.tree import KaryTree
+from colearn.types import Tree
+
+SAME = 1e-6
+"""Relative gap of gradients in float64."""
+Gradients = dict[str, torch.Tensor]
+
+
+class Recorder(LocalLearner):
+    """Keeps the gradients of a step that it does not take."""
+
+    found: Gradients | None = None
+
+    def step(self, done: float = 0.0) -> dict[str, float]:
+        self.found = {n: p.grad.clone() for n, p in self.parameters.items() if p.grad is not None}
+        self.optimizer.zero_grad()
+        return {}
+
+
+@dataclass(frozen=True)
+class Numbered(Advantage):
+    """An action is worth 1 more than the number of the node it leads to, and those in `left_out`,
+    (node, agent) each, have no advantage."""
+
+    left_out: Collection[tuple[int, str]] = ()
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        return [
+            tuple(
+                {
+                    agent: 1.0 + node.index
+                    for agent in node.actions
+                    if (node.index, agent) not in self.left_out
+                }
+                for node in episode.tree.nodes
+            )
+            for episode in episodes
+        ]
+
+
+def updater_of(
+    team: Any, advantage: Advantage, *, loss: PolicyGradient | None = None, **settings: Any
+) -> tuple[Updater, dict[str, Recorder]]:
+    learners = {
+        name: Recorder(
+            name, team.network(name), OptimizerSettings(learning_rate=1e-3), token_budget=4096
+        )
+        for name in team.voices
+    }
+    parts = Parts(
+        rollout=Chain(), credit=Team(), advantage=advantage, loss=loss or PolicyGradient()
+    )
+    updater = Updater(
+        parts=parts,
+        roles={agent: Role(agent, 1.0, None) for agent in team.voices},
+        actors=learners,
+        critic=None,
+        shared_head=False,
+        references={},
+        seed=0,
+        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
+    )
+    return updater, learners
+
+
+def relative(one: Gradients | None, other: Gradients | None) -> float:
+    assert one is not None and other is not None and one.keys() == other.keys()
+    gap = sum(float(((one[k] - other[k]) ** 2).sum()) for k in one)
+    size = sum(float((one[k] ** 2).sum()) for k in one)
+    assert size > 0
+    return float((gap / size) ** 0.5)
+
+
+# --- advantages of some actions ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minibatch", [None, 1000], ids=["one step", "old ones evaluated first"])
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+def test_an_action_without_an_advantage_counts_as_if_it_were_not_in_the_batch(
+    minibatch: int | None, ratio: Any
+) -> None:
+    team = cast(("ada",), dtype=torch.float64)
+    trees = play(Notes(agents=1, horizon=3, items=2), team)
+    short = [trees[0], replace(trees[1], nodes=trees[1].nodes[:-1])]
+    loss = PolicyGradient(ratio=ratio)
+    # only the second tree's last action is missing; the first tree keeps all three
+    left_out = _Of(trees[1].episode, {(3, "ada")})
+    epochs = 1 if minibatch is None else 2
+    whole, learners = updater_of(team, left_out, loss=loss, minibatch=minibatch, epochs=epochs)
+    metrics = whole.update(trees, 0)
+    cut, others = updater_of(team, Numbered(), loss=loss, minibatch=minibatch, epochs=epochs)
+    expected = cut.update(short, 0)
+    assert relative(learners["ada"].found, others["ada"].found) < SAME
+    assert metrics == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert metrics["advantage/actions"] == 5.0
+    everything, all_learners = updater_of(team, Numbered(), loss=loss)
+    everything.update(trees, 0)
+    assert relative(learners["ada"].found, all_learners["ada"].found) > 1e-2
+
+
+@dataclass(frozen=True)
+class _Of(Advantage):
+    """`Numbered`, with actions left out in one episode."""
+
+    episode: int
+    left_out: Collection[tuple[int, str]]
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        return [
+            Numbered(self.left_out if one.tree.episode == self.episode else ())([one])[0]
+            for one in episodes
+        ]
+
+
+def by_hand(trees: Sequence[Tree[Any]], agent: str, model: Any, found: Any) -> Gradients:
+    """-(1/S) sum of A log pi over the S actions of `agent` that have an advantage."""
+    loss, count = torch.zeros((), dtype=torch.float64), 0
+    for tree, advantages in zip(trees, found, strict=True):
+        for node in tree.nodes:
+            if agent not in advantages[node.index]:
+                continue
+            ids = list(tree.history(node.parent or 0, agent).tokens)
+            action = node.actions[agent].tokens
+            logits = model(input_ids=torch.tensor([[*ids, *action]])).logits[0]
+            scores = logits.log_softmax(-1)
+            places = range(len(ids), len(ids) + len(action))
+            logprob = sum(scores[i - 1, t] for i, t in zip(places, action, strict=True))
+            loss = loss - advantages[node.index][agent] * logprob
+            count += 1
+    (loss / count).backward()
+    return {f"model.{n}": p.grad.clone() for n, p in model.named_parameters()}
+
+
+def test_actions_in_the_middle_of_a_tree_can_be_left_out() -> None:
+    team = cast(shared=False, dtype=torch.float64)
+    trees = play(Notes(horizon=2, items=2), team, KaryTree(2))
+    part = Numbered({(1, "ada"), (4, "ada"), (2, "ben")})
+    updater, learners = updater_of(team, part)
+    metrics = updater.update(trees, 0)
+    found = part(credited(trees))
+    for number, agent in enumerate(("ada", "ben")):
+        expected = by_hand(trees, agent, tiny_model(seed=number, dtype=torch.float64), found)
+        assert relative(expected, learners[agent].found) < 1e-5
+    # two trees of 2 + 4 joint actions of two agents, three of them left out in each
+    assert metrics["advantage/actions"] == 2 * (6 * 2 - 3)
+
+
+def test_a_model_without_any_advantage_does_not_step() -> None:
+    team = cast(shared=False)
+    trees = play(Notes(horizon=1), team)
+    updater, learners = updater_of(team, Numbered({(1, "ben")}))
+    metrics = updater.update(trees, 0)
+    assert learners["ada"].found is not None and learners["ben"].found is None
+    assert not any(key.startswith("ben/") for key in metrics)
+
+
+# --- casts ---------------------------------------------------------------------------------------
+
+
+def test_who_sat_in_a_seat_learns_from_what_was_said_there() -> None:
+    team = cast(shared=False, dtype=torch.float64)
+    task = Notes(horizon=2, items=2)
+    trees, _ = grow(task, task.items("train"), team.players, Chain(), seed=0, cast=Swap())
+    assert [dict(tree.cast) for tree in trees] == [{}, {"ada": "ben", "ben": "ada"}]
+    updater, learners = updater_of(team, RawReturn())
+    updater.update(trees, 0)
+    found = RawReturn()(credited(trees))
+    for number, agent in enumerate(("ada", "ben")):
+        other = "ben" if agent == "ada" else "ada"
+        halves = [
+            by_hand([tree], seat, tiny_model(seed=number, dtype=torch.float64), [advantages])
+            for tree, seat, advantages in zip(trees, (agent, other), found, strict=True)
+        ]
+        mean = {name: (halves[0][name] + halves[1][name]) / 2 for name in halves[0]}
+        assert relative(mean, learners[agent].found) < 1e-5
+
+
+def test_what_a_program_says_never_enters_an_update() -> None:
+    team = cast(shared=False, dtype=torch.float64)
+    task = Notes(horizon=2, items=2)
+    players = team.players | {"ben": Program(Says(text="the elder"))}
+    trees, _ = grow(task, task.items("train"), players, Chain(), seed=0)
+    assert all(node.actions["ben"].text == "the elder" for t in trees for node in t.nodes[1:])
+    updater, learners = updater_of(team, RawReturn())
+    del updater.roles["ben"]  # type: ignore[attr-defined] # what is no voice has no role
+    metrics = updater.update(trees, 0)
+    assert learners["ben"].found is None
+    assert not any(key.startswith("ben/") for key in metrics)
+    found = RawReturn()(credited(trees))
+    expected = by_hand(trees, "ada", tiny_model(seed=0, dtype=torch.float64), found)
+    assert relative(expected, learners["ada"].found) < 1e-5
+
+
+@pytest.fixture
+def settings(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    register(monkeypatch, notes="tiny:Notes")
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 2},
+        "algorithm": {"name": "mareinforce", "rollout": {"k": 2}},
+        "models": {"*": {"path": save_model(tmp_path), "learning_rate": 1e-2}},
+        "agents": {
+            "ada": {"sampling": {"max_tokens": 4}},
+            "ben": {"program": {"name": "says", "text": "oak"}},
+        },
+        "run": {"device": "cpu"},
+    }
+
+
+def test_a_config_seats_a_program_and_trains_the_others(settings: dict[str, Any]) -> None:
+    parts = assemble(Config.model_validate(settings))
+    assert set(parts.learners) == {"actor-ada"}
+    trees, _ = grow(
+        parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
+    )
+    assert {n.actions["ben"].text for t in trees for n in t.nodes[1:]} == {"oak"}
+    assert parts.updater is not None
+    before = {k: v.clone() for k, v in parts.learners["actor-ada"].weights().items()}
+    metrics = parts.updater.update(trees, 0)
+    after = parts.learners["actor-ada"].weights()
+    assert any(not torch.equal(after[key], before[key]) for key in before)
+    assert not any(key.startswith("ben/") for key in metrics)
+    again, _ = grow(parts.task, parts.task.items("train"), parts.players, Chain(), seed=1)
+    versions = {agent: again[0].nodes[1].actions[agent].version for agent in ("ada", "ben")}
+    assert versions == {"ada": 1, "ben": 0}

@@ -1,0 +1,280 @@
+"""How trees grow: who is asked how often, who sits where, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import Notes, Scene, byte_tokenizer
+
+from colearn.agents import ChatFormat, Own, Program, Swap, language_players
+from colearn.contract import Child, Generator, Request, Sampled, View
+from colearn.credit.mixed import Mixed
+from colearn.credit.payoff import Payoff
+from colearn.credit.team import Team
+from colearn.rollout.aligned import Aligned
+from colearn.rollout.chain import Chain
+from colearn.rollout.fork import ForkOn
+from colearn.rollout.grow import grow
+from colearn.rollout.tree import KaryTree
+from colearn.types import Action, Outcome, Prompt, Tree
+from colearn.wrappers import Pipeline
+
+
+class Seeded(Generator):
+    """Says whose voice it is, and a number drawn with the seed."""
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+        return [[self._say(request, seed) for seed in request.seeds] for request in requests]
+
+    def sync(self) -> None: ...
+
+    def _say(self, request: Request, seed: int) -> Any:
+        length = request.session or 0
+        text = f"{request.agent} {seed % 1000}"
+        action = Action(text, tuple(text.encode()))
+        return Sampled(action, length + len(request.tokens) + len(action.tokens))
+
+
+def players_of(task: Notes) -> dict[str, Any]:
+    chat = ChatFormat(byte_tokenizer())
+    return dict(language_players(Seeded(), dict.fromkeys(task.agents, chat)))
+
+
+def grown(task: Any, shape: Any = None, players: Any = None, **settings: Any) -> Any:
+    who = players or players_of(task)
+    return grow(task, task.items("train"), who, shape or Chain(), seed=3, **settings)
+
+
+def said(tree: Tree[Any]) -> list[dict[str, str]]:
+    return [{agent: a.text for agent, a in node.actions.items()} for node in tree.nodes]
+
+
+# --- shapes --------------------------------------------------------------------------------------
+
+
+def test_a_fork_branches_at_one_action_of_one_agent_and_nowhere_else():
+    task = Notes(horizon=4, items=1)
+    (tree,), counts = grown(task, ForkOn(3, agent="ada", occasion=2))
+    # turns 0 and 1: one action each; turn 2: three of ada's, one of ben's; turn 3: three chains
+    assert counts.generations == 2 + 2 + (3 + 1) + 3 * 2
+    assert counts.joint_actions == 1 + 1 + 3 + 3 == len(tree.nodes) - 1
+    assert [len(below) for below in tree.below()] == [1, 1, 3, 1, 1, 1, 0, 0, 0]
+    fork = tree.children(2)
+    assert [node.turn for node in fork] == [3, 3, 3]
+    assert len({node.actions["ada"].text for node in fork}) == 3
+    assert len({node.actions["ben"].text for node in fork}) == 1
+
+
+def test_a_fork_counts_the_agents_own_actions_where_agents_take_turns():
+    task = Notes(horizon=4, items=1, sequential=True)  # ada, ben, ada, ben
+    (tree,), counts = grown(task, ForkOn(2, agent="ben", occasion=1))
+    assert [len(below) for below in tree.below()] == [1, 1, 1, 2, 0, 0]
+    assert counts.generations == counts.joint_actions == 5
+
+
+def test_a_fork_that_an_episode_never_reaches_is_a_chain():
+    (tree,), _ = grown(Notes(horizon=2, items=1), ForkOn(3, agent="ada", occasion=2))
+    assert len(tree.nodes) == 3
+
+
+class Best(Aligned):
+    """Three joint actions, of which the best child by ada's credit goes on."""
+
+    def samples(self, at: Any) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, 3)
+
+    def continues(self, at: Any, children: Sequence[Child]) -> Sequence[int]:
+        return [max(range(len(children)), key=lambda k: children[k].rewards["ada"])]
+
+
+class Paid(Notes):
+    """Pays the team 1, and ada the number that she said, at once."""
+
+    pays = frozenset({"team", "local"})
+
+    def step(self, state: Scene, actions: Mapping[str, str], rng: np.random.Generator) -> Any:
+        after = super().step(state, actions, rng)
+        number = float(actions["ada"].split()[-1]) if "ada" in actions else 0.0
+        return Outcome(
+            state=after.state, reward=1.0, done=after.done, local_rewards={"ada": number}
+        )
+
+
+def test_a_shape_chooses_children_by_credit():
+    (tree,), _ = grown(Paid(horizon=2, items=1), Best(), credit=Mixed(alpha=0.5))
+    first = tree.children(0)
+    numbers = [float(node.actions["ada"].text.split()[-1]) for node in first]
+    assert len(set(numbers)) == 3
+    (expanded,) = {node.parent for node in tree.nodes if node.turn == 2}
+    assert expanded == first[int(np.argmax(numbers))].index
+    (by_team,), _ = grown(Paid(horizon=2, items=1), Best(), credit=Team())
+    # all children pay the team alike: the first of them goes on
+    assert {node.parent for node in by_team.nodes if node.turn == 2} == {by_team.nodes[1].index}
+
+
+class Twice(KaryTree):
+    """Two trees for every item."""
+
+    def trees(self, item: Any, rng: np.random.Generator) -> Sequence[Any]:
+        return (Chain(), KaryTree(2))
+
+
+def test_several_trees_of_an_item_are_members_with_draws_of_their_own():
+    trees, _ = grown(Notes(horizon=1, items=2), Twice(1))
+    assert [(tree.episode, tree.member) for tree in trees] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [len(tree.nodes) for tree in trees] == [2, 3, 2, 3]
+    assert said(trees[0])[1] != said(trees[1])[1]
+    alone, _ = grown(Notes(horizon=1, items=2), Chain())
+    assert said(trees[0]) == said(alone[0]), "the first draws as if it were the only one"
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "task"),
+    [
+        (Chain(), Notes(horizon=3)),
+        (KaryTree(2), Notes(horizon=3, ends=True)),
+        (ForkOn(3, agent="ben", occasion=1), Notes(horizon=4, sequential=True)),
+        (Best(), Paid(horizon=3)),
+        (Twice(1), Notes(horizon=2)),
+    ],
+    ids=["chain", "tree", "fork", "best", "members"],
+)
+def test_trees_that_go_on_by_themselves_are_those_of_lockstep(shape, task):
+    together, one = grown(task, shape, credit=Mixed())
+    alone, other = grown(task, shape, credit=Mixed(), order="free")
+    assert alone == together
+    counted = (one.generations, one.joint_actions, one.tokens)
+    assert (other.generations, other.joint_actions, other.tokens) == counted
+
+
+# --- who sits where ------------------------------------------------------------------------------
+
+
+def test_agents_swap_seats_from_episode_to_episode():
+    task = Notes(horizon=1, agents=3, items=4)
+    trees, _ = grown(task, cast=Swap())
+    # the player of seat k sits in seat k + e
+    seated = [[node.actions[a].text.split()[0] for a in task.agents] for node in last_of(trees)]
+    assert seated == [
+        ["ada", "ben", "cleo"],
+        ["cleo", "ada", "ben"],
+        ["ben", "cleo", "ada"],
+        ["ada", "ben", "cleo"],
+    ]
+    assert [tree.player("ada") for tree in trees] == ["ada", "cleo", "ben", "ada"]
+    assert [tree.cast for tree in trees][::3] == [{}, {}]
+
+
+def last_of(trees: Sequence[Tree[Any]]) -> list[Any]:
+    return [tree.nodes[-1] for tree in trees]
+
+
+def test_everyone_plays_its_own_seat_unless_told_otherwise():
+    task = Notes(horizon=2)
+    own, _ = grown(task, cast=Own())
+    plain, _ = grown(task)
+    assert own == plain and all(tree.cast == {} for tree in own)
+
+
+class Echo:
+    """Says who asks, what is shown, and a number from the view's own generator."""
+
+    def act(self, view: View) -> str:
+        return f"{view.seat} {view.text} {len(view.state.said)} {view.rng.integers(1000)}"
+
+
+def test_a_program_speaks_for_a_seat_without_tokens_and_repeats():
+    task = Notes(horizon=2, items=1)
+    players = players_of(task) | {"ben": Program(Echo())}
+    (tree,), counts = grown(task, KaryTree(2), players)
+    first = tree.nodes[1].actions["ben"]
+    clue = task.items("train")[0][1]
+    assert first.text.rsplit(" ", 1)[0] == f"ben {clue} 0"
+    assert (first.tokens, first.logprobs) == ((), ())
+    assert first.text != tree.nodes[2].actions["ben"].text, "each draw has a seed of its own"
+    (again,), _ = grown(task, KaryTree(2), players)
+    assert said(again) == said(tree)
+    spoken = sum(len(n.actions["ada"].tokens) for n in tree.nodes[1:])
+    assert (counts.generations, counts.tokens) == (12, spoken)
+
+
+def test_a_players_version_goes_with_what_it_said():
+    task = Notes(horizon=1, items=1)
+    players = players_of(task)
+    players["ada"] = replace(players["ada"], weights_version=lambda: 7)
+    (tree,), _ = grown(task, players=players)
+    assert {a: action.version for a, action in tree.nodes[1].actions.items()} == {
+        "ada": 7,
+        "ben": 0,
+    }
+
+
+# --- contexts ------------------------------------------------------------------------------------
+
+
+class Forgetful(Notes):
+    """Ada's second prompt opens a new context."""
+
+    def observe(self, state: Scene, agent: str) -> Any:
+        text = super().observe(state, agent)
+        if agent == "ada" and len(state.said) == 1:
+            return Prompt(text, fresh=True, made_from=((0, "ben"),))
+        return text
+
+
+def test_a_fresh_prompt_opens_a_history_of_its_own():
+    (tree,), _ = grown(Forgetful(horizon=3, items=1))
+    ada, ben = (tree.history(2, agent) for agent in ("ada", "ben"))
+    assert len(ben.parts) == 5
+    # o_1 a_1 o_2: what came before the fresh prompt is gone
+    assert [part.text for part in ada.parts] == [
+        tree.nodes[1].observations["ada"].text,
+        tree.nodes[2].actions["ada"].text,
+        tree.nodes[2].observations["ada"].text,
+    ]
+    chat = ChatFormat(byte_tokenizer())
+    opened = tree.nodes[1].observations["ada"]
+    assert opened.tokens == chat.open(opened.text).tokens
+    assert (opened.fresh, opened.made_from) == (True, ((0, "ben"),))
+
+
+# --- local rewards through a pipeline ------------------------------------------------------------
+
+
+class Praised(Notes):
+    """Each agent earns the length of its note; at turn 1 ada also 100 for her first note."""
+
+    pays = frozenset({"team", "local"})
+
+    def step(self, state: Scene, actions: Mapping[str, str], rng: np.random.Generator) -> Any:
+        after = super().step(state, actions, rng)
+        return Outcome(
+            state=after.state,
+            reward=1.0,
+            local_rewards={agent: float(len(text)) for agent, text in actions.items()},
+            earned={(0, "ada"): 100.0} if len(after.state.said) == 2 else {},
+        )
+
+
+def test_a_pipeline_moves_local_rewards_to_the_micro_turns_of_their_actions():
+    task = Pipeline(Praised(horizon=2, items=1))
+    assert task.pays == {"team", "local"}
+    (tree,), _ = grown(task)
+    assert [tuple(node.actions) for node in tree.nodes[1:]] == [("ada",), ("ben",)] * 2
+    assert [node.reward for node in tree.nodes[1:]] == [0.0, 1.0, 0.0, 1.0]
+    lengths = [float(len(next(iter(n.actions.values())).text)) for n in tree.nodes[1:]]
+    # each note's length at its own micro-turn, and the 100 at ada's first
+    assert Payoff()(tree) == (
+        {},
+        {"ada": lengths[0] + 100.0, "ben": 0.0},
+        {"ada": 0.0, "ben": lengths[1]},
+        {"ada": lengths[2], "ben": 0.0},
+        {"ada": 0.0, "ben": lengths[3]},
+    )
