@@ -112,9 +112,8 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         self.prompt = prompt
         self.payoff_span = payoff_span
         self.valid_reward, self.invalid_penalty = float(valid_reward), float(invalid_penalty)
-        self.pays = frozenset(
-            {"team", "local"} if all(map(cooperative, loaded.values())) else {"local"}
-        )
+        together = all(map(cooperative, loaded.values()))
+        self.pays = frozenset({"team", "local"}) if together else frozenset({"local"})
         self._items = {"train": tuple(map(Game, train)), "test": tuple(map(Game, test))}
         self._scales = {name: _scale(game, payoff_span) for name, game in loaded.items()}
         self._shared = {name: cooperative(game) for name, game in loaded.items()}
@@ -200,7 +199,10 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         seat = self.agents.index(agent)
         at = position(state.game.name, state.moves)
         words = list(phrasing(state.game.name, self.prompt).words(at, seat))
-        word = words[int(rng.integers(len(words)))]
+        return self.said(words[int(rng.integers(len(words)))])
+
+    def said(self, word: str) -> str:
+        """A word of the phrasing in the form that a reply has."""
         return f"<answer>{word}</answer>" if self.prompt == "full" else word
 
     def decisions(self, agent: str) -> Sequence[Decision]:

@@ -74,7 +74,7 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         self.source = Source(env, tuple(sorted((settings or {}).items())), parallel)
         self.phrasing, self.team = phrasing, team
         self.horizon, self.invalid_penalty = _steps(horizon), _penalty(invalid_penalty)
-        self.pays = frozenset({"team", "local"} if team else {"local"})
+        self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
         self.agents = _agents(self.source)
         self._say = phrased(env, phrasing)
         self._items = {

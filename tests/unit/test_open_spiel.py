@@ -249,6 +249,13 @@ def test_cooperative_games_pay_the_team_competitive_ones_the_players():
     assert OpenSpiel().pays == {"local"}
 
 
+def test_several_games_are_one_item_each():
+    """Shuffled passes over the items then keep them balanced."""
+    task = OpenSpiel(games=("kuhn_poker", "tic_tac_toe"), test_games="leduc_poker")
+    assert [item.name for item in task.items("train")] == ["kuhn_poker", "tic_tac_toe"]
+    assert [item.name for item in task.items("test")] == ["leduc_poker"]
+
+
 def test_all_move_at_once_where_the_game_has_it_so():
     task = OpenSpiel(games="matrix_rps", prompt="compact")
     state = task.reset(task.items("train")[0], np.random.default_rng(0))

@@ -1,0 +1,159 @@
+"""Programs that play OpenSpiel's games: game-tree search and equilibrium policies.
+
+They take the seat of an opponent, in training or evaluation (`agents.player_1.program`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from colearn.errors import ConfigError
+
+from .games import load, position
+from .phrasings import phrasing
+from .task import GameState, OpenSpiel
+
+
+class View(Protocol):
+    """What a program is asked with: the part of `colearn.agents.View` that is read here."""
+
+    @property
+    def task(self) -> Any: ...
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def seat(self) -> str: ...
+
+    @property
+    def rng(self) -> np.random.Generator: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MCTS:
+    """Monte-Carlo tree search with UCT, for games without hidden information.
+
+    Errors: ConfigError for a game of another task, one with hidden cards, or chance.
+    """
+
+    simulations: int = 100
+    exploration: float = 2.0
+    """uct_c."""
+    rollouts: int = 10
+    """Random games played out for each new position."""
+
+    def __post_init__(self) -> None:
+        if self.simulations < 1 or self.rollouts < 1:
+            raise ConfigError(
+                f"simulations: must be 1 or more, as rollouts, got {self.simulations} and "
+                f"{self.rollouts}"
+            )
+
+    def act(self, view: View) -> str:
+        """The most visited move of a fresh search."""
+        import pyspiel
+
+        task, state, seat = _seat(view, "mcts")
+        game = load(state.game.name)
+        open_game = pyspiel.GameType.Information.PERFECT_INFORMATION
+        if game.get_type().information != open_game:
+            raise ConfigError(
+                f"program: mcts would look at hidden cards in '{state.game.name}'; use equilibrium"
+            )
+        seeds = [int(seed) for seed in view.rng.integers(2**31, size=2)]
+        bot = pyspiel.MCTSBot(
+            game,
+            pyspiel.RandomRolloutEvaluator(self.rollouts, seeds[0]),
+            self.exploration,
+            self.simulations,
+            1000,  # MiB at most
+            True,
+            seeds[1],
+            False,
+        )
+        return _spoken(task, state, seat, int(bot.step(position(state.game.name, state.moves))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equilibrium:
+    """A policy near an equilibrium: Kuhn poker's in closed form, others by CFR+.
+
+    Errors: ConfigError for a game of another task, or one without information states.
+    """
+
+    iterations: int = 200
+    """Of CFR+, for games without a closed form; its average policy is played."""
+    alpha: float = 1 / 3
+    """Kuhn poker: how often player_0 bets with the Jack, 0 to 1/3; with the King three times as
+    often."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.alpha <= 1 / 3:
+            raise ConfigError(f"alpha: must lie in 0 to 1/3, got {self.alpha}")
+        if self.iterations < 1:
+            raise ConfigError(f"iterations: must be 1 or more, got {self.iterations}")
+
+    def act(self, view: View) -> str:
+        """A draw from the policy at the player's information state."""
+        task, state, seat = _seat(view, "equilibrium")
+        at = position(state.game.name, state.moves)
+        chances = self.policy(state.game.name, at, seat)
+        actions = list(chances)
+        weights = np.array([chances[action] for action in actions])
+        drawn = int(view.rng.choice(len(actions), p=weights / weights.sum()))
+        return _spoken(task, state, seat, actions[drawn])
+
+    def policy(self, name: str, at: Any, seat: int) -> dict[int, float]:
+        """The probability of each legal action in a position."""
+        if load(name).get_type().short_name == "kuhn_poker" and load(name).num_players() == 2:
+            bet = kuhn_bet(at.information_state_string(seat), self.alpha)
+            return {0: 1.0 - bet, 1: bet}
+        key = at.information_state_string(seat)
+        return dict(average_policy(name, self.iterations).action_probabilities(key))
+
+
+def kuhn_bet(key: str, alpha: float) -> float:
+    """How often Kuhn poker's equilibrium of `alpha` bets, or calls a bet, at an information state:
+    the own card (0 the Jack), then p and b for the passes and bets so far (Kuhn 1950)."""
+    first = {"0": alpha, "1": 0.0, "2": 3 * alpha}
+    called = {"0": 0.0, "1": alpha + 1 / 3, "2": 1.0}
+    card, played = key[0], key[1:]
+    if played == "":
+        return first[card]
+    if played == "pb":
+        return called[card]
+    if played == "p":
+        return {"0": 1 / 3, "1": 0.0, "2": 1.0}[card]
+    return {"0": 0.0, "1": 1 / 3, "2": 1.0}[card]
+
+
+@lru_cache(maxsize=8)
+def average_policy(name: str, iterations: int) -> Any:
+    """CFR+'s average policy, a `pyspiel.TabularPolicy`."""
+    import pyspiel
+
+    game = load(name)
+    if game.get_type().dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or (
+        not game.get_type().provides_information_state_string
+    ):
+        raise ConfigError(f"program: equilibrium has no information states in '{name}'")
+    solver = pyspiel.CFRPlusSolver(game)
+    for _ in range(iterations):
+        solver.evaluate_and_update_policy()
+    return solver.tabular_average_policy()
+
+
+def _seat(view: View, name: str) -> tuple[OpenSpiel, GameState, int]:
+    if not isinstance(view.task, OpenSpiel) or not isinstance(view.state, GameState):
+        raise ConfigError(f"program: {name} plays the task open_spiel only, without a wrapper")
+    return view.task, view.state, view.task.agents.index(view.seat)
+
+
+def _spoken(task: OpenSpiel, state: GameState, seat: int, action: int) -> str:
+    at = position(state.game.name, state.moves)
+    return task.said(phrasing(state.game.name, task.prompt).word(at, seat, action))
