@@ -5,6 +5,7 @@ python tests/hostile_suite.py bwrap|namespaces     # of the installed colearn; p
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import tempfile
@@ -12,13 +13,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hostile_answers import ANSWERS
+from hostile_answers import ANSWERS, SEARCHES
 from hostile_calls import CALLS
 from hostile_programs import HOSTILE
 
 from colearn.sandbox import Limits, Mechanism, run_program, run_tests
 
-PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS}
+PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS, "searches": SEARCHES}
 TESTS = (
     "assert add(2, 3) == 5",
     "assert add(-1, 1) == 0",
@@ -86,6 +87,14 @@ HONEST = {
 }
 
 
+def run_search(program: str, mechanism: Mechanism) -> list[str]:
+    """What is wrong with the run of a program that looks for something; it must look to the end."""
+    limits = dataclasses.replace(LIMITS, seconds=100.0)
+    verdict = run_tests(program, "add", TESTS, limits=limits, mechanism=mechanism)
+    missed = verdict.message == "test 0: NameError: the program defines no function 'add'"
+    return [] if missed and not any(verdict.passed) else [repr(verdict)]
+
+
 def run_hostile(program: str, mechanism: Mechanism) -> list[str]:
     """What is wrong with a hostile program's run; OUTSIDE and PORT are filled in."""
     quickest = float("inf")
@@ -149,7 +158,8 @@ def main() -> int:
         for kind, programs in PROGRAMS.items():
             for name, program in programs.items():
                 filled = program.replace("OUTSIDE", outside).replace("PORT", "9")
-                jobs.append((f"{kind}: {name}", run_hostile, filled))
+                run = run_search if kind == "searches" else run_hostile
+                jobs.append((f"{kind}: {name}", run, filled))
         jobs += [(f"honest: {name}", run_honest, program) for name, program in HONEST.items()]
         with ThreadPoolExecutor(2) as threads:
             found = list(threads.map(lambda job: job[1](job[2], mechanism), jobs))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_suite import HONEST, LIMITS, PROGRAMS, left_over, run_honest, run_hostile
+from hostile_suite import HONEST, LIMITS, PROGRAMS, left_over, run_honest, run_hostile, run_search
 from wheel_install import install_wheel
 
 import colearn.sandbox.run
@@ -27,8 +27,13 @@ from colearn.sandbox.start import Side
 ROOT = Path(__file__).parents[2]
 FOUND = (
     *("exit status 168", "signal 50", "half a frame", "megabytes of empty lists"),
-    *("walks for the problems", "walks for installed packages", "pipes that do not block"),
-    *("vmsplice", "extended attributes", "large socket buffers", "system call io_setup"),
+    *(
+        "pipes that do not block",
+        "vmsplice",
+        "extended attributes",
+        "large socket buffers",
+        "system call io_setup",
+    ),
     *("a hundred thousand files", "links with long targets", "descriptors in flight"),
     *("a socket of the machine's", "the times of the null device", "a lock on the library"),
     *("a shared lock on the library", "a watch on the library", "large pipes"),
@@ -37,6 +42,7 @@ FOUND = (
 CASES = [
     pytest.param(program, id=name, marks=[] if kind == "programs" or name in FOUND else slow)
     for kind, programs in PROGRAMS.items()
+    if kind != "searches"
     for name, program in programs.items()
     for slow in [pytest.mark.slow]
 ]
@@ -77,6 +83,11 @@ def test_it_earns_nothing_and_leaves_nothing(
     assert sorted(path.name for path in outside.iterdir()) == ["secret"]
     with pytest.raises(BlockingIOError):
         listener.accept()
+
+
+@pytest.mark.parametrize("name", PROGRAMS["searches"])
+def test_it_finds_nothing(name: str, mechanism: Mechanism) -> None:
+    assert run_search(PROGRAMS["searches"][name], mechanism) == []
 
 
 @pytest.mark.parametrize("name", HONEST)
