@@ -73,6 +73,10 @@ class RemoteAgent:
         """A new private history."""
         return Conversation(self, self._agent.conversation())
 
+    def stateless(self) -> AsyncConversation:
+        """A history for this agent's own event loop (`run`), of which the server keeps nothing."""
+        return self._agent.conversation(session=False)
+
     def close(self) -> None:
         """Close the connections; once closed, the agent and its conversations are of no use."""
         if self._thread.is_alive():

@@ -74,9 +74,9 @@ class AsyncRemoteAgent:
     async def __aexit__(self, *raised: object) -> None:
         await self.endpoint.close()
 
-    def conversation(self) -> AsyncConversation:
-        """A new private history."""
-        return AsyncConversation(self)
+    def conversation(self, *, session: bool = True) -> AsyncConversation:
+        """A new private history; without a session where its turns may be said again otherwise."""
+        return AsyncConversation(self, session=session)
 
     async def _choose_model(self) -> None:
         try:
@@ -124,9 +124,9 @@ class AsyncConversation:
     not be the ones that were sampled.
     """
 
-    def __init__(self, agent: AsyncRemoteAgent) -> None:
+    def __init__(self, agent: AsyncRemoteAgent, *, session: bool = True) -> None:
         self._agent = agent
-        self._session = _new_id() if agent.sessions else None
+        self._session = _new_id() if session and agent.sessions else None
         self._route = self._session or _new_id()
         self.messages: list[dict[str, str]] = []
         if agent.system is not None:

@@ -89,6 +89,9 @@ class AgentSettings(_Settings):
     """Name of the physical model that plays this agent; `*` is the one named after the agent."""
     program: Named | None = None
     """Code that plays it instead of a model: a registered name, or module:Class."""
+    endpoint: str | None = None
+    """The URL of an OpenAI-compatible server that plays it instead; `sampling` and `system` are
+    sent with every request."""
     system: str | None = None
     """The role prompt, before everything else in the history."""
     chat: str = "auto"
@@ -100,12 +103,24 @@ class AgentSettings(_Settings):
     @property
     def speaks(self) -> bool:
         """A language model of this run plays it."""
-        return self.program is None
+        return self.program is None and self.endpoint is None
+
+    @property
+    def request_fields(self) -> dict[str, Any]:
+        """The fields of a chat completion for what is set; the server decides the rest.
+
+        A run's config spells out everything, so its agents are sampled as in the run.
+        """
+        sampling = self.sampling
+        fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
+        fields["stop"] = list(sampling.stop)
+        return {name: value for name, value in fields.items() if value not in (None, [])}
 
     @model_validator(mode="after")
     def _one_player(self) -> AgentSettings:
-        if self.model != EACH and self.program is not None:
-            raise ValueError("set either model or program")
+        given = (self.model != EACH, self.program is not None, self.endpoint is not None)
+        if sum(given) > 1:
+            raise ValueError("set one of model, program and endpoint")
         return self
 
 

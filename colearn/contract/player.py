@@ -72,6 +72,9 @@ class Player(ABC):
         """Of its weights; 0 for who has none that change."""
         return 0
 
+    def close(self) -> None:  # noqa: B027 - most players hold nothing beyond Python's own memory
+        """Give back what it holds outside this process."""
+
 
 class Cast(ABC):
     """A strategy: who sits in which seat in an episode (seat swaps, past selves, partners)."""

@@ -22,7 +22,7 @@ from colearn.config import (
     untrained_config,
 )
 from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player, Sampling
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.learn.local import LocalLearner
 from colearn.models.base import Base
@@ -195,7 +195,20 @@ def _players(
     for name, settings in everyone.items():
         if settings.program is not None:
             players[name] = Program(build_program(settings.program, f"{name}.program"))
+        if settings.endpoint is not None:
+            players[name] = _remote(name, settings)
     return {name: players[name] for name in everyone}, generators
+
+
+def _remote(name: str, settings: AgentSettings) -> Player:
+    try:
+        from colearn.client.agent import RemoteAgent
+        from colearn.client.player import Remote, RemoteTable
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "serve") from None
+    assert settings.endpoint is not None
+    agent = RemoteAgent(settings.endpoint, system=settings.system, sampling=settings.request_fields)
+    return Remote(RemoteTable(agent))
 
 
 def _steps_of(learner: Learner | None) -> Callable[[], int]:

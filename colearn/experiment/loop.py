@@ -97,6 +97,8 @@ class Experiment:
                 stack.callback(tracker.close)
             for generator in self.parts.generators:
                 stack.callback(generator.close)
+            for player in self.parts.players.values():
+                stack.callback(player.close)
             updater = self.parts.updater
             budget = self.config.train.environment_steps
             over = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from colearn import registry
 from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
@@ -34,14 +33,3 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
 def agent_settings(config: Config, agent: str) -> AgentSettings:
     """An agent's own settings, or those for everyone not named."""
     return config.agents.get(agent) or config.agents.get(EACH) or AgentSettings()
-
-
-def sampling_fields(settings: AgentSettings) -> dict[str, Any]:
-    """The fields of a chat completion for what the config sets; the server decides the rest.
-
-    A run's config spells out everything, so its agents are sampled as in the run.
-    """
-    sampling = settings.sampling
-    fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
-    fields["stop"] = list(sampling.stop)
-    return {name: value for name, value in fields.items() if value not in (None, [])}

@@ -9,7 +9,7 @@ from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import Config
 from colearn.errors import ConfigError, nearest
 
-from .source import agent_settings, sampling_fields
+from .source import agent_settings
 
 
 def make_team(
@@ -43,7 +43,7 @@ def make_team(
             api_key=_key(agent, variables.get(agent)),
             model=chosen.get(agent),
             system=settings.system,
-            sampling=sampling_fields(settings),
+            sampling=settings.request_fields,
             timeout=timeout,
             retries=retries,
         )

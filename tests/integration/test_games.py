@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from games import PAYOFF, WORDS, exploitability
+from scripted_endpoint import ScriptedEndpoint
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
@@ -44,10 +45,28 @@ def test_a_player_finds_the_best_answer_to_a_program_from_its_own_payoff(
     value = value if learner == "row" else -value
     assert value == 1.0  # of both cases, by hand
     # of 64 episodes; the first policy says either word, and earns about 0
-    assert record["first"][f"return/{learner}"] < 0.5
-    assert record["last"][f"return/{learner}"] > 0.9
-    assert record["last"][f"return/{other}"] == -record["last"][f"return/{learner}"]
+    assert record.first[f"return/{learner}"] < 0.5
+    assert record.last[f"return/{learner}"] > 0.9
+    assert record.last[f"return/{other}"] == -record.last[f"return/{learner}"]
     assert list(experiment.parts.learners) == [f"actor-{learner}"]
+
+
+def test_a_seat_may_be_played_by_a_server_and_is_not_trained(tmp_path: Path) -> None:
+    endpoint = ScriptedEndpoint(name="column", speak=lambda messages, seed: "tails")
+    with endpoint.serving():
+        seats = {**PENNIES["agents"], "column": {"endpoint": endpoint.url}}
+        short = {"environment_steps": 64, "episodes": 2}
+        config = load_config({**PENNIES, "agents": seats, "train": short})
+        experiment = Experiment(config, tmp_path / "run")
+        record = experiment.run()
+    assert list(experiment.parts.learners) == ["actor-row"]
+    # 2 iterations of 2 episodes with K=16, and two evaluations of 64
+    assert len(endpoint.requests) == 64 + 2 * 64
+    assert {body["messages"][-1]["content"] for body in endpoint.requests} == {
+        "column: heads or tails"
+    }
+    assert len({body["seed"] for body in endpoint.requests[64:]}) > 64  # one for each action
+    assert record.joint_actions == 64
 
 
 def test_team_credit_in_a_game_that_pays_no_team_is_an_error_with_a_remedy(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from fabricated_runs import CONFIG
 
@@ -12,9 +14,10 @@ from colearn import registry
 from colearn.advantage.bootstrap import Bootstrap
 from colearn.advantage.group_mean import GroupMean
 from colearn.config import Config, load_config
-from colearn.contract import Advantage, Critic
+from colearn.contract import Advantage, Critic, DecPOMDP
 from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
+from colearn.types import Outcome
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,32 @@ class Grouped:
     def checked_parts(self) -> None: ...
 
 
-class Task:
+class Task(DecPOMDP[int, int]):
+    """One turn in which any text will do."""
+
     agents = ("left", "right")
 
-    def __init__(self, horizon: int = 1, words: tuple[str, ...] = ()) -> None: ...
+    def __init__(self, horizon: int = 1, words: tuple[str, ...] = ()) -> None:
+        self.horizon = horizon
 
     def items(self, split: str) -> list[int]:
         return [0]
 
-    def legal_action(self, state: Any, agent: str, rng: Any) -> str:
+    def reset(self, item: int, rng: np.random.Generator) -> int:
+        return 0
+
+    def observe(self, state: int, agent: str) -> str:
+        return "speak"
+
+    def step(
+        self, state: int, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[int]:
+        return Outcome(state=state, reward=0.0)
+
+    def metrics(self, state: int) -> Mapping[str, float]:
+        return {}
+
+    def legal_action(self, state: int, agent: str, rng: np.random.Generator) -> str:
         return ""
 
 

@@ -12,7 +12,7 @@ from colearn.cli import main
 from colearn.config import dump_config, load_config
 from colearn.errors import ConfigError
 from colearn.play import load_source, make_team
-from colearn.play.source import agent_settings, sampling_fields
+from colearn.play.source import agent_settings
 
 URLS = ("builder_1=http://127.0.0.1:1", "builder_2=http://127.0.0.1:2/v1")
 AGENTS = ("builder_1", "builder_2")
@@ -37,13 +37,13 @@ def test_what_is_nothing_of_these_is_an_error_with_the_nearest_name() -> None:
 def test_a_runs_agents_are_sampled_as_in_the_run(tmp_path: Path) -> None:
     config = load_config("quickstart", ["agents.*.sampling.stop=[END]"])
     (tmp_path / "config.yaml").write_text(dump_config(config))
-    fields = sampling_fields(agent_settings(load_source(str(tmp_path)), "builder_1"))
+    fields = agent_settings(load_source(str(tmp_path)), "builder_1").request_fields
     assert fields == {"temperature": 1.0, "top_p": 1.0, "max_tokens": 16, "stop": ["END"]}
 
 
 def test_what_nobody_sets_is_left_to_the_server() -> None:
-    assert sampling_fields(agent_settings(load_source("str_build"), "builder_1")) == {}
-    assert sampling_fields(agent_settings(load_source("quickstart"), "x")) == {"max_tokens": 16}
+    assert agent_settings(load_source("str_build"), "builder_1").request_fields == {}
+    assert agent_settings(load_source("quickstart"), "x").request_fields == {"max_tokens": 16}
 
 
 @pytest.mark.parametrize(

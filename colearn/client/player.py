@@ -1,0 +1,56 @@
+"""A seat played by an agent behind a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colearn.contract import Ask, Player, Spoken, Table
+from colearn.types import Action
+
+from .agent import RemoteAgent
+from .async_agent import AsyncConversation
+
+Messages = tuple[dict[str, str], ...]
+"""What a seat's history is kept as: every request brings the whole of it, so a tree can fork."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemoteTable(Table):
+    """All asks of a turn are on their way at once."""
+
+    agent: RemoteAgent
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        """Errors: RemoteError where the server stays lost or says that a request is wrong."""
+        return self.agent.run(self._all(asks, greedy))
+
+    async def _all(self, asks: Sequence[Ask], greedy: bool) -> list[list[Spoken]]:
+        return list(await asyncio.gather(*(self._ask(ask, greedy) for ask in asks)))
+
+    async def _ask(self, ask: Ask, greedy: bool) -> list[Spoken]:
+        async def say(seed: int) -> Spoken:
+            talk: AsyncConversation = self.agent.stateless()
+            if ask.memory is not None:
+                talk.messages = list(ask.memory)
+            reply = await talk.act(ask.observation.text, greedy=greedy, seed=seed)
+            action = Action(reply.text, reply.token_ids or (), finish=reply.finish)
+            return Spoken(action, tuple(talk.messages))
+
+        return list(await asyncio.gather(*(say(seed) for seed in ask.seeds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Remote(Player):
+    """A server at the table; what it says is never trained."""
+
+    own_table: RemoteTable
+
+    @property
+    def table(self) -> RemoteTable:
+        return self.own_table
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.own_table.agent.close()
