@@ -36,7 +36,7 @@ def load(kind: Kind, name: str) -> Any:
     """The class behind a name, or behind 'module:Class' for one that has no name yet.
 
     To find out, 'module' is imported, which runs its code; the class itself is called by nobody
-    before it is known to be a task's or an algorithm's.
+    before it is known to be a task's, an algorithm's or a program's.
 
     Errors: ConfigError naming the nearest known name, what of module:Class is not there, or what
     is no such class.
@@ -59,9 +59,9 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def _base(kind: Kind) -> type:
-    from .contract import Algorithm, DecPOMDP
+    from .contract import Acts, Algorithm, DecPOMDP
 
-    return DecPOMDP if kind == "tasks" else Algorithm
+    return {"tasks": DecPOMDP, "algorithms": Algorithm, "programs": Acts}[kind]
 
 
 def _import(kind: Kind, target: str) -> Any:

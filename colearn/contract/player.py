@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -105,6 +105,7 @@ class View:
     """All of its randomness, so that an episode repeats."""
 
 
+@runtime_checkable
 class Acts(Protocol):
     """A program: any object with this method."""
 
