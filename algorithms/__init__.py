@@ -7,6 +7,7 @@ NAMES = {
     "marloo": "marloo:MARLOO",
     "maremax": "maremax:MAReMax",
     "mareinforce": "mareinforce:MAREINFORCE",
+    "at_grpo": "at_grpo:ATGRPO",
     "grpo": "grpo:GRPO",
     "ac": "ac:AC",
     "untrained": "untrained:Untrained",

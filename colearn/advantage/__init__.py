@@ -8,4 +8,6 @@ NAMES = {
     "group_max": "group_max:GroupMax",
     "leave_one_out": "leave_one_out:LeaveOneOut",
     "raw_return": "raw_return:RawReturn",
+    "agent_turn": "agent_turn:AgentTurn",
+    "question": "question:Question",
 }

@@ -6,4 +6,5 @@ NAMES = {
     "tree": "tree:KaryTree",
     "cross": "cross:Cross",
     "fork_on": "fork:ForkOn",
+    "greedy_tree": "greedy_tree:GreedyTree",
 }

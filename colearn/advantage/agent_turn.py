@@ -1,0 +1,66 @@
+"""Groups by agent and turn: candidates for one action, drawn from one prompt (AT-GRPO)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.types import Node, Tree
+
+from .finish import EPSILON, check_clip, clipped, deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentTurn(Advantage):
+    """A = (r - mean) / deviation over a group's credited rewards r of the action alone, nothing
+    of what follows (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
+
+    The group key is (environment, agent, turn) and the prompt itself, token for token: whatever
+    the shape, nothing is compared that was not drawn from the same prompt. An action without
+    company has mean 0 and deviation 1, as in public code: its advantage is its reward. That is
+    all there is after the first turn of `parallel`, the paper's ablation.
+
+    Wrong when an action earns nothing at once and much later: `GroupMean` compares returns.
+    """
+
+    normalize_std: bool = True
+    """Divide by the group's population deviation + 1e-6."""
+    clip: float | None = None
+    """Keep each advantage within [-clip, clip]."""
+
+    minimum_group = 2
+
+    def __post_init__(self) -> None:
+        check_clip(self.clip)
+
+    def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:
+        """What actions must share to be compared."""
+        prompt = tree.history(before.index, agent).tokens
+        return tree.episode, agent, before.turn, prompt
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        groups: dict[Hashable, list[tuple[int, int, str]]] = {}
+        for number, episode in enumerate(episodes):
+            nodes = episode.tree.nodes
+            for node in nodes:
+                if node.parent is not None:
+                    for agent in node.actions:
+                        key = self.key(episode.tree, nodes[node.parent], agent)
+                        groups.setdefault(key, []).append((number, node.index, agent))
+        found: list[list[dict[str, float]]] = [[{} for _ in e.tree.nodes] for e in episodes]
+        for members in groups.values():
+            rewards = [episodes[e].rewards[n].get(agent, 0.0) for e, n, agent in members]
+            for (e, n, agent), advantage in zip(members, self._compared(rewards), strict=True):
+                found[e][n][agent] = advantage
+        return clipped([tuple(rows) for rows in found], self.clip)
+
+    def _compared(self, rewards: list[float]) -> list[float]:
+        if len(rewards) == 1:
+            return rewards
+        mean = sum(rewards) / len(rewards)
+        scale = deviation(rewards) + EPSILON if self.normalize_std else 1.0
+        return [(reward - mean) / scale for reward in rewards]
