@@ -5,6 +5,7 @@ NAMES = {
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
+    "math_duo": "math_duo:MathDuo",
     "open_spiel": "open_spiel:OpenSpiel",
     "pettingzoo": "pettingzoo:PettingZoo",
     "plan_path": "plan_path:PlanPath",

@@ -1,0 +1,137 @@
+"""Where the problems come from: generated arithmetic, the hub, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colearn.errors import ConfigError
+
+from ..generated import draw_splits
+from ..rows import file_rows, hub_rows
+from .checker import number
+
+TEST_SHARE = 10
+"""Of data with one split, the last tenth is tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question and the number that answers it."""
+
+    question: str
+    answer: float
+
+    def __str__(self) -> str:
+        return self.question
+
+
+def _after_marks(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["question"], row["answer"].rpartition("####")[2]
+
+
+def _problem_answer(row: Mapping[str, Any]) -> tuple[str, str]:
+    answer = row["answer"]
+    return row["problem"], str(answer[0] if isinstance(answer, list) else answer)
+
+
+@dataclass(frozen=True, slots=True)
+class HubSet:
+    """A data set on the hub, and question and answer of its rows."""
+
+    path: str
+    config: str | None
+    split: str
+    row: Callable[[Mapping[str, Any]], tuple[str, str]] = _problem_answer
+
+    def rows(self) -> list[Any]:
+        """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
+        names = tuple(filter(None, (self.path, self.config)))
+        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split))
+
+
+HUB_SETS = {
+    "polaris": HubSet("POLARIS-Project/Polaris-Dataset-53K", None, "train"),
+    "aime24": HubSet("HuggingFaceH4/aime_2024", None, "train"),
+    "aime25": HubSet("MultiturnRL/AIME25", None, "aime25"),
+    "olympiad": HubSet("lkevinzc/math-eval", None, "olympiad_bench"),
+    "gsm8k": HubSet("openai/gsm8k", "main", "train", _after_marks),
+}
+"""By the name that `task.data` gives them."""
+
+
+def load_problems(
+    data: str, test_data: str | None, train: int, test: int, seed: int
+) -> dict[str, tuple[Problem, ...]]:
+    """The problems by split. Rows whose answer is no number are left out.
+
+    Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
+    """
+    if data == "generated":
+        found = dict(_generated(train, test, seed))
+    else:
+        problems = _read(data)
+        held_out = max(len(problems) // TEST_SHARE, 1) if test_data is None else 0
+        cut = len(problems) - held_out
+        found = {"train": problems[:cut], "test": problems[cut:]}
+    if test_data is not None:
+        found["test"] = _read(test_data)
+        tested = {problem.question for problem in found["test"]}
+        found["train"] = tuple(p for p in found["train"] if p.question not in tested)
+    for split, kept in found.items():
+        if not kept:
+            raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
+    return found
+
+
+def _read(data: str) -> tuple[Problem, ...]:
+    if data in HUB_SETS:
+        source = HUB_SETS[data]
+        pairs = [source.row(row) for row in source.rows()]
+    else:
+        choices = ", ".join(("generated", *HUB_SETS))
+        rows = file_rows(Path(data).expanduser(), choices)
+        pairs = [_pair(row, f"row {k} of {data}") for k, row in enumerate(rows, start=1)]
+    found = {question: number(answer) for question, answer in pairs}
+    return tuple(Problem(question, value) for question, value in found.items() if value is not None)
+
+
+def _pair(row: Any, where: str) -> tuple[str, str]:
+    if not isinstance(row, Mapping) or not {"problem", "answer"} <= row.keys():
+        raise ConfigError(f"task.data: {where} has no 'problem' and 'answer'; mend it")
+    return str(row["problem"]), str(row["answer"])
+
+
+def arithmetic(rng: np.random.Generator) -> Problem:
+    """A sum of two or three terms, each a digit or a product of two."""
+    terms = []
+    for _ in range(int(rng.integers(2, 4))):
+        digits = rng.integers(1, 10, size=int(rng.integers(1, 3)))
+        terms.append(" * ".join(map(str, digits)))
+    text = terms[0]
+    for term in terms[1:]:
+        text += f" {'+-'[int(rng.integers(2))]} {term}"
+    return Problem(f"What is {text}?", float(value_of(text)))
+
+
+def value_of(text: str) -> int:
+    """Of a sum of products of digits, between single spaces."""
+    total, sign, factor = 0, 1, 1
+    for word in (*text.split(), "+"):
+        if word in "+-":
+            total += sign * factor
+            sign, factor = (1 if word == "+" else -1), 1
+        elif word != "*":
+            factor *= int(word)
+    return total
+
+
+@lru_cache(maxsize=16)
+def _generated(train: int, test: int, seed: int) -> dict[str, tuple[Problem, ...]]:
+    sizes = {"train": train, "test": test}
+    return draw_splits(arithmetic, str, sizes=sizes, seed=seed, remedy="ask for fewer")

@@ -1,0 +1,47 @@
+"""The terms of the rewards for math (Stronger-MAS, B.1), each a function of what was said."""
+
+from __future__ import annotations
+
+from ..local_reward import local_reward, weights
+from .checker import equal
+
+REASONER = weights(format=0.20, tool=0.00, step=0.80)
+TOOL = weights(format=0.10, tool=0.10, step=0.80)
+"""The paper prints none for the tool user: as in its games, a tenth for a block of code and a tenth
+for a program that runs."""
+
+
+def team(final: float | None, truth: float) -> float:
+    """r_team: the answer at the end of the episode is right."""
+    return step_score(final, truth)
+
+
+def format_score(matched: bool) -> float:
+    """s_fmt: the answer has the form that was asked for."""
+    return float(matched)
+
+
+def tool_score(ran: bool) -> float:
+    """s_tool: the program ended by itself without an error."""
+    return float(ran)
+
+
+def step_score(found: float | None, truth: float) -> float:
+    """s_step: NumEq of the number that was read, 0 where there is none."""
+    return float(found is not None and equal(found, truth))
+
+
+def reasoner_reward(matched: bool, found: float | None, truth: float) -> float:
+    """r_loc of a reasoner, and of a judge; m = 1, since the truth is always known."""
+    scores = {"format": format_score(matched), "tool": 0.0, "step": step_score(found, truth)}
+    return local_reward(REASONER, scores, available=True)
+
+
+def tool_reward(matched: bool, ran: bool, found: float | None, truth: float) -> float:
+    """r_loc of a tool user; m = 1."""
+    scores = {
+        "format": format_score(matched),
+        "tool": tool_score(ran),
+        "step": step_score(found, truth),
+    }
+    return local_reward(TOOL, scores, available=True)

@@ -1,0 +1,263 @@
+"""Math as a Dec-POMDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.sandbox import Limits, run_program
+from colearn.types import Outcome, Prompt
+
+from ..answers import code_block, final_answer
+from ..checks import check_choice, check_number, check_whole
+from . import reward
+from .checker import equal, number, plain_number
+from .data import Problem, load_problems
+from .text import compact_prompt, full_prompt
+
+JUDGE = "judge"
+_SHOWN = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one agent answered."""
+
+    text: str
+    """A reasoner's words; a tool user's program."""
+    answer: str
+    """After the mark, or printed; '' where there is none."""
+    value: float | None
+    """The number that the answer comes to."""
+    matched: bool
+    """The answer has the form that was asked for."""
+    ran: bool = True
+    """Of a tool user: the program ended without an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MathState:
+    """The newest answers."""
+
+    item: Problem
+    turn: int
+    """Whole turns played."""
+    seat: int
+    """How many agents have answered in this turn, where they answer one after another."""
+    said: tuple[tuple[str, Said], ...]
+    """By agent, of the last turn and this one."""
+    answers: int = 0
+    matched: int = 0
+
+
+class MathDuo(DecPOMDP[Problem, MathState]):
+    """`reasoner` and `tool` answer until their numbers agree, or for T turns (B.1).
+
+    The team earns 1 at the end of the episode if the final answer is right by NumEq (1e-6): the
+    judge's, else the reasoner's, else that of the first tool user. Locally, at every turn,
+
+        reasoner, judge  0.2 format + 0.8 right
+        tool             0.1 format + 0.1 runs + 0.8 right
+
+    A reasoner answers after `####`, a tool user in one block of Python that prints the answer and
+    is run in the sandbox. Answers that are no plain numbers are read by math-verify (extra `math`).
+
+    `reasoners` and `tools` make an ensemble of N + M agents; with `judge` another one sees their
+    answers at the end of each turn and decides (Fig. 5). `order`: all but the judge answer at once
+    (`parallel`, the paper's), or each sees what was answered before it (`sequential`). A single
+    agent is `tools=0, turns=1`; with more turns it refines its own answer.
+
+    `data`: 'generated' arithmetic, 'polaris', 'gsm8k', 'aime24', 'aime25', 'olympiad' from the hub
+    (extra `tasks`), or the path of a .jsonl file of `problem` and `answer`; `test_data` is the test
+    split, else the last tenth.
+
+    `prompt='compact'`: `reasoner 7 + 2 * 3`, numbers as answers, a tool user's as if printed.
+
+    Where the paper is silent: a tool user's weights (those of its games), whose answer is final,
+    the judge's prompt and reward (a reasoner's), when an ensemble agrees (all of it does).
+
+    Errors: ConfigError from the constructor, one line that names the setting.
+    """
+
+    pays = frozenset({"team", "local"})
+    reward_range = (0.0, 1.0)
+
+    def __init__(
+        self,
+        *,
+        data: str = "generated",
+        test_data: str | None = None,
+        reasoners: int = 1,
+        tools: int = 1,
+        judge: bool = False,
+        order: Literal["parallel", "sequential"] = "parallel",
+        turns: int = 4,
+        rewards: Literal["shaped", "outcome"] = "shaped",
+        prompt: Literal["full", "compact"] = "full",
+        train: int = 256,
+        test: int = 100,
+        seed: int = 0,
+        seconds: float = 10.0,
+    ) -> None:
+        check_choice("order", order, ("parallel", "sequential"))
+        check_choice("rewards", rewards, ("shaped", "outcome"))
+        check_choice("prompt", prompt, ("full", "compact"))
+        for field, value, least in (("reasoners", reasoners, 0), ("tools", tools, 0)):
+            check_whole(field, value, least, 16)
+        for field, value in (("turns", turns), ("train", train), ("test", test)):
+            check_whole(field, value, 1)
+        check_whole("seed", seed, 0)
+        check_number("seconds", seconds, 0.1, 600.0)
+        if not reasoners + tools:
+            raise ConfigError("task.reasoners: nobody answers; set reasoners or tools to 1 or more")
+        workers = (*_named("reasoner", reasoners), *_named("tool", tools))
+        self.workers, self.agents = workers, (*workers, *((JUDGE,) if judge else ()))
+        self.order, self.turns, self.rewards, self.prompt = order, turns, rewards, prompt
+        self.limits = Limits(seconds=seconds)
+        waves = [[worker] for worker in workers] if order == "sequential" else [list(workers)]
+        self._waves = [*waves, *([[JUDGE]] if judge else [])]
+        self.horizon = turns * len(self._waves)
+        self._items = load_problems(data, test_data, train, test, seed)
+
+    def items(self, split: str) -> Sequence[Problem]:
+        """The problems of 'train' or 'test'."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        return self._items[split]
+
+    def reset(self, item: Problem, rng: np.random.Generator) -> MathState:
+        """Nothing has been said; nothing is random."""
+        return MathState(item=item, turn=0, seat=0, said=())
+
+    def observe(self, state: MathState, agent: str) -> Prompt | None:
+        """The problem anew with the newest answers: None for who does not act at this step."""
+        if agent not in self._waves[state.seat]:
+            return None
+        steps = len(self._waves)
+        now = state.turn * steps + state.seat
+        made_from = []
+        for other, _ in state.said:
+            wave = next(k for k, wave in enumerate(self._waves) if other in wave)
+            spoke = state.turn * steps + wave
+            made_from.append((spoke if spoke < now else spoke - steps, other))
+        return Prompt(self._shown(state, agent), fresh=True, made_from=tuple(made_from))
+
+    def step(
+        self, state: MathState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[MathState]:
+        """Run the programs and read the answers; nothing is random.
+
+        Errors: ConfigError if no sandbox works here; MissingExtra if math-verify is needed.
+        """
+        new = {agent: self._read(agent, text) for agent, text in actions.items()}
+        said = {**dict(state.said), **new}
+        ends = state.seat + 1 == len(self._waves)
+        turn = state.turn + ends
+        after = MathState(
+            item=state.item,
+            turn=turn,
+            seat=0 if ends else state.seat + 1,
+            said=tuple((agent, said[agent]) for agent in self.agents if agent in said),
+            answers=state.answers + len(new),
+            matched=state.matched + sum(one.matched for one in new.values()),
+        )
+        done = bool(ends) and (turn == self.turns or self._agreed(said))
+        final = self._final(said) if done else None
+        return Outcome(
+            state=after,
+            reward=reward.team(final, state.item.answer) if done else 0.0,
+            done=done,
+            local_rewards={a: self._local(a, one, state.item.answer) for a, one in new.items()},
+        )
+
+    def metrics(self, state: MathState) -> Mapping[str, float]:
+        """`solved`: the final answer so far is right; `agreed`: all gave one number; `rounds`,
+        whole turns; `valid`, the share of answers in a valid format."""
+        said = dict(state.said)
+        return {
+            "solved": reward.team(self._final(said), state.item.answer),
+            "agreed": float(self._agreed(said)),
+            "rounds": float(state.turn),
+            "valid": state.matched / state.answers if state.answers else 0.0,
+        }
+
+    def global_info(self, state: MathState) -> str:
+        """m_t: the turn, from 1."""
+        return f"turn {min(state.turn + 1, self.turns)} of {self.turns}"
+
+    def reference_actions(self, state: MathState) -> dict[str, str]:
+        """The right answer from every agent that acts now."""
+        return {a: self._written(a, state.item.answer) for a in self.joint_observations(state)}
+
+    def legal_action(self, state: MathState, agent: str, rng: np.random.Generator) -> str:
+        """Some small number, whatever was asked: what the embedded model starts from."""
+        return self._written(agent, float(rng.integers(-9, 28)))
+
+    def render(self, state: MathState) -> str:
+        """The problem and the newest answers."""
+        lines = [f"{agent}: {one.answer or 'none'}" for agent, one in state.said]
+        return "\n".join([state.item.question, *lines])
+
+    def _shown(self, state: MathState, agent: str) -> str:
+        role = agent.partition("_")[0]
+        if self.prompt == "compact":
+            answers = {other: one.answer or "none" for other, one in state.said}
+            return compact_prompt(role, state.item.question, answers)
+        blocks = []
+        for other, one in state.said:
+            kind = "Code" if other.startswith("tool") else "Reasoning"
+            result = "Printed output" if other.startswith("tool") else "Answer"
+            blocks.append(f"{other}:\n{kind}: {one.text}\n{result}: {one.answer or 'none'}")
+        return full_prompt(role, state.item.question, "\n\n".join(blocks))
+
+    def _read(self, agent: str, text: str) -> Said:
+        if self.prompt == "compact":
+            value = plain_number(text)
+            return Said("", text[:_SHOWN].strip(), value, value is not None)
+        if not agent.startswith("tool"):
+            answer = final_answer(text)
+            if answer is None or "\n" in answer:
+                return Said(text[:_SHOWN], "", None, False)
+            return Said(text[:_SHOWN], answer[:_SHOWN], number(answer), True)
+        code = code_block(text)
+        if code is None:
+            return Said("", "", None, False, ran=False)
+        found = run_program(code, limits=self.limits)
+        if found.error is not None:
+            return Said(code, f"{found.error}: {found.message}", None, True, ran=False)
+        printed = found.text[:_SHOWN].strip()
+        return Said(code, printed, number(printed), True)
+
+    def _written(self, agent: str, value: float) -> str:
+        written = f"{value:g}"
+        if self.prompt == "compact":
+            return written
+        return f"```python\nprint({written})\n```" if "tool" in agent else f"#### {written}"
+
+    def _local(self, agent: str, one: Said, truth: float) -> float:
+        if self.rewards == "outcome":
+            return float(one.matched)
+        if agent.startswith("tool"):
+            return reward.tool_reward(one.matched, one.ran, one.value, truth)
+        return reward.reasoner_reward(one.matched, one.value, truth)
+
+    def _agreed(self, said: Mapping[str, Said]) -> bool:
+        """All workers gave one number; a team of one agrees with nobody."""
+        values = [said[worker].value for worker in self.workers if worker in said]
+        if len(values) < 2 or len(values) < len(self.workers):
+            return False
+        first = values[0]
+        return first is not None and all(v is not None and equal(v, first) for v in values)
+
+    def _final(self, said: Mapping[str, Said]) -> float | None:
+        decides = self.agents[-1] if self.agents[-1] == JUDGE else self.agents[0]
+        return said[decides].value if decides in said else None
+
+
+def _named(role: str, count: int) -> tuple[str, ...]:
+    return (role,) if count == 1 else tuple(f"{role}_{k + 1}" for k in range(count))

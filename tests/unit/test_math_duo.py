@@ -1,0 +1,222 @@
+import ast
+import json
+import operator
+
+import numpy as np
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.tasks.math_duo import MathDuo
+from colearn.tasks.math_duo import reward as terms
+from colearn.tasks.math_duo.checker import equal, number
+from colearn.tasks.math_duo.data import Problem, arithmetic, value_of
+from colearn.testing import check_task
+
+RNG = np.random.default_rng(0)
+
+NUMBERS = {
+    "12": 12,
+    "-3.5": -3.5,
+    "1,234": 1234,
+    "1e-3": 0.001,
+    "3/4": 0.75,
+    r"\frac{3}{4}": 0.75,
+    r"$2\sqrt{2}$": 8**0.5,
+    r"50\%": 0.5,
+    "10^{3}": 1000,
+    r"\boxed{7}": 7,
+    r"\pi": np.pi,
+    "1/0": None,
+    "x + 1": None,
+    "": None,
+    "the answer": None,
+    "(1, 2)": None,
+    "10^{10^{10}}": None,
+    "9**9**9**9": None,
+    "99999!": None,
+    "2^{99999}": None,
+    "1" * 300: None,
+}
+
+
+@pytest.mark.parametrize("text, value", NUMBERS.items(), ids=range(len(NUMBERS)))
+def test_an_answer_is_the_number_that_it_comes_to(text, value):
+    assert number(text) == (None if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        (1, 1, True),
+        (1, 1 + 9e-7, True),
+        (1, 1 + 2e-6, False),
+        (0, 9e-7, True),
+        (0, 2e-6, False),
+        (1e6, 1e6 + 0.9, True),  # relative to |b|
+        (1e6, 1e6 + 1.1, False),
+        (-5, 5, False),
+        (0.3333333, 1 / 3, True),
+        (0.333, 1 / 3, False),
+        (-1e6, -1e6 - 0.5, True),
+    ],
+)
+def test_numeric_equality_has_a_tolerance_of_a_millionth(one, other, same):
+    assert equal(one, other) == same
+    assert terms.step_score(one, other) == terms.team(one, other) == float(same)
+
+
+@pytest.mark.parametrize(
+    "matched, found, expected",
+    [(True, 7, 1.0), (True, 8, 0.2), (True, None, 0.2), (False, None, 0.0), (True, 7 + 1e-7, 1.0)],
+)
+def test_a_reasoner_earns_a_fifth_for_the_form_and_the_rest_for_the_number(
+    matched, found, expected
+):
+    assert terms.reasoner_reward(matched, found, 7) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "matched, ran, found, expected",
+    [
+        (True, True, 7, 1.0),
+        (True, True, 8, 0.2),
+        (True, True, None, 0.2),
+        (True, False, None, 0.1),
+        (False, False, None, 0.0),
+    ],
+)
+def test_a_tool_user_earns_a_tenth_for_the_form_and_one_for_a_run(matched, ran, found, expected):
+    assert terms.tool_reward(matched, ran, found, 7) == pytest.approx(expected)
+
+
+def python_value(text):
+    """Python's own grammar and operators."""
+    binary = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
+
+    def visit(node):
+        if isinstance(node, ast.Constant):
+            return node.value
+        return binary[type(node.op)](visit(node.left), visit(node.right))
+
+    return visit(ast.parse(text, mode="eval").body)
+
+
+def test_1000_generated_problems_have_the_answers_of_pythons_grammar():
+    rng = np.random.default_rng(5)
+    for _ in range(1000):
+        problem = arithmetic(rng)
+        text = problem.question.removeprefix("What is ").removesuffix("?")
+        assert problem.answer == python_value(text) == value_of(text)
+
+
+def test_train_and_test_problems_are_different_whatever_the_seed():
+    tasks = [MathDuo(seed=seed) for seed in (0, 1)]
+    sets = [{s: set(map(str, task.items(s))) for s in ("train", "test")} for task in tasks]
+    assert not (sets[0]["train"] | sets[1]["train"]) & (sets[0]["test"] | sets[1]["test"])
+
+
+def duo(**settings):
+    task = MathDuo(train=4, test=2, seconds=2.0, **settings)
+    return task, task.reset(Problem("What is 3 + 4?", 7.0), RNG)
+
+
+def program(line):
+    return f"So:\n```python\n{line}\n```"
+
+
+def test_a_team_that_agrees_ends_the_episode_and_earns_1_if_it_is_right():
+    task, state = duo()
+    right = task.step(state, {"reasoner": "#### 7", "tool": program("print(3 + 4)")}, RNG)
+    assert right.done and right.reward == 1
+    assert right.local_rewards == pytest.approx({"reasoner": 1, "tool": 1})
+    wrong = task.step(state, {"reasoner": "#### 8", "tool": program("print(8)")}, RNG)
+    assert wrong.done and wrong.reward == 0
+    assert wrong.local_rewards == pytest.approx({"reasoner": 0.2, "tool": 0.2})
+
+
+def test_a_team_that_disagrees_goes_on_and_sees_both_answers():
+    task, state = duo(turns=2)
+    said = {"reasoner": "#### 7", "tool": program("print(9)")}
+    outcome = task.step(state, said, RNG)
+    assert not outcome.done and outcome.reward == 0
+    shown = task.observe(outcome.state, "tool")
+    assert "Answer: 7" in shown.text and "Printed output: 9" in shown.text and shown.fresh
+    assert shown.made_from == ((0, "reasoner"), (0, "tool"))
+    last = task.step(outcome.state, said, RNG)
+    assert last.done and last.reward == 1  # the reasoner's answer is final
+
+
+def test_in_sequence_the_tool_user_sees_the_reasoners_new_answer():
+    task, state = duo(order="sequential")
+    assert list(task.joint_observations(state)) == ["reasoner"]
+    state = task.step(state, {"reasoner": "#### 7"}, RNG).state
+    seen = task.joint_observations(state)
+    assert list(seen) == ["tool"] and "Answer: 7" in seen["tool"].text
+    assert seen["tool"].made_from == ((0, "reasoner"),)
+
+
+def test_the_judge_of_an_ensemble_sees_all_answers_and_decides():
+    task, state = duo(reasoners=2, tools=2, judge=True, turns=1)
+    assert task.agents == ("reasoner_1", "reasoner_2", "tool_1", "tool_2", "judge")
+    assert task.horizon == 2
+    assert list(task.joint_observations(state)) == list(task.agents[:4])
+    said = {
+        agent: program("print(7)") if "tool" in agent else "#### 8" for agent in task.agents[:4]
+    }
+    middle = task.step(state, said, RNG)
+    assert not middle.done and middle.reward == 0
+    seen = task.joint_observations(middle.state)
+    assert list(seen) == ["judge"]
+    assert seen["judge"].text.count("Answer: 8") == seen["judge"].text.count("output: 7") == 2
+    final = task.step(middle.state, {"judge": "#### 7"}, RNG)
+    assert final.done and final.reward == 1 and final.local_rewards == {"judge": 1}
+
+
+HOSTILE = {
+    "no block": "print(7)",
+    "two blocks": program("print(7)") * 2,
+    "prints nothing": program("x = 7"),
+    "prints words": program("print('seven is it')"),
+    "raises": program("print(7); 1/0"),
+    "exits": program("import os; os._exit(1)"),
+    "loops": program("while True: pass"),
+    "prints a tower": program("print('9**9**9**9')"),
+}
+
+
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_program_never_earns_for_its_number_and_play_goes_on(said):
+    task, state = duo()
+    outcome = task.step(state, {"reasoner": "####", "tool": said}, RNG)
+    assert outcome.local_rewards["tool"] <= 0.2 + 1e-9 and outcome.local_rewards["reasoner"] == 0
+    assert not outcome.done and outcome.reward == 0
+    assert task.observe(outcome.state, "reasoner")
+
+
+def test_a_file_gives_the_problems_whose_answers_are_numbers(tmp_path):
+    path = tmp_path / "problems.jsonl"
+    rows = [{"problem": f"p{k}", "answer": rf"\frac{{{k}}}{{2}}"} for k in range(20)]
+    path.write_text("\n".join(map(json.dumps, [*rows, {"problem": "proof", "answer": "QED"}])))
+    task = MathDuo(data=str(path))
+    assert (len(task.items("train")), len(task.items("test"))) == (18, 2)
+    assert task.items("test")[-1] == Problem("p19", 9.5)
+    path.write_text(json.dumps({"question": "?"}))
+    with pytest.raises(
+        ConfigError, match=r"^task\.data: row 1 of .* has no 'problem' and 'answer'"
+    ):
+        MathDuo(data=str(path))
+
+
+def test_a_test_set_of_its_own_leaves_no_question_in_both_splits(tmp_path):
+    for name, numbers in (("train", range(10)), ("test", range(8, 12))):
+        rows = [json.dumps({"problem": f"p{k}", "answer": k}) for k in numbers]
+        (tmp_path / name).write_text("\n".join(rows))
+    task = MathDuo(data=str(tmp_path / "train"), test_data=str(tmp_path / "test"))
+    assert [str(item) for item in task.items("train")] == [f"p{k}" for k in range(8)]
+    assert len(task.items("test")) == 4
+
+
+@pytest.mark.parametrize("settings", [{}, {"prompt": "compact", "judge": True}, {"tools": 0}])
+def test_the_contract_holds_for_legal_play(settings):
+    task = MathDuo(train=4, test=2, turns=2, **settings)
+    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
