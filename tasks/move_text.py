@@ -5,10 +5,10 @@ The paper prints those of Plan-Path; Sokoban's are the same with its own task.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .moves import Moves, written
+from .moves import Cell, Moves, cell_name, written
 from .tool_team import TOOL, ToolRun
 
 Step = tuple[Moves | None, str]
@@ -97,9 +97,13 @@ def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, s
     return _PLAN.format(received=received, task=task, tool=tool, history=history, verify=verify)
 
 
-def compact_prompt(facts: str, agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, the facts, and for the planner what the tool user proposed."""
-    words = f"{agent} {facts}"
+def compact_prompt(
+    facts: Mapping[str, Iterable[Cell]], agent: str, run: ToolRun[Any] | None
+) -> str:
+    """The agent's name, a word for each cell that something is in (`goal_c3`), and for the planner
+    what the tool user proposed."""
+    cells = [f"{what}_{cell_name(cell)}" for what, where in facts.items() for cell in sorted(where)]
+    words = " ".join([agent, *cells])
     if agent == TOOL or run is None:
         return words
     return f"{words} tool {'none' if run.answer is None else ' '.join(run.answer)}"

@@ -40,8 +40,8 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
 
     Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
 
-    `prompt='compact'`: `tool at 1 2 goal 0 0 walls 2 2 , 1 0`, rows and columns from 0; moves are
-    answered as `U L`, and `plan` reads `... tool U L` at the end.
+    `prompt='compact'`: `tool at_c2 goal_a1 wall_a2`, a word for each cell, a1 at the top left;
+    moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
 
     Where the paper is silent: walls (a cell is one with probability 0.22), a list in place of the
     action of its formulas (legal: all moves, shortest: their share), an empty list (no format), and
@@ -104,8 +104,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
         """The map, what was tried, and for `plan` what the tool gave."""
         item, at = state.item, state.world
         if self.prompt == "compact":
-            walls = " , ".join(f"{r} {c}" for r, c in sorted(item.walls)) or "none"
-            facts = f"at {at[0]} {at[1]} goal {item.goal[0]} {item.goal[1]} walls {walls}"
+            facts = {"at": [at], "goal": [item.goal], "wall": item.walls}
             return move_text.compact_prompt(facts, agent, state.tool)
         grid = "\n".join(item.drawn(at))
         task = _TASK.format(

@@ -49,8 +49,8 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
 
     Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
 
-    `prompt='compact'`: `tool at 1 2 box 2 2 goal 3 3 walls 4 4`, inner walls only, rows and columns
-    from 0; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
+    `prompt='compact'`: `tool at_c2 box_c3 goal_d4 wall_e5`, a word for each cell, a1 at the top
+    left, inner walls only; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
 
     Where the paper is silent: boxes (one), inner walls (an inner cell is one with probability 0.1),
     a list in place of the action of its formulas (legal and deadlock free: all moves), a deadlocked
@@ -116,11 +116,12 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         """The room, what was tried, and for `plan` what the tool gave."""
         item, board = state.item, state.world
         if self.prompt == "compact":
-            inner = {cell for cell in item.walls if not set(cell) & {0, item.rows - 1}}
-            facts = (
-                f"at {_few([board.player])} box {_few(board.boxes)} goal {_few(item.goals)} "
-                f"walls {_few(inner)}"
-            )
+            facts = {
+                "at": [board.player],
+                "box": board.boxes,
+                "goal": item.goals,
+                "wall": {cell for cell in item.walls if not set(cell) & {0, item.rows - 1}},
+            }
             return move_text.compact_prompt(facts, agent, state.tool)
         task = _TASK.format(
             rows=item.rows,
@@ -179,10 +180,6 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
 
 def _cells(cells: Iterable[Cell]) -> str:
     return ", ".join(str(list(cell)) for cell in sorted(cells))
-
-
-def _few(cells: Iterable[Cell]) -> str:
-    return " , ".join(f"{r} {c}" for r, c in sorted(cells)) or "none"
 
 
 @lru_cache(maxsize=16)

@@ -45,7 +45,8 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
     [row, column, digit]. `plan`'s is written into the grid, over earlier fills if need be; one that
     changes a clue writes nothing and is not legal. The tool's is tried out on the grid.
 
-    `prompt='compact'` shows rows and blanks, `1 2 4 , 2 1 3` being two fills.
+    `prompt='compact'`: `tool a1_1 ... b2`, a word for each filled cell and for each blank, columns
+    as letters; fills are answered as `b1_4 a2_3`.
 
     Where the paper is silent: blanks (8), whether illegal fills stay (they do, and may be
     overwritten), an empty list (no format), and the team's reward for a tool's step (none).

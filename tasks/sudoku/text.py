@@ -8,6 +8,7 @@ from math import isqrt
 from typing import Any
 
 from ..answers import plain_value
+from ..moves import cell_name
 from ..tool_team import TOOL, ToolRun
 from .grid import Fill, Grid
 
@@ -108,23 +109,20 @@ def full_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None, s
 
 
 def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, the grid's rows, the blanks as row and column, then the tool's fills."""
-    lines = [agent, rows_of(grid)]
-    blank = [
-        f"{r} {c}"
-        for r, row in enumerate(clues, start=1)
-        for c, digit in enumerate(row, start=1)
-        if not digit
-    ]
-    lines.append("blank " + " , ".join(blank))
+    """The agent's name, a word for each filled cell (`b1_4`: row 1, column 2), one for each cell to
+    fill (`b2`), then the tool's fills."""
+    cells = [(r, c) for r in range(1, len(grid) + 1) for c in range(1, len(grid) + 1)]
+    held = [(r, c, grid[r - 1][c - 1]) for r, c in cells if grid[r - 1][c - 1]]
+    blank = [cell_name((r - 1, c - 1)) for r, c in cells if not clues[r - 1][c - 1]]
+    words = [agent, compact(held), *blank]
     if agent != TOOL and run is not None:
-        lines.append("tool " + ("none" if run.answer is None else compact(run.answer)))
-    return "\n".join(lines)
+        words += ["tool", "none" if run.answer is None else compact(run.answer)]
+    return " ".join(words)
 
 
 def compact(fills: Sequence[Fill]) -> str:
-    """Row, column and digit of each fill, fills between commas."""
-    return " , ".join(f"{r} {c} {digit}" for r, c, digit in fills)
+    """A word for each fill: `b1_4` puts 4 into row 1, column 2."""
+    return " ".join(f"{cell_name((r - 1, c - 1))}_{digit}" for r, c, digit in fills)
 
 
 def written(fills: Sequence[Fill]) -> str:
@@ -154,16 +152,10 @@ def read(text: str, size: int) -> tuple[Fill, ...] | None:
 
 def read_compact(text: str, size: int) -> tuple[Fill, ...] | None:
     """Fills as `compact` writes them; None for anything else."""
-    fills = []
-    for part in text.split(","):
-        numbers = part.split()
-        if len(numbers) != 3 or not all(n.isascii() and n.isdecimal() for n in numbers):
-            return None
-        r, c, digit = map(int, numbers)
-        if not all(1 <= number <= size for number in (r, c, digit)):
-            return None
-        fills.append((r, c, digit))
-    return tuple(fills)
+    span = range(1, size + 1)
+    known = {compact([(r, c, digit)]): (r, c, digit) for r in span for c in span for digit in span}
+    words = text.split()
+    return tuple(known[word] for word in words) if words and known.keys() >= set(words) else None
 
 
 def _whole(value: Any) -> bool:

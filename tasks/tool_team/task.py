@@ -12,7 +12,7 @@ import numpy as np
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, run_program
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt, Sources
 
 from ..answers import code_block, final_answer
 from ..checks import check_choice, check_number, check_whole
@@ -71,6 +71,7 @@ class ToolTeam(
         self.agents = (TOOL, PLAN) if self.variant == "team" else (PLAN,)
         steps = len(self.agents) if self.order == "sequential" else 1
         self.horizon = self.turns * steps
+        self.pays = frozenset({"team", "local"})
         self.reward_range = (0.0, 1.0)
 
     def items(self, split: str) -> Sequence[Item]:
@@ -93,12 +94,12 @@ class ToolTeam(
             valid=0,
         )
 
-    def observe(self, state: TeamState[Item, World, Answer], agent: str) -> str | None:
+    def observe(self, state: TeamState[Item, World, Answer], agent: str) -> Prompt | None:
         """The whole task anew, with what was tried: None for who does not act at this step."""
-        sequential = self.order == "sequential" and len(self.agents) > 1
-        if sequential and (agent == TOOL) == state.tool_played:
+        if self._in_sequence and (agent == TOOL) == state.tool_played:
             return None
-        return self.shown(state, agent)
+        made_from = self._sources(state, agent)
+        return Prompt(self.shown(state, agent), fresh=True, made_from=made_from)
 
     def step(
         self,
@@ -145,12 +146,12 @@ class ToolTeam(
         return Outcome(state=after, reward=reward, done=done, local_rewards=local)
 
     def metrics(self, state: TeamState[Item, World, Answer]) -> Mapping[str, float]:
-        """`solved`, 0 or 1; `progress` towards it in [0, 1]; `turns` played; `valid`, the share of
-        answers in a valid format."""
+        """`solved`, 0 or 1; `progress` towards it in [0, 1]; `rounds`, whole turns of the team;
+        `valid`, the share of answers in a valid format."""
         return {
             "solved": float(self.solved(state.item, state.world)),
             "progress": self.progress(state.item, state.world),
-            "turns": float(state.turn),
+            "rounds": float(state.turn),
             "valid": state.valid / state.answers if state.answers else 0.0,
         }
 
@@ -171,6 +172,19 @@ class ToolTeam(
         """A legal answer drawn without regard to the task or to the other agent: what the embedded
         model starts from."""
         return self._said(agent, self.random_answer(state.item, state.world, rng))
+
+    @property
+    def _in_sequence(self) -> bool:
+        return self.order == "sequential" and len(self.agents) > 1
+
+    def _sources(self, state: TeamState[Item, World, Answer], agent: str) -> Sources:
+        """What the world and a prompt come from: all decisions, and the newest program."""
+        steps, last = (2, 1) if self._in_sequence else (1, 0)
+        decided = [(steps * turn + last, PLAN) for turn in range(state.turn)]
+        if state.tool is None:
+            return tuple(decided)
+        ran = state.turn if state.tool_played else state.turn - 1
+        return (*decided, (steps * ran, TOOL))
 
     def _said(self, agent: str, answer: Answer) -> str:
         written = self.written(answer)

@@ -105,10 +105,10 @@ def test_the_format_score_is_that_of_a_grid_or_a_list_of_fills(text, score):
     assert terms.format_score(read(text, 4)) == score
 
 
-@pytest.mark.parametrize("text", ["", "1 1", "1 1 1 ,", "1 1 5", "0 1 1", "a b c", "1 1 1 1 2 2"])
+@pytest.mark.parametrize("text", ["", "a1", "a1_1,", "a1_5", "e1_1", "a0_1", "A1_1", "a1_1 word"])
 def test_compact_fills_that_do_not_fit_have_no_format(text):
     assert read_compact(text, 4) is None
-    assert read_compact("1 1 1 , 4 4 2", 4) == ((1, 1, 1), (4, 4, 2))
+    assert read_compact("a1_1 b4_2", 4) == ((1, 1, 1), (4, 2, 2))
 
 
 SANE = [

@@ -35,6 +35,7 @@ def test_in_sequential_play_the_planner_sees_the_tool_of_its_own_turn(game):
     seen = task.joint_observations(outcome.state)
     assert list(seen) == ["plan"]
     shown = seen["plan"].text
+    assert seen["plan"].fresh
     assert said.split("\n")[2] in shown  # the program, not what stood around it
     assert "as asked" not in shown
     assert task.written(outcome.state.tool.answer) in shown
@@ -47,7 +48,7 @@ def test_the_planners_decision_ends_the_turn_and_the_episode_where_it_solves(gam
     state = task.step(state, {"tool": said}, RNG).state
     outcome = task.step(state, {"plan": solving(task, "plan")[1]}, RNG)
     assert outcome.done and outcome.reward == 1 and outcome.state.turn == 1
-    assert task.metrics(outcome.state) == {"solved": 1, "progress": 1, "turns": 1, "valid": 1}
+    assert task.metrics(outcome.state) == {"solved": 1, "progress": 1, "rounds": 1, "valid": 1}
 
 
 @pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
@@ -69,7 +70,8 @@ def test_a_single_agent_plays_without_a_word_of_the_tool(game):
     task = game(variant="single", train=2, test=1)
     assert (task.agents, task.horizon) == (("plan",), 4)
     state, said = solving(task, "plan")
-    assert "Tool" not in task.observe(state, "plan") and "code" not in task.observe(state, "plan")
+    shown = task.observe(state, "plan").text
+    assert "Tool" not in shown and "code" not in shown
     outcome = task.step(state, {"plan": said}, RNG)
     assert outcome.done and outcome.reward == 1
 
@@ -103,7 +105,7 @@ def test_a_hostile_or_malformed_program_earns_nothing_and_play_goes_on(said):
     outcome = task.step(state, {"tool": said}, RNG)
     assert outcome.local_rewards == {"tool": 0}
     assert outcome.state.valid == 0 and outcome.state.answers == 1
-    assert "Proposed action: none" in task.observe(outcome.state, "plan")
+    assert "Proposed action: none" in task.observe(outcome.state, "plan").text
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_a_planners_answer_without_its_format_changes_nothing(said):
     outcome = task.step(state, {"plan": said}, RNG)
     assert outcome.local_rewards == {"plan": 0} and outcome.reward == 0
     assert outcome.state.world == state.world and outcome.state.turn == 1
-    assert "no valid action list" in task.observe(outcome.state, "plan")
+    assert "no valid action list" in task.observe(outcome.state, "plan").text
 
 
 def test_the_last_marked_line_is_the_final_answer():
@@ -165,11 +167,11 @@ def test_outcome_rewards_are_success_for_the_team_and_format_for_each(game):
 def test_a_compact_prompt_is_words_between_single_spaces_and_answers_are_bare(game):
     task = game(prompt="compact", train=2, test=1)
     state = task.reset(task.items("train")[0], RNG)
-    shown = task.observe(state, "tool")
+    shown = task.observe(state, "tool").text
     assert shown.startswith("tool") and len(shown) < 250 and "  " not in shown
     said = task.reference_actions(state)["tool"]
     state = task.step(state, {"tool": said}, RNG).state
-    assert task.observe(state, "plan").endswith(f"tool {said}")
+    assert task.observe(state, "plan").text.endswith(f"tool {said}")
     assert task.step(state, {"plan": said}, RNG).done
 
 
