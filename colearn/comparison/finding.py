@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from .show import show_estimate
-from .statistics import Estimate, can_differ, probability_of_improvement
+from .statistics import Estimate, can_differ, differ, probability_of_improvement
 
 Ends = tuple[Estimate | None, Estimate | None, Estimate | None]
 """First return, last return, and the gain within each seed."""
@@ -23,7 +23,7 @@ class Pair:
     y: str
     probability: Estimate
     differs: bool
-    """The interval excludes 1/2, and there are enough seeds for that to mean 95%."""
+    """The exact rank test tells them apart at 95%."""
     enough_seeds: bool
 
 
@@ -31,27 +31,33 @@ def compare_pairs(finals: Mapping[str, Sequence[float]]) -> list[Pair]:
     """Every ordered pair of algorithms, from their final returns by seed."""
     pairs = []
     for x, y in permutations(finals, 2):
-        probability = probability_of_improvement(finals[x], finals[y])
-        enough = can_differ(len(finals[x]), len(finals[y]))
-        low, high = probability.low, probability.high
-        excludes = low is not None and high is not None and (low > 0.5 or high < 0.5)
         pairs.append(
             Pair(
                 x=x,
                 y=y,
-                probability=probability,
-                differs=excludes and enough,
-                enough_seeds=enough,
+                probability=probability_of_improvement(finals[x], finals[y]),
+                differs=differ(finals[x], finals[y]),
+                enough_seeds=can_differ(len(finals[x]), len(finals[y])),
             )
         )
     return pairs
+
+
+def improved(gain: Estimate | None) -> int:
+    """1 where the gain's interval lies above 0, -1 where it lies below, else 0; and 0 wherever so
+    few runs could not tell two algorithms apart either, however far apart they ended."""
+    if gain is None or gain.low is None or gain.high is None:
+        return 0
+    if not can_differ(gain.seeds, gain.seeds):
+        return 0
+    return (gain.low > 0) - (gain.high < 0)
 
 
 def headline(changes: Mapping[str, Ends], pairs: Sequence[Pair]) -> str:
     """One honest sentence: who improved, from what to what, and which pairs differ."""
     told = [f"{label} {_development(ends)}" for label, ends in changes.items()]
     if len(told) > _SPELLED_OUT:
-        rising = [label for label, (_, _, gain) in changes.items() if _sign(gain) > 0]
+        rising = [label for label, (_, _, gain) in changes.items() if improved(gain) > 0]
         best = max(changes, key=lambda label: _mean(changes[label][1]))
         told = [
             f"{len(rising)} of {len(changes)} algorithms improved",
@@ -67,9 +73,11 @@ def _development(ends: Ends) -> str:
     span = f"from {_shown(first)} to {_shown(last)}"
     if gain is None or gain.low is None:
         return f"went {span} (one seed, so no interval)"
-    if _sign(gain) == 0:
+    if not can_differ(gain.seeds, gain.seeds):
+        return f"went {span} (too few seeds to call it a change at 95%; four can)"
+    if improved(gain) == 0:
         return f"shows no clear change ({span})"
-    return f"{'improved' if _sign(gain) > 0 else 'fell'} {span}"
+    return f"{'improved' if improved(gain) > 0 else 'fell'} {span}"
 
 
 def _differences(pairs: Sequence[Pair]) -> list[str]:
@@ -86,12 +94,6 @@ def _differences(pairs: Sequence[Pair]) -> list[str]:
     if not any(pair.enough_seeds for pair in pairs):
         return ["too few seeds to tell any pair apart at 95% (four each can)"]
     return ["no pair differs at 95%"]
-
-
-def _sign(gain: Estimate | None) -> int:
-    if gain is None or gain.low is None or gain.high is None:
-        return 0
-    return (gain.low > 0) - (gain.high < 0)
 
 
 def _mean(value: Estimate | None) -> float:

@@ -1,7 +1,9 @@
-"""Statistics over seeds: bootstrap intervals, probability of improvement, smoothing, alignment.
+"""Statistics over seeds: intervals, probability of improvement, smoothing, alignment.
 
-A run is one draw of an algorithm; everything here resamples whole runs, never evaluations within a
-run, since those are not independent. All resampling uses a fixed generator, so a report repeats.
+A run is one draw of an algorithm; the unit here is the whole run, never an evaluation within a run,
+since those are not independent. Runs are few, so intervals are Student's and tests are exact: a
+percentile bootstrap of three runs covers their mean in 74% of cases, not in 95%
+(`python -m colearn.comparison.coverage` prints these rates for every statistic of a report).
 """
 
 from __future__ import annotations
@@ -9,14 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-RESAMPLES = 10_000
+ENOUGH_FOR_SHAPE = 5
+"""Seeds from which on quartiles and distributions of final returns are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,80 +35,135 @@ class Estimate:
     """How many seeds entered it."""
 
 
-def resampling_weights(count: int, resamples: int = RESAMPLES, stream: int = 0) -> Array:
-    """Weights (resamples, count) of `count` items, each row one draw with replacement.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A performance profile: the share of runs that end above each of the `levels`, with pointwise
+    95% intervals."""
 
-    `stream` picks an independent fixed generator.
-    """
-    draws = np.random.default_rng(stream).integers(0, count, size=(resamples, count))
-    weights = np.zeros((resamples, count))
-    np.add.at(weights, (np.arange(resamples)[:, None], draws), 1.0 / count)
-    return weights
-
-
-def interval(samples: ArrayLike, confidence: float = CONFIDENCE) -> tuple[Array, Array]:
-    """The central percentile interval of bootstrap samples (resamples, ...)."""
-    tail = 50.0 * (1.0 - confidence)
-    low, high = np.percentile(np.asarray(samples), [tail, 100.0 - tail], axis=0)
-    return low, high
+    levels: list[float]
+    share: list[float]
+    low: list[float]
+    high: list[float]
 
 
 def estimate(values: Sequence[float | None]) -> Estimate | None:
-    """Mean and 95% percentile-bootstrap interval of one value per seed.
+    """Mean and Student's 95% interval of one value per seed.
 
-    Seeds without a finite value are left out and show in `seeds`; None if no seed has one.
+    Exact for normal values at every number of seeds; with skewness 1 it covers 93%, with skewness 2
+    88%. Seeds without a finite value are left out and show in `seeds`; None if no seed has one.
     """
-    kept = np.array([value for value in values if value is not None and math.isfinite(value)])
+    kept = np.array(_finite(values))
     if kept.size == 0:
         return None
-    mean = float(kept.mean())
+    mean, low, high = mean_band(kept[:, None])
     if kept.size == 1:
-        return Estimate(mean=mean, low=None, high=None, seeds=1)
-    # rounding must not make an interval out of equal values
-    low, high = interval((resampling_weights(kept.size) @ kept).clip(kept.min(), kept.max()))
-    return Estimate(mean=mean, low=float(low), high=float(high), seeds=int(kept.size))
+        return Estimate(mean=float(mean[0]), low=None, high=None, seeds=1)
+    return Estimate(mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=kept.size)
 
 
 def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
-    """Mean, lower and upper 95% bound of curves (seeds, points), the seeds resampled whole.
+    """Mean, lower and upper bound of Student's 95% interval of curves (seeds, points), pointwise.
 
     With one seed the bounds are the curve itself.
     """
     matrix = np.asarray(rows, dtype=np.float64)
-    samples = resampling_weights(matrix.shape[0]) @ matrix
-    low, high = interval(samples.clip(matrix.min(axis=0), matrix.max(axis=0)))
-    return matrix.mean(axis=0), low, high
+    mean, seeds = matrix.mean(axis=0), matrix.shape[0]
+    if seeds == 1:
+        return mean, mean, mean
+    reach = _student(seeds - 1) * matrix.std(axis=0, ddof=1) / seeds**0.5
+    # rounding must not make an interval out of equal values
+    reach = np.where(np.ptp(matrix, axis=0) == 0.0, 0.0, reach)
+    return mean, mean - reach, mean + reach
+
+
+def interquartile_mean(values: Sequence[float | None]) -> Estimate | None:
+    """The mean of the middle half of the seeds, which no single lucky or broken run moves, with the
+    95% interval of a trimmed mean (Tukey and McLaughlin 1963); None below five seeds."""
+    kept = np.array(_finite(values))
+    if kept.size < ENOUGH_FOR_SHAPE:
+        return None
+    cut = (0.25, 0.25)
+    low, high = stats.mstats.trimmed_mean_ci(kept, limits=cut, alpha=1.0 - CONFIDENCE)
+    mean = float(stats.trim_mean(kept, cut[0]))
+    return Estimate(mean=mean, low=float(low), high=float(high), seeds=kept.size)
+
+
+def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
+    """The share of seeds above each level (Agarwal et al. 2021), with Wilson's 95% intervals; None
+    below five seeds."""
+    kept = np.array(_finite(values))
+    if kept.size < ENOUGH_FOR_SHAPE:
+        return None
+    counts = [int((kept > level).sum()) for level in levels]
+    bounds = [
+        stats.binomtest(count, kept.size).proportion_ci(CONFIDENCE, method="wilson")
+        for count in counts
+    ]
+    return Profile(
+        levels=list(levels),
+        share=[count / kept.size for count in counts],
+        low=[float(bound.low) for bound in bounds],
+        high=[float(bound.high) for bound in bounds],
+    )
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with a stratified bootstrap interval.
+    """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with Brunner and Munzel's 95% interval.
 
-    Stratified: the seeds of X and of Y are resampled apart. `seeds` is the smaller number of seeds;
-    with a single seed on either side there is no interval.
+    Where the seeds of both sides do not overlap the interval is Clopper and Pearson's
+    for min(n, m) pairs without a common seed. `seeds` is the smaller number of seeds; with a single
+    seed on either side there is no interval.
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     wins = (first[:, None] > second[None, :]) + 0.5 * (first[:, None] == second[None, :])
     mean, seeds = float(wins.mean()), min(first.size, second.size)
     if seeds < 2:
         return Estimate(mean=mean, low=None, high=None, seeds=seeds)
-    samples = np.einsum(
-        "ri,ij,rj->r",
-        resampling_weights(first.size, stream=1),
-        wins,
-        resampling_weights(second.size, stream=2),
-        optimize=True,
+    if mean in (0.0, 1.0):
+        bound = stats.binomtest(round(mean * seeds), seeds).proportion_ci(CONFIDENCE)
+        return Estimate(mean=mean, low=float(bound.low), high=float(bound.high), seeds=seeds)
+    placements = (wins.mean(axis=1), wins.mean(axis=0))
+    parts = [placed.var(ddof=1) / placed.size for placed in placements]
+    variance = sum(parts)
+    if variance == 0.0:  # nothing but ties: the seeds say nothing
+        return Estimate(mean=mean, low=0.0, high=1.0, seeds=seeds)
+    freedom = variance**2 / sum(
+        part**2 / (placed.size - 1) for part, placed in zip(parts, placements, strict=True)
     )
-    low, high = interval(samples.clip(wins.min(), wins.max()))
-    return Estimate(mean=mean, low=float(low), high=float(high), seeds=seeds)
+    reach = _student(float(freedom)) * float(variance) ** 0.5
+    return Estimate(mean=mean, low=max(0.0, mean - reach), high=min(1.0, mean + reach), seeds=seeds)
+
+
+def differ(x: ArrayLike, y: ArrayLike) -> bool:
+    """Whether the exact two-sided rank test tells the seeds of X and Y apart at 95%.
+
+    With ties the same test by permutation (Mann and Whitney 1947; a fixed generator).
+    """
+    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if not can_differ(first.size, second.size):
+        return False
+    pooled = np.concatenate([first, second])
+    method: object = "exact"
+    if len(np.unique(pooled)) < pooled.size:
+        method = stats.PermutationMethod(rng=np.random.default_rng(0))
+    found = stats.mannwhitneyu(first, second, method=method)
+    return bool(found.pvalue <= 1.0 - CONFIDENCE)
 
 
 def can_differ(x_seeds: int, y_seeds: int) -> bool:
-    """Whether that many seeds can show a difference at 95% at all.
-
-    A bootstrap interval collapses where two small samples are fully separated, whatever the chance
-    of that. The exact two-sided rank test says what the chance is: 2 / C(n+m, n) at best.
-    """
+    """Whether that many seeds can show a difference at 95% at all, however far apart they lie: the
+    exact two-sided rank test gives 2 / C(n+m, n) at best."""
     return 2.0 / math.comb(x_seeds + y_seeds, x_seeds) <= 1.0 - CONFIDENCE
+
+
+@lru_cache(maxsize=256)
+def _student(freedom: float) -> float:
+    """The two-sided quantile of Student's t."""
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
+
+
+def _finite(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]
 
 
 def time_weighted_average(x: ArrayLike, y: ArrayLike, scale: float) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,12 @@ from .finding import Pair, compare_pairs, headline
 from .source import Compared, Missing, Source
 from .statistics import (
     Estimate,
+    Profile,
     estimate,
+    interquartile_mean,
     mean_band,
     on_common_grid,
+    performance_profile,
     time_weighted_average,
 )
 
@@ -28,6 +31,9 @@ AXES = ("environment_steps", "generated_tokens", "wall_seconds")
 
 SMOOTHING = 0.05
 """Scale of the curves' moving average, as a share of the axis that a run covers."""
+
+LEVELS = 5
+"""Returns at which performance profiles are read."""
 
 _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
     "iterations": lambda record: record.iterations,
@@ -72,6 +78,10 @@ class AlgorithmSummary:
     overhead: dict[str, Estimate | None]
     """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes."""
     curves: dict[str, Curve]
+    interquartile_mean: Estimate | None
+    """Of the final returns; None below five seeds, as is the profile."""
+    profile: Profile | None
+    """Of the final returns, at levels that all algorithms of the comparison share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +126,9 @@ def summarise(source: Source) -> Summary:
         for label in source.compared.algorithms
         if any(run.algorithm == label for run in source.runs)
     }
-    algorithms = {label: _summarise_algorithm(runs) for label, runs in groups.items()}
     finals = {label: _finite(_ends(runs, "return")[1]) for label, runs in groups.items()}
+    levels = _levels(finals)
+    algorithms = {label: _summarise_algorithm(runs, levels) for label, runs in groups.items()}
     pairs = compare_pairs({label: values for label, values in finals.items() if values})
     changes = {label: algorithm.metrics["return"] for label, algorithm in algorithms.items()}
     optima = {run.record.optimum for run in source.runs} - {None}
@@ -132,7 +143,8 @@ def summarise(source: Source) -> Summary:
     )
 
 
-def _summarise_algorithm(runs: Sequence[Run]) -> AlgorithmSummary:
+def _summarise_algorithm(runs: Sequence[Run], levels: Sequence[float]) -> AlgorithmSummary:
+    final = _ends(runs, "return")[1]
     names = dict.fromkeys(
         ["return", *(name for run in runs for e in run.evaluations for name in e.metrics)]
     )
@@ -143,7 +155,17 @@ def _summarise_algorithm(runs: Sequence[Run]) -> AlgorithmSummary:
             name: estimate([read(run.record) for run in runs]) for name, read in _OVERHEAD.items()
         },
         curves={axis: curve for axis in AXES if (curve := _curve(runs, axis)) is not None},
+        interquartile_mean=interquartile_mean(final),
+        profile=performance_profile(final, levels),
     )
+
+
+def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
+    """Evenly spaced inside the range of all final returns; none where all are alike."""
+    every = [value for values in finals.values() for value in values]
+    if not every or min(every) == max(every):
+        return []
+    return [float(level) for level in np.linspace(min(every), max(every), LEVELS + 2)[1:-1]]
 
 
 def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[float | None]]:

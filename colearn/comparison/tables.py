@@ -50,9 +50,9 @@ class Table:
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Performance, the task's own metrics where it has any, overhead, and, with two algorithms or
-    more, who improves over whom."""
-    made = [_performance(summary), _task_metrics(summary), _overhead(summary)]
+    """Performance, its shape over five seeds or more, the task's own metrics where it has any,
+    overhead, and, with two algorithms or more, who improves over whom."""
+    made = [_performance(summary), _shape(summary), _task_metrics(summary), _overhead(summary)]
     if summary.pairs:
         made.append(_improvement(summary))
     return [table for table in made if table.rows]
@@ -75,7 +75,7 @@ def _performance(summary: Summary) -> Table:
     }
     return Table(
         title="Performance, response time and cost",
-        note="Means over seeds with 95% bootstrap intervals, at the first evaluation (before) and "
+        note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
         "Bold: best mean, which need not differ from the others.",
         columns=tuple(columns),
@@ -92,6 +92,28 @@ def _performance(summary: Summary) -> Table:
     )
 
 
+def _shape(summary: Summary) -> Table:
+    known = {k: a for k, a in summary.algorithms.items() if a.profile is not None}
+    levels = next((a.profile.levels for a in known.values() if a.profile is not None), [])
+    rows = []
+    for label, algorithm in known.items():
+        profile = algorithm.profile
+        assert profile is not None
+        shares = (
+            Estimate(mean=share, low=low, high=high, seeds=len(algorithm.seeds))
+            for share, low, high in zip(profile.share, profile.low, profile.high, strict=True)
+        )
+        cells = (algorithm.interquartile_mean, *shares)
+        rows.append((label, tuple(_cell(cell, len(algorithm.seeds)) for cell in cells)))
+    return Table(
+        title="Final returns over seeds",
+        note="The interquartile mean, which no single lucky or broken run moves, and the share of "
+        "runs that end above each level (the performance profile), with 95% intervals.",
+        columns=("Interquartile mean", *(f"Above {show_number(level)}" for level in levels)),
+        rows=tuple(rows),
+    )
+
+
 def _task_metrics(summary: Summary) -> Table:
     algorithms = summary.algorithms
     names = dict.fromkeys(
@@ -102,7 +124,7 @@ def _task_metrics(summary: Summary) -> Table:
     )
     return Table(
         title="The task's own metrics",
-        note="Means over seeds with 95% bootstrap intervals, at the first evaluation (before) and "
+        note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after). Whether more or less of one is better, the task's page says.",
         columns=tuple(algorithms),
         rows=tuple(
@@ -122,7 +144,7 @@ def _task_metrics(summary: Summary) -> Table:
 def _overhead(summary: Summary) -> Table:
     return Table(
         title="Training overhead",
-        note="Means per run with 95% bootstrap intervals over seeds. A sample is a joint action; "
+        note="Means per run with 95% intervals over seeds. A sample is a joint action; "
         "counts that are equal in all seeds stand alone.",
         columns=tuple(summary.algorithms),
         rows=tuple(
@@ -150,8 +172,8 @@ def _improvement(summary: Summary) -> Table:
 
     note = (
         "The probability that a run of the row's algorithm ends with a higher return than one of "
-        "the column's (ties count half), with a stratified 95% bootstrap interval. Bold: the pair "
-        "differs, its interval excludes 0.5."
+        "the column's (ties count half), with Brunner and Munzel's 95% interval. Bold: the exact "
+        "rank test tells the pair apart at 95%."
     )
     if not all(pair.enough_seeds for pair in summary.pairs):
         note += (

@@ -113,10 +113,7 @@ def _evaluation(trained: Trained, scores: Scores) -> str:
     )
     if scores.seeds:
         seeds = ", ".join(map(str, scores.seeds))
-        text += (
-            f" Over seeds ({seeds}), before and after each whole run: mean and 95% bootstrap "
-            "interval."
-        )
+        text += f" Over seeds ({seeds}), before and after each whole run: mean and 95% interval."
     else:
         text += " One run, so there is no interval."
     table = [head, ["---"] * len(head), *rows]

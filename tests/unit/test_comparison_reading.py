@@ -113,13 +113,21 @@ def test_headline_names_a_fall_and_a_difference():
     pairs = compare_pairs({"a": [1.0, 1.1, 1.2, 1.3], "b": [0.0, 0.1, 0.2, 0.3]})
     text = headline({"a": ends(0.5, 0.2, (-0.5, -0.1))}, pairs)
     assert "a fell from 0.5 [0.4, 0.6] to 0.2 [0.1, 0.3]" in text
-    assert "a ends above b (probability 1 [1, 1])" in text
+    assert "a ends above b (probability 1 [0.398, 1])" in text
 
 
 def test_three_seeds_never_differ_however_far_apart():
     pairs = compare_pairs({"a": [9.0, 9.1, 9.2], "b": [0.0, 0.1, 0.2]})
     assert not any(pair.differs for pair in pairs)
     assert "too few seeds to tell any pair apart at 95%" in headline({}, pairs)
+
+
+def test_three_seeds_never_improve_however_far_they_went():
+    three = Estimate(mean=9.0, low=8.9, high=9.1, seeds=3)
+    assert headline({"a": (three, three, three)}, []) == (
+        "Evaluation return: a went from 9 [8.9, 9.1] to 9 [8.9, 9.1] "
+        "(too few seeds to call it a change at 95%; four can)."
+    )
 
 
 def test_headline_of_many_algorithms_counts_them():

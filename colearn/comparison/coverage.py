@@ -1,0 +1,113 @@
+"""How often the report's intervals cover and its headline claims what is not there, by simulation.
+
+    python -m colearn.comparison.coverage
+
+Values are drawn per seed from distributions with a known mean; a claim counts as false where the
+first and the last return of a run (or the returns of two algorithms) have the same distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .finding import improved
+from .statistics import Array, differ, estimate, interquartile_mean, mean_band
+from .statistics import probability_of_improvement as probability
+
+SEEDS = (2, 3, 4, 5, 7, 10)
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """A distribution of one value per seed."""
+
+    draw: Draw
+    mean: float
+
+
+DISTRIBUTIONS = {
+    "normal": Values(draw=lambda rng, size: rng.normal(size=size), mean=0.0),
+    "skewness 1 (gamma)": Values(draw=lambda rng, size: rng.gamma(4.0, size=size), mean=4.0),
+    "skewness 2 (exponential)": Values(draw=lambda rng, size: rng.exponential(size=size), mean=1.0),
+    "one run in five breaks": Values(
+        draw=lambda rng, size: rng.normal(size=size) - 5.0 * (rng.random(size) < 0.2), mean=-1.0
+    ),
+}
+
+
+def mean_coverage(values: Values, seeds: int, rounds: int = 20_000) -> float:
+    """How often the interval of `estimate` holds the mean of the distribution."""
+    drawn = values.draw(np.random.default_rng(seeds), (seeds, rounds))
+    _, low, high = mean_band(drawn)
+    return float(np.mean((low <= values.mean) & (values.mean <= high)))
+
+
+def interquartile_coverage(values: Values, seeds: int, rounds: int = 400) -> float:
+    """The same for `interquartile_mean`, whose own expectation is simulated."""
+    rng = np.random.default_rng(seeds)
+    found = [interquartile_mean(row.tolist()) for row in values.draw(rng, (rounds, seeds))]
+    wide = [interquartile_mean(row.tolist()) for row in values.draw(rng, (4 * rounds, seeds))]
+    truth = float(np.mean([one.mean for one in wide if one is not None]))
+    return float(
+        np.mean(
+            [(one.low or 0.0) <= truth <= (one.high or 0.0) for one in found if one is not None]
+        )
+    )
+
+
+def probability_coverage(values: Values, seeds: int, rounds: int = 400) -> float:
+    """How often the interval of P(X > Y) holds 1/2 where X and Y are alike."""
+    rng = np.random.default_rng(seeds)
+    held = 0
+    for x, y in zip(
+        values.draw(rng, (rounds, seeds)), values.draw(rng, (rounds, seeds)), strict=True
+    ):
+        found = probability(x, y)
+        held += found.low is None or found.high is None or found.low <= 0.5 <= found.high
+    return held / rounds
+
+
+def false_pairs(values: Values, seeds: int, rounds: int = 400) -> float:
+    """How often two algorithms that are alike are told apart."""
+    rng = np.random.default_rng(seeds)
+    pairs = zip(values.draw(rng, (rounds, seeds)), values.draw(rng, (rounds, seeds)), strict=True)
+    return sum(differ(x, y) for x, y in pairs) / rounds
+
+
+def false_changes(values: Values, seeds: int, rounds: int = 1_000) -> float:
+    """How often a run that changes nothing is said to have improved or to have fallen."""
+    rng = np.random.default_rng(seeds)
+    first, last = values.draw(rng, (rounds, seeds)), values.draw(rng, (rounds, seeds))
+    return sum(improved(estimate(row.tolist())) != 0 for row in last - first) / rounds
+
+
+STATISTICS = {
+    "mean: interval covers": mean_coverage,
+    "interquartile mean: interval covers": interquartile_coverage,
+    "P(X > Y): interval covers": probability_coverage,
+    "pair told apart, falsely": false_pairs,
+    "'improved' or 'fell', falsely": false_changes,
+}
+_FROM = {"interquartile mean: interval covers": 5}
+
+
+def main() -> None:
+    """Print a table of rates for each statistic, distribution and number of seeds."""
+    width = max(map(len, DISTRIBUTIONS))
+    for title, rate in STATISTICS.items():
+        print(f"{title}, by seeds\n{'':{width}}" + "".join(f"{n:>7}" for n in SEEDS))
+        for name, values in DISTRIBUTIONS.items():
+            cells = [
+                f"{rate(values, n):7.1%}" if n >= _FROM.get(title, 0) else f"{'-':>7}"
+                for n in SEEDS
+            ]
+            print(f"{name:{width}}" + "".join(cells), flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()
