@@ -31,9 +31,9 @@ class Seeded(Generator):
     def sync(self) -> None: ...
 
 
-def _evaluated(generator: Seeded, **settings: Any) -> Evaluation:
+def _evaluated(generator: Seeded, task: Notes | None = None, **settings: Any) -> Evaluation:
     chat = ChatFormat(byte_tokenizer())
-    task = Notes(horizon=2, items=3)
+    task = task or Notes(horizon=2, items=3)
     return evaluate_team(
         task,
         language_players(generator, dict.fromkeys(task.agents, chat)),
@@ -62,3 +62,17 @@ def test_at_once_bounds_the_episodes_in_a_call() -> None:
     # two agents in each episode, two turns in each batch of episodes
     sizes = [min(4, 2 * items - first) for first in range(0, 2 * items, 4)]
     assert generator.batches == [2 * size for size in sizes for _ in range(2)]
+
+
+class Halves(Notes):
+    """Trains on some clues and is evaluated on others."""
+
+    def items(self, split: str) -> Sequence[tuple[str, ...]]:
+        return self.clues[:2] if split == "train" else self.clues[2:]
+
+
+def test_evaluation_plays_the_split_it_is_told_and_the_test_items_unless_told() -> None:
+    task = Halves(horizon=2, items=5)
+    assert [tree.item for tree in _evaluated(Seeded(), task).trees] == list(task.clues[2:])
+    found = _evaluated(Seeded(), task, split="train")
+    assert [tree.item for tree in found.trees] == list(task.clues[:2])

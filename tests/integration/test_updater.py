@@ -1,0 +1,275 @@
+"""What an update does, against hand computation: whose advantage, which ratio, which targets, when.
+
+The mistakes that these tests hunt do not stop learning, they bend it; only numbers show them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny import Notes, byte_tokenizer, cast, play, tiny_model
+
+from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.collm_dc import CoLLMDC
+from colearn.algorithms.magrpo import MAGRPO
+from colearn.config import OptimizerSettings
+from colearn.contract.algorithm import ValueLoss
+from colearn.experiment.critics import CriticTrainer
+from colearn.experiment.update import Role, Updater
+from colearn.learn.local import LocalLearner
+from colearn.learn.schedule import schedule
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+
+
+def learner_of(name, network, *, rate=1e-3, **settings):
+    return LocalLearner(
+        name, network, OptimizerSettings(learning_rate=rate, **settings), token_budget=4096
+    )
+
+
+def value_network(seed):
+    """With a head that already says something, so that values differ."""
+    base = Base(tiny_model("llama", seed=seed, dtype=torch.float64))
+    network = Network(base, head=ValueHead(32))
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network.head.linear.weight.normal_(0.0, 0.3)
+    return network
+
+
+def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, **settings):
+    """Every agent on a model of its own, every reader of the critic too."""
+    parts = algorithm.parts()
+    trainer = None
+    if parts.critic is not None:
+        tokenizer = byte_tokenizer()
+        readers = parts.critic.readers(tuple(team.voices))
+        trainer = CriticTrainer(
+            critic=parts.critic,
+            learners={
+                r: learner_of(r, value_network(20 + n), rate=rate) for n, r in enumerate(readers)
+            },
+            tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+            advantage=parts.advantage,
+            settings=value_loss or ValueLoss(),
+            max_length=4096,
+        )
+    return Updater(
+        parts=parts,
+        roles={agent: Role(agent, 1.0, None) for agent in team.voices},
+        actors={agent: learner_of(agent, team.network(agent), rate=rate) for agent in team.voices},
+        critic=trainer,
+        shared_head=False,
+        references={},
+        seed=0,
+        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
+    )
+
+
+def held(updater):
+    """The gradients of one update, which then moves nothing."""
+    found = {}
+    for name, learner in updater.actors.items():
+
+        def step(done, name=name, learner=learner):
+            found[name] = {k: p.grad.clone() for k, p in learner.parameters.items()}
+            return {"grad_norm": 0.0, "learning_rate": 0.0}
+
+        learner.step = step
+    return found
+
+
+# --- the actor's gradient of both critics ---------------------------------------------------------
+
+
+def told(tree, reader, turn):
+    """What a critic has read before the joint action of `turn`, as the design says it: each agent's
+    observation, then m_t, then the actions, every piece under its role and turn."""
+    agents = tree.agents if reader == "team" else (reader,)
+    lines = []
+    for node in tree.nodes[: turn + 1]:  # a chain: the node of turn t has number t
+        lines += [
+            f"[{a} {node.turn - 1}]\n{node.actions[a].text}\n"
+            for a in agents
+            if node.parent is not None
+        ]
+        shown = [node.observations[a].text for a in agents]
+        if len(set(shown)) == 1 < len(shown):
+            lines.append(f"[all {node.turn}]\n{shown[0]}\n")
+        else:
+            lines += [f"[{a} {node.turn}]\n{s}\n" for a, s in zip(agents, shown, strict=True)]
+        lines.append(f"[global {node.turn}]\nturn {node.turn}\n")
+    return "".join(lines)
+
+
+def value(network, text):
+    ids = byte_tokenizer()(text, add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        hidden = network.base.causal.model(input_ids=torch.tensor([ids])).last_hidden_state
+        return network.head(hidden[0, -1:]).item()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reader_of"),
+    [(CoLLMCC(), lambda agent: "team"), (CoLLMDC(), lambda agent: agent)],
+    ids=["central", "decentral"],
+)
+def test_an_actor_follows_the_td_errors_of_its_own_critic(algorithm, reader_of):
+    """Eq. 2 and 4 by hand: -(1/S) sum of (r + V(h') - V(h)) grad log pi(a|h), and no other sign,
+    no other agent's critic."""
+    team = cast(shared=False, dtype=torch.float64)
+    trees = play(Notes(items=2), team)
+    updater = updater_of(algorithm, team)
+    networks = {name: learner.network for name, learner in updater.critic.learners.items()}
+    by_hand = {}
+    for number, agent in enumerate(team.voices):
+        model = tiny_model(seed=number, dtype=torch.float64)
+        reader, loss, count = reader_of(agent), 0.0, 0
+        for tree in trees:
+            values = [value(networks[reader], told(tree, reader, t)) for t in range(3)] + [0.0]
+            for turn in range(3):
+                action = tree.nodes[turn + 1].actions[agent].tokens
+                history = list(tree.history(turn, agent).tokens)
+                advantage = tree.nodes[turn + 1].reward + values[turn + 1] - values[turn]
+                scores = (
+                    model(input_ids=torch.tensor([[*history, *action]])).logits[0].log_softmax(-1)
+                )
+                first = len(history) - 1
+                logprob = sum(scores[first + k, token] for k, token in enumerate(action))
+                loss, count = loss - advantage * logprob, count + 1
+        (loss / count).backward()
+        by_hand[agent] = {f"model.{k}": p.grad for k, p in model.named_parameters()}
+    found = held(updater)
+    updater.update(trees, 0)
+    assert found.keys() == by_hand.keys()
+    for agent in by_hand:
+        gap = sum(float(((by_hand[agent][k] - g) ** 2).sum()) for k, g in found[agent].items())
+        size = sum(float((g**2).sum()) for g in by_hand[agent].values())
+        assert size > 0 and (gap / size) ** 0.5 < 1e-5
+
+
+def test_agents_with_critics_of_their_own_have_advantages_of_their_own():
+    team = cast(shared=False)
+    [tree] = play(Notes(items=1), team)
+    updater = updater_of(CoLLMDC(), team)
+    [advantages] = [
+        list(found)
+        for found in updater.parts.advantage(
+            updater.parts.credited([tree]) if hasattr(updater.parts, "credited") else [tree],
+            updater.critic.read([tree]),
+        )
+    ]
+    assert all(abs(at["ada"] - at["ben"]) > 1e-3 for at in advantages[1:])
+
+
+# --- several passes over one batch ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", [CoLLMCC(), MAGRPO()], ids=["critic", "group"])
+def test_ratios_are_one_while_the_policy_has_not_moved(algorithm):
+    """The old log-probabilities are the policy's own at rollout, in every epoch."""
+    team = cast(shared=False)
+    trees = play(Notes(items=3), team, algorithm.parts().rollout)
+    updater = updater_of(algorithm, team, epochs=3, minibatch=6)
+    held(updater)
+    metrics = updater.update(trees, 0)
+    assert metrics["optimizer_steps"] > 3
+    for agent in team.voices:
+        assert metrics[f"{agent}/ratio_mean"] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_ratios_leave_one_when_the_policy_moves():
+    team = cast(shared=False)
+    trees = play(Notes(items=3), team)
+    metrics = updater_of(CoLLMCC(), team, epochs=3).update(trees, 0)
+    assert abs(metrics["ada/ratio_mean"] - 1.0) > 1e-3
+
+
+def targets_of(frozen):
+    """The mean target of each of three passes while the critic learns fast."""
+    team = cast(shared=False)
+    trees = play(Notes(items=2), team)
+    settings = ValueLoss(frozen_targets=frozen)
+    updater = updater_of(CoLLMCC(), team, rate=1e-2, value_loss=settings)
+    old = updater.critic.read(trees) if frozen else None
+    found = []
+    for _ in range(3):
+        _, metrics = updater.critic.train(trees, old)
+        updater.critic.learners["team"].step(0.0)
+        found.append(metrics["target_mean"])
+    return found
+
+
+def test_frozen_targets_stay_while_the_critic_moves():
+    first, *later = targets_of(True)
+    assert later == pytest.approx([first, first], abs=1e-6)
+
+
+def test_targets_of_the_current_critic_move_with_it():
+    first, *later = targets_of(False)
+    assert all(abs(one - first) > 1e-3 for one in later)
+
+
+def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
+    team = cast(shared=False)
+    trees = play(Notes(items=6), team)
+    updater = updater_of(CoLLMCC(), team, epochs=3, minibatch=6)
+    held(updater)
+    seen = []
+    learner = updater.actors["ada"]
+    real = learner.accumulate
+
+    def noted(groups, objective):
+        seen.append(sorted({row.key for group in groups for row in group}))
+        return real(groups, objective)
+
+    learner.accumulate = noted
+    updater.update(trees, 0)
+    first = list(seen)
+    # two episodes of three joint actions in each
+    epochs = [first[n : n + 3] for n in (0, 3, 6)]
+    assert all(sorted(n for cut in epoch for n in cut) == list(range(6)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert [[0, 1], [2, 3], [4, 5]] not in epochs
+    seen.clear()
+    updater.update(trees, 1)
+    assert seen != first
+    seen.clear()
+    updater.update(trees, 0)
+    assert seen == first
+
+
+# --- the schedule ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "done", "factor"),
+    [
+        ("constant", 0.75, 1.0),
+        ("linear", 0.0, 1.0),
+        ("linear", 0.75, 0.25),
+        ("cosine", 0.5, 0.5),
+        ("cosine", 0.25, 0.5 + np.sqrt(0.125)),
+        ("linear", 1.5, 0.0),
+    ],
+)
+def test_the_rate_follows_the_share_of_the_budget(kind, done, factor):
+    assert schedule(OptimizerSettings(schedule=kind), 10, done) == pytest.approx(factor)
+
+
+def test_the_rate_warms_up_by_steps():
+    settings = OptimizerSettings(schedule="linear", warmup_steps=4)
+    assert [schedule(settings, step, 0.5) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 0.5]
+
+
+def test_an_update_steps_at_the_scheduled_rate():
+    team = cast(shared=False)
+    trees = play(Notes(items=2), team)
+    updater = updater_of(CoLLMCC(), team)
+    updater.actors["ada"] = learner_of("ada", team.network("ada"), rate=1e-3, schedule="linear")
+    metrics = updater.update(trees, 0, done=0.75)
+    assert metrics["ada/learning_rate"] == pytest.approx(0.25e-3)
+    [group] = updater.actors["ada"].optimizer.param_groups
+    assert group["lr"] == pytest.approx(0.25e-3)
