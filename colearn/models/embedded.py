@@ -1,6 +1,7 @@
 """The embedded model: a small real transformers model, made once on this machine for one task.
 
-It needs no network and no download. Its words are the task's own; it is warm-started by maximum
+It needs no network and no download. Its words are the task's own, also those that only critics are
+told, and a word that it never met is spelled out in characters; it is warm-started by maximum
 likelihood on legal but uncoordinated actions, so that reinforcement learning starts from agents
 that speak the task's language and do not yet work together. Seeded and cached: the same task and
 settings give the same folder. `embedded:3` starts from
@@ -15,6 +16,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from string import printable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,7 +56,7 @@ class Recipe:
     """Standard deviation of fresh weights: copying forms sooner than from transformers' 0.02."""
     draw: tuple[int, ...] = ()
     """The N of `embedded:N`: other fresh weights and other batches of the warm start."""
-    version: int = 2
+    version: int = 3
 
 
 RECIPES = {
@@ -72,9 +74,9 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     """
     recipe = embedded_recipe(task, name, field)
     size = name.partition(":")[0]
-    episodes = _play(task, recipe)
+    episodes, told = _play(task, recipe)
     key = hashlib.blake2b(
-        json.dumps([asdict(recipe), episodes]).encode(), digest_size=8
+        json.dumps([asdict(recipe), episodes, told]).encode(), digest_size=8
     ).hexdigest()
     folder = cache_folder() / f"{size}-{key}"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +84,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
         if not folder.is_dir():
             aside = folder.with_suffix(".partial")
             shutil.rmtree(aside, ignore_errors=True)
-            _make(recipe, task, episodes, aside)
+            _make(recipe, _tokenizer(task, episodes, told), episodes, aside)
             aside.rename(folder)
     return folder
 
@@ -95,7 +97,7 @@ def embedded_parts(
     Errors: as there.
     """
     recipe = embedded_recipe(task, name, field)
-    tokenizer = _tokenizer(task, _play(task, recipe))
+    tokenizer = _tokenizer(task, *_play(task, recipe))
     return _architecture(recipe, tokenizer), tokenizer
 
 
@@ -125,16 +127,17 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
     return all(task.legal_action(state, agent, rng) is not None for agent in seen)
 
 
-def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> list[_Episode]:
-    """Episodes on the training items with uncoordinated legal actions."""
+def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], list[str]]:
+    """Episodes on the training items with uncoordinated legal actions, and every m_t on the way."""
     items = list(task.items("train"))
-    episodes = []
+    episodes, told = [], set[str]()
     for number in range(recipe.episodes):
         rng = derive_rng("embedded", number)
         state = task.reset(items[number % len(items)], rng)
         contexts: dict[str, list[list[tuple[str, str]]]] = {agent: [[]] for agent in task.agents}
         for turn in range(task.horizon):
             seen = task.joint_observations(state)
+            told.add(task.global_info(state))
             actions = {agent: task.legal_action(state, agent, rng) or "" for agent in seen}
             for agent, prompt in seen.items():
                 if prompt.fresh:
@@ -146,17 +149,23 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> list[_Episode]:
             state = outcome.state
             if outcome.done:
                 break
+<<<<<<< HEAD
         episodes.append([turns for own in contexts.values() for turns in own if turns])
     return episodes
+=======
+        episodes.append([turn for turn in turns.values() if turn])
+    return episodes, sorted(told)
 
 
 def _make(
-    recipe: Recipe, task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], folder: Path
+    recipe: Recipe,
+    tokenizer: PreTrainedTokenizerBase,
+    episodes: Sequence[_Episode],
+    folder: Path,
 ) -> None:
     from transformers import LlamaForCausalLM
     from transformers.utils import logging
 
-    tokenizer = _tokenizer(task, episodes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed("embedded", "weights", *recipe.draw))
         model = LlamaForCausalLM(_architecture(recipe, tokenizer))
@@ -185,8 +194,12 @@ def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaCo
     )
 
 
-def _tokenizer(task: DecPOMDP[Any, Any], episodes: Sequence[_Episode]) -> PreTrainedTokenizerBase:
-    """Whole words, with the space before them, as single tokens: short texts, few of them."""
+def _tokenizer(
+    task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], told: Sequence[str]
+) -> PreTrainedTokenizerBase:
+    """Whole words, with the space before them, as single tokens: short texts, few of them. What is
+    no word of the task's (two words said without a space, a name that no episode showed) falls into
+    the longest pieces known, in the end into characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -195,13 +208,17 @@ def _tokenizer(task: DecPOMDP[Any, Any], episodes: Sequence[_Episode]) -> PreTra
         "isolated",
     )
     texts = {part for episode in episodes for turns in episode for turn in turns for part in turn}
+    texts |= {*told}
     texts |= {f"[{role} {n}]\n" for role in (*task.agents, "all", "global") for n in range(10)}
     words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
     words |= {piece.strip(" ") for piece in words if piece.strip(" ")}
     words |= {f"{space}{digit}" for space in ("", " ") for digit in range(10)}
     words |= {f" {word}" for word in words if not word.startswith((" ", "\n"))}
+    words |= {character for word in words for character in word} | set(printable)
     vocabulary = {word: number for number, word in enumerate((*_SPECIAL, *sorted(words)))}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer = Tokenizer(
+        models.WordPiece(vocabulary, unk_token="<unk>", continuing_subword_prefix="")
+    )
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
