@@ -10,7 +10,7 @@ from typing import Any
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
-from .finish import check_clip, clipped
+from .finish import check_clip, clipped, normalized
 from .turns import equal_turns
 
 
@@ -30,6 +30,8 @@ class GroupBaseline(Advantage):
 
     clip: float | None = None
     """Keep each advantage within [-clip, clip]."""
+    normalize: bool = False
+    """After the clip: zero mean, unit deviation over all actions of one agent in the iteration."""
     equal_turns: bool = False
     """Weigh every turn of a tree alike instead of every joint action (`turns.path_weights`)."""
 
@@ -46,6 +48,8 @@ class GroupBaseline(Advantage):
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
         found = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        if self.normalize:
+            found = normalized(found)
         return equal_turns(episodes, found) if self.equal_turns else found
 
     def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:

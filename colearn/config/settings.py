@@ -44,6 +44,8 @@ class LoRASettings(_Settings):
 
 class OptimizerSettings(_Settings):
     learning_rate: float = Field(default=5e-6, gt=0)
+    head_learning_rate: float | None = Field(default=None, gt=0)
+    """Of the value head alone, which starts from nothing; None: `learning_rate`."""
     weight_decay: float = Field(default=0.0, ge=0)
     betas: tuple[float, float] = (0.9, 0.999)
     max_grad_norm: float = Field(default=1.0, gt=0)
@@ -163,6 +165,9 @@ class TrainSettings(_Settings):
     """E: passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
     """Joint transitions per optimiser step; None takes the whole iteration. Episodes stay whole."""
+    target_kl: float | None = Field(default=None, gt=0)
+    """No further epoch begins once an epoch has found a model, on average, this far from the policy
+    that sampled: KL(policy at rollout || policy now) per token; 0.02 is usual."""
     token_budget: int = Field(default=16384, ge=1)
     """Padded tokens per micro-batch; it changes memory and speed, never the gradient."""
 

@@ -29,6 +29,10 @@ class ValueLoss:
     """Take the bootstrap from the critic as it was at rollout, not from the current one."""
     expectile: float = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
+    rescale: bool = False
+    """The head speaks in units of the returns seen so far: V = mean + deviation * output. It starts
+    at the mean of the first iteration's returns, not at 0, so no shift of the reward passes for an
+    advantage before the critic has learned it."""
 
     def __post_init__(self) -> None:
         for name, number in (("coefficient", self.coefficient), ("clip", self.clip)):

@@ -56,6 +56,10 @@ class Learner(ABC):
         """
 
     @abstractmethod
+    def observe(self, returns: Sequence[float]) -> None:
+        """Move the value head's scale to returns that all processes see alike."""
+
+    @abstractmethod
     def save(self, folder: Path) -> None:
         """Weights, optimiser and schedule, exactly, as safetensors and JSON."""
 

@@ -41,6 +41,10 @@ class PolicyLoss(ABC):
     needs_reference: bool = False
     needs_entropy: bool = False
 
+    def at(self, done: float) -> PolicyLoss:
+        """The loss when the share `done` of the training budget is used; most stay as they are."""
+        return self
+
     @abstractmethod
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
         """This micro-batch's share of the minibatch's loss, and metrics that add up likewise."""

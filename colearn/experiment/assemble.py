@@ -122,6 +122,7 @@ def _updater(
         seed=config.run.seed,
         epochs=config.train.epochs,
         minibatch=config.train.minibatch,
+        target_kl=config.train.target_kl,
         token_budget=config.train.token_budget,
     )
 

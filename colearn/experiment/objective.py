@@ -26,7 +26,8 @@ def actor_objective(
 ) -> Objective:
     """The objective of one minibatch; `groups` are all of its rows for this actor.
 
-    Metrics beside the losses': `behaviour_gap`, mean |old - behaviour| log-probability of a token,
+    Metrics beside the losses': `moved`, KL(policy at rollout || policy now) per token (k3);
+    `behaviour_gap`, mean |old - behaviour| log-probability of a token,
     and `surprise`, mean -log pi of a sampled token.
     """
     total_samples = sum(len(row.spans) for group in groups for row in group)
@@ -53,6 +54,9 @@ def actor_objective(
         behaviour = batch.per_action("behaviour")
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
         metrics["behaviour_gap"] = gap.item() / max(total_tokens, 1)
+        if len(old):
+            step = detached - old
+            metrics["moved"] = (step.exp() - step - 1.0).sum().item() / max(total_tokens, 1)
         metrics["surprise"] = -detached.sum().item() / max(total_tokens, 1)
         if total_marks:
             olds = batch.per_action("old_values")

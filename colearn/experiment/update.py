@@ -57,6 +57,7 @@ class Updater:
     epochs: int
     minibatch: int | None
     token_budget: int
+    target_kl: float | None = None
 
     def update(self, trees: Trees, iteration: int, done: float = 0.0) -> dict[str, float]:
         """Metrics are means over the optimiser steps of the iteration. `done` is the share of the
@@ -64,23 +65,48 @@ class Updater:
 
         Errors: FloatingPointError naming the learner where a loss or gradient is not finite.
         """
-        batches = [
-            (batch, epoch)
-            for epoch in range(self.epochs)
-            for batch in self._minibatches(trees, iteration, epoch)
-        ]
-        rows = self._rows(trees, several_steps=len(batches) > 1)
-        old_values = self._old_values(trees, rows)
+        epochs = [list(self._minibatches(trees, iteration, n)) for n in range(self.epochs)]
+        rows = self._rows(trees, several_steps=sum(map(len, epochs)) > 1)
         episodes = self.parts.credited(trees)
+        if self.parts.value_loss.rescale:
+            self._rescale(episodes)
+        old_values = self._old_values(trees, rows)
         fixed = None if self.parts.advantage.reads else self.parts.advantage(episodes)
         sums: dict[str, list[float]] = {}
-        for numbers, _ in batches:
-            metrics = self._step(episodes, numbers, rows, old_values, fixed, done)
-            for key, value in metrics.items():
-                sums.setdefault(key, []).append(value)
+        steps = 0
+        for batches in epochs:
+            moved: list[float] = []
+            for numbers in batches:
+                metrics = self._step(episodes, numbers, rows, old_values, fixed, done)
+                moved += [metrics.get(f"{name}/moved", 0.0) for name in self.actors]
+                for key, value in metrics.items():
+                    sums.setdefault(key, []).append(value)
+            steps += len(batches)
+            if self.target_kl is not None and float(np.mean(moved)) > self.target_kl:
+                break
         result = {key: float(np.mean(values)) for key, values in sums.items()}
-        result["optimizer_steps"] = float(len(batches))
+        result["optimizer_steps"] = float(steps)
         return result
+
+    def _rescale(self, episodes: Episodes) -> None:
+        """Move every value head's scale to the returns of the agents that it values."""
+        assert self.parts.critic is not None
+        heads: dict[str, tuple[Learner, list[float]]] = {}
+        for episode in episodes:
+            tree = episode.tree
+            for reader, agents in self.parts.critic.readers(tree.agents).items():
+                name = self._model(tree, reader) if self.critic is None else None
+                if self.critic is not None:
+                    name = self.critic.value_model(reader)
+                if name is None:
+                    continue
+                learner = self.actors[name] if self.critic is None else self.critic.learners[name]
+                _, found = heads.setdefault(name, (learner, []))
+                for agent in agents:
+                    returns = episode.returns(agent)
+                    found += [returns[node.index] for node in tree.nodes if agent in node.actions]
+        for learner, found in heads.values():
+            learner.observe(found)
 
     def _minibatches(self, trees: Trees, iteration: int, epoch: int) -> Iterator[list[int]]:
         rng = derive_rng(self.seed, "minibatch", iteration, epoch)
@@ -220,7 +246,7 @@ class Updater:
                 continue  # nothing that this model did here has an advantage
             trained.append(name)
             found = learner.accumulate(
-                groups, actor_objective(self.parts.loss, self.parts.value_loss, groups)
+                groups, actor_objective(self.parts.loss.at(done), self.parts.value_loss, groups)
             )
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
         if self.critic is not None:

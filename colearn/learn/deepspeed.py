@@ -116,11 +116,11 @@ class DeepSpeedLearner(NetworkLearner):
         """The first process writes; all of them must call."""
         state = read_state(self.engine, list(self.parameters.values()))
         if self.rank == 0:
-            files.save_learner(folder, self.parameters, state, self.steps)
+            files.save_learner(folder, self.network.state(), state, self.steps)
         gathered(None)
 
     def load(self, folder: Path) -> None:
-        state, self.steps = files.load_learner(folder, self.parameters)
+        state, self.steps = files.load_learner(folder, self.network.state())
         write_state(self.engine, list(self.parameters.values()), state)
 
     def _check(self, turn: Sequence[Micro], loss: Tensor) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from colearn.errors import CheckpointError
 
@@ -19,7 +19,7 @@ WEIGHTS, OPTIMIZER, NUMBERS = "weights.safetensors", "optimizer.safetensors", "l
 
 def save_learner(
     folder: Path,
-    parameters: Mapping[str, nn.Parameter],
+    parameters: Mapping[str, Tensor],
     optimizer: Mapping[str, Any],
     steps: int,
 ) -> None:
@@ -41,9 +41,7 @@ def save_learner(
     (folder / NUMBERS).write_text(json.dumps(numbers, indent=1))
 
 
-def load_learner(
-    folder: Path, parameters: Mapping[str, nn.Parameter]
-) -> tuple[dict[str, Any], int]:
+def load_learner(folder: Path, parameters: Mapping[str, Tensor]) -> tuple[dict[str, Any], int]:
     """Copy the weights into `parameters`; give the optimiser's state and the step count.
 
     Errors: CheckpointError for a file that is missing, cut short, or of another model.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object, reduce
-from torch import Tensor
+from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
 from colearn.contract import Objective
@@ -46,8 +46,10 @@ class LocalLearner(NetworkLearner):
         )
         # Unless told so, accelerate takes processes without an accelerator for single ones.
         self.processes = PartialState(cpu=self.device.type == "cpu")
+        groups = _groups(self.parameters, settings)
+        self.rates = [group["lr"] for group in groups]
         self.optimizer = torch.optim.AdamW(
-            self.parameters.values(),
+            groups,
             lr=settings.learning_rate,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
@@ -80,9 +82,10 @@ class LocalLearner(NetworkLearner):
         ).item()
         if not math.isfinite(norm):
             raise FloatingPointError(gradient_error(self.name, self.steps + 1, norm))
-        rate = self.settings.learning_rate * schedule(self.settings, self.steps, done)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        factor = schedule(self.settings, self.steps, done)
+        rate = self.settings.learning_rate * factor
+        for group, base in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = base * factor
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.steps += 1
@@ -90,11 +93,13 @@ class LocalLearner(NetworkLearner):
 
     def save(self, folder: Path) -> None:
         if self.processes.is_main_process:
-            files.save_learner(folder, self.parameters, self.optimizer.state_dict(), self.steps)
+            files.save_learner(
+                folder, self.network.state(), self.optimizer.state_dict(), self.steps
+            )
         self.processes.wait_for_everyone()
 
     def load(self, folder: Path) -> None:
-        state, self.steps = files.load_learner(folder, self.parameters)
+        state, self.steps = files.load_learner(folder, self.network.state())
         self.optimizer.load_state_dict(state)
 
     def share(self, mine: dict[int, Any]) -> dict[int, Any]:
@@ -134,3 +139,17 @@ class LocalLearner(NetworkLearner):
             for key, value in part.items():
                 merged[key] = merged.get(key, 0.0) + value
         return merged
+
+
+def _groups(
+    parameters: Mapping[str, nn.Parameter], settings: OptimizerSettings
+) -> list[dict[str, Any]]:
+    """The parameters in their order, in one group for every run of equal learning rates."""
+    head = settings.head_learning_rate or settings.learning_rate
+    found: list[dict[str, Any]] = []
+    for name, parameter in parameters.items():
+        rate = head if name.startswith("head.") else settings.learning_rate
+        if not found or found[-1]["lr"] != rate:
+            found.append({"params": [], "lr": rate})
+        found[-1]["params"].append(parameter)
+    return found

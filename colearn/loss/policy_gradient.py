@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -33,9 +33,14 @@ class PolicyGradient(PolicyLoss):
     dual_clip: float | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     kl: float = 0.0
-    """Weight of the KL divergence to the reference, per token, k3: exp(d) - d - 1."""
+    """Weight of KL(policy || reference), per token: what the policy says, judged by how much less
+    the reference would say it (k3 on the policy's own samples: exp(d) - d - 1). It keeps the policy
+    from saying what the reference never would, and lets it give up what the reference might."""
     entropy: float = 0.0
-    """Weight of the entropy bonus, per token."""
+    """Weight of the entropy bonus, per token, over all words, legal or not."""
+    anneal: float | None = None
+    """The share of the training budget over which `kl` and `entropy` fall to 0, linearly; None
+    keeps them. Early they keep a team trying what is legal, late they keep it from deciding."""
 
     def __post_init__(self) -> None:
         if self.ratio not in ("sequence", "token"):
@@ -53,9 +58,17 @@ class PolicyGradient(PolicyLoss):
         for name, weight in (("kl", self.kl), ("entropy", self.entropy)):
             if weight < 0.0:
                 raise ConfigError(f"{name}: must be 0 or more, got {weight}; 0 is off")
+        if self.anneal is not None and not 0.0 < self.anneal <= 1.0:
+            raise ConfigError(f"anneal: must lie above 0 and up to 1, got {self.anneal}")
         # The contract's flags follow from the weights; nothing else is ever set here.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
+
+    def at(self, done: float) -> PolicyGradient:
+        if self.anneal is None:
+            return self
+        left = max(0.0, 1.0 - done / self.anneal)
+        return replace(self, kl=self.kl * left, entropy=self.entropy * left, anneal=None)
 
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
         log_ratio, advantages = batch.logprobs - batch.old_logprobs, batch.advantages

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import fmean, pstdev
+
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -14,20 +17,38 @@ _LOGITS_AT_ONCE = 2**27
 """Elements of one block of logits; longer batches compute them in blocks, again in backward."""
 
 
+_LEAST_SPREAD = 1e-3
+"""Of returns, in the task's rewards: equal ones give the head no unit to speak in."""
+
+
 class ValueHead(nn.Module):
-    """A scalar head in float32. It starts at V = 0: no bias of its own until it has data."""
+    """A scalar head in float32. It starts at V = 0, or at the mean of what it has observed."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.linear = nn.Linear(width, 1, dtype=torch.float32)
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
+        self.register_buffer("scale", torch.tensor([0.0, 1.0, 0.0]))
+        self.scale: Tensor
+        """Mean and deviation of the returns seen, and in how many calls of `observe`."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         """[M, D] to [M]."""
         with torch.autocast(hidden.device.type, enabled=False):
             values: Tensor = self.linear(hidden.float()).squeeze(-1)
-        return values
+            return self.scale[0] + self.scale[1] * values
+
+    def observe(self, returns: Sequence[float]) -> None:
+        """Move the scale to these returns: wholly at first, by a twentieth in the long run."""
+        mean, deviation, calls = self.scale.tolist()
+        part = max(1.0 / (calls + 1.0), 0.05)
+        centre, spread = fmean(returns), max(pstdev(returns), _LEAST_SPREAD)
+        self.scale.copy_(
+            self.scale.new_tensor(
+                [mean + part * (centre - mean), deviation + part * (spread - deviation), calls + 1]
+            )
+        )
 
 
 class Network(nn.Module):
@@ -54,6 +75,13 @@ class Network(nn.Module):
             }
         if self.head is not None:
             found |= {f"head.{name}": parameter for name, parameter in self.head.named_parameters()}
+        return found
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint holds: the trained parameters, and the value head's scale."""
+        found: dict[str, Tensor] = {**self.trained()}
+        if self.head is not None:
+            found["head.scale"] = self.head.scale
         return found
 
     def forward(
