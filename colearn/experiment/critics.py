@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -53,21 +54,33 @@ class CriticTrainer(ValueReader):
         self.critic, self.learners, self.tokenize = critic, learners, tokenize
         self.advantage, self.settings, self.max_length = advantage, settings, max_length
         self.value_model = value_model
+        self._packed: dict[tuple[int, str], tuple[Tree[Any], Row]] = {}
+
+    def prepare(self, trees: Trees) -> None:
+        """Pack the streams of `trees`, which every epoch reads again; forget all others."""
+        self._packed = {
+            (id(tree), reader): (tree, self._row(tree, reader))
+            for tree in trees
+            for reader in self.critic.readers(tree.agents)
+        }
 
     def rows(self, trees: Trees, model: str) -> list[Row]:
         """The streams of all readers of a value model; their keys are read by `_place`."""
-        readers = self._readers(trees[0], model)
         return [
-            stream_row(
-                tree,
-                text_stream(tree, self.critic, reader, self.tokenize),
-                key=place * len(trees) + number,
-                limit=self.max_length,
-                field_name="critic.max_length",
-            )
-            for place, reader in enumerate(readers)
+            replace(self._row(tree, reader), key=place * len(trees) + number)
+            for place, reader in enumerate(self._readers(trees[0], model))
             for number, tree in enumerate(trees)
         ]
+
+    def _row(self, tree: Tree[Any], reader: str) -> Row:
+        if (id(tree), reader) in self._packed:
+            return self._packed[id(tree), reader][1]
+        return stream_row(
+            tree,
+            text_stream(tree, self.critic, reader, self.tokenize),
+            limit=self.max_length,
+            field_name="critic.max_length",
+        )
 
     def read(self, trees: Trees) -> list[AgentValues]:
         found: list[dict[str, Values]] = [{} for _ in trees]

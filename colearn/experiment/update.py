@@ -70,6 +70,8 @@ class Updater:
         episodes = self.parts.credited(trees)
         if self.parts.value_loss.rescale:
             self._rescale(episodes)
+        if self.critic is not None:
+            self.critic.prepare(trees)
         old_values = self._old_values(trees, rows)
         fixed = None if self.parts.advantage.reads else self.parts.advantage(episodes)
         sums: dict[str, list[float]] = {}

@@ -15,8 +15,9 @@ from .mask import visible
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     """Pad rows to one batch; padding is never read and never attended to by a real token."""
     width = max(len(row.tokens) for row in rows)
-    input_ids = torch.full((len(rows), width), pad, dtype=torch.long)
-    position_ids = torch.zeros((len(rows), width), dtype=torch.long)
+    # Python lists and one tensor of each: a tensor for every piece costs more than a small model
+    ids = [[*row.tokens, *[pad] * (width - len(row.tokens))] for row in rows]
+    places = [_positions(row, width) for row in rows]
     token_rows: list[int] = []
     token_columns: list[int] = []
     token_ids: list[int] = []
@@ -26,12 +27,6 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     mark_columns: list[int] = []
     actions = 0
     for number, row in enumerate(rows):
-        input_ids[number, : len(row.tokens)] = torch.tensor(row.tokens, dtype=torch.long)
-        for piece in row.pieces:
-            count = piece.end - piece.start
-            position_ids[number, piece.start : piece.end] = torch.arange(
-                piece.first_position, piece.first_position + count
-            )
         for span in row.spans:
             count = span.end - span.start
             token_rows += [number] * count
@@ -42,6 +37,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
             actions += 1
         mark_rows += [number] * len(row.marks)
         mark_columns += [mark.index for mark in row.marks]
+    position_ids = torch.tensor(places, dtype=torch.long)
     plain = all(row.plain for row in rows)
     mask = (
         None
@@ -55,7 +51,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         return torch.tensor(values, dtype=torch.long, device=device)
 
     return RowBatch(
-        input_ids=input_ids.to(device),
+        input_ids=torch.tensor(ids, dtype=torch.long, device=device),
         position_ids=position_ids.to(device),
         mask=None if mask is None else mask.to(device),
         token_rows=integers(token_rows),
@@ -68,6 +64,14 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_columns=integers(mark_columns),
         rows=tuple(rows),
     )
+
+
+def _positions(row: Row, width: int) -> list[int]:
+    """Each token's place in its own history; 0 at padding."""
+    found: list[int] = []
+    for piece in row.pieces:
+        found.extend(range(piece.first_position, piece.first_position + piece.end - piece.start))
+    return found + [0] * (width - len(found))
 
 
 def micro_batches(

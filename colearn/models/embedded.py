@@ -149,11 +149,7 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
             state = outcome.state
             if outcome.done:
                 break
-<<<<<<< HEAD
         episodes.append([turns for own in contexts.values() for turns in own if turns])
-    return episodes
-=======
-        episodes.append([turn for turn in turns.values() if turn])
     return episodes, sorted(told)
 
 

@@ -5,11 +5,14 @@ The mistakes that these tests hunt do not stop learning, they bend it; only numb
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 import numpy as np
 import pytest
 import torch
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
 
+from colearn.advantage.bootstrap import Bootstrap
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
@@ -19,6 +22,7 @@ from colearn.experiment.critics import CriticTrainer
 from colearn.experiment.update import Role, Updater
 from colearn.learn.local import LocalLearner
 from colearn.learn.schedule import schedule
+from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 
@@ -29,17 +33,17 @@ def learner_of(name, network, *, rate=1e-3, **settings):
     )
 
 
-def value_network(seed):
+def value_network(seed, head=0.3):
     """With a head that already says something, so that values differ."""
     base = Base(tiny_model("llama", seed=seed, dtype=torch.float64))
     network = Network(base, head=ValueHead(32))
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network.head.linear.weight.normal_(0.0, 0.3)
+        network.head.linear.weight.normal_(0.0, head)
     return network
 
 
-def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, **settings):
+def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, head=0.3, **settings):
     """Every agent on a model of its own, every reader of the critic too."""
     parts = algorithm.parts()
     trainer = None
@@ -49,7 +53,8 @@ def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, **settings):
         trainer = CriticTrainer(
             critic=parts.critic,
             learners={
-                r: learner_of(r, value_network(20 + n), rate=rate) for n, r in enumerate(readers)
+                r: learner_of(r, value_network(20 + n, head), rate=rate)
+                for n, r in enumerate(readers)
             },
             tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
             advantage=parts.advantage,
@@ -154,13 +159,8 @@ def test_agents_with_critics_of_their_own_have_advantages_of_their_own():
     team = cast(shared=False)
     [tree] = play(Notes(items=1), team)
     updater = updater_of(CoLLMDC(), team)
-    [advantages] = [
-        list(found)
-        for found in updater.parts.advantage(
-            updater.parts.credited([tree]) if hasattr(updater.parts, "credited") else [tree],
-            updater.critic.read([tree]),
-        )
-    ]
+    episodes = updater.parts.credited([tree])
+    [advantages] = updater.parts.advantage(episodes, updater.critic.read([tree]))
     assert all(abs(at["ada"] - at["ben"]) > 1e-3 for at in advantages[1:])
 
 
@@ -196,7 +196,7 @@ def targets_of(frozen):
     old = updater.critic.read(trees) if frozen else None
     found = []
     for _ in range(3):
-        _, metrics = updater.critic.train(trees, old)
+        _, metrics = updater.critic.train(updater.parts.credited(trees), old)
         updater.critic.learners["team"].step(0.0)
         found.append(metrics["target_mean"])
     return found
@@ -273,3 +273,66 @@ def test_an_update_steps_at_the_scheduled_rate():
     assert metrics["ada/learning_rate"] == pytest.approx(0.25e-3)
     [group] = updater.actors["ada"].optimizer.param_groups
     assert group["lr"] == pytest.approx(0.25e-3)
+
+
+# --- the recipe -----------------------------------------------------------------------------------
+
+
+def test_epochs_end_where_the_policy_has_moved_far_enough():
+    team = cast(shared=False)
+    trees = play(Notes(items=4), team)
+    steps = {}
+    for target in (1e-9, 1e9):
+        fresh = cast(shared=False)
+        updater = updater_of(CoLLMCC(), fresh, epochs=6, minibatch=6, target_kl=target)
+        steps[target] = updater.update(trees, 0)["optimizer_steps"]
+    # two minibatches in an epoch; the first epoch is always whole
+    assert steps == {1e-9: 2, 1e9: 12}
+
+
+@dataclass(frozen=True)
+class Dated(PolicyGradient):
+    """Notes the shares of the budget that it is asked for."""
+
+    asked: list[float] = field(default_factory=list)
+
+    def at(self, done):
+        self.asked.append(done)
+        return PolicyGradient()
+
+
+def test_the_loss_is_that_of_the_share_of_the_budget():
+    team = cast(shared=False)
+    updater = updater_of(CoLLMCC(loss=Dated()), team)
+    updater.update(play(Notes(items=2), team), 0, done=0.75)
+    assert set(updater.parts.loss.asked) == {0.75}
+
+
+class Shifted(Notes):
+    """The same game, every reward lower by ten."""
+
+    def step(self, state, actions, rng):
+        outcome = super().step(state, actions, rng)
+        return replace(outcome, reward=outcome.reward - 10.0)
+
+
+@pytest.mark.parametrize("algorithm", [CoLLMCC, CoLLMDC], ids=["central", "decentral"])
+def test_a_shifted_reward_does_not_erase_the_sign_of_clipped_advantages(algorithm):
+    """With V = 0 every clipped advantage would be -0.05, whatever the agents said."""
+    settings = ValueLoss(rescale=True)
+    chosen = algorithm(advantage=Bootstrap(clip=0.05), value_loss=settings)
+    team = cast(shared=False)
+    trees = play(Shifted(horizon=1, items=4), team)
+    updater = updater_of(chosen, team, value_loss=settings, head=0.0)
+    seen = []
+    real = updater.parts.advantage.__class__.__call__
+
+    def noted(self, episodes, values=None):
+        seen.extend(real(self, episodes, values))
+        return seen[-len(episodes) :]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Bootstrap, "__call__", noted)
+        updater.update(trees, 0)
+    signs = {at["ada"] > 0 for one in seen for at in one[1:]}
+    assert signs == {True, False}

@@ -328,17 +328,17 @@ def test_a_group_is_the_siblings_of_one_history_not_of_one_turn():
 
 def test_turns_weigh_alike_by_the_probability_of_the_path():
     # paths 1/2 1/2 1/4 1/4 1/4 1/4, mean 1/3: the sum over a turn is 3 at both turns
-    assert path_weights(FORK) == pytest.approx([0.0, 1.5, 1.5, 0.75, 0.75, 0.75, 0.75])
+    [weights] = path_weights([FORK])
+    assert weights == pytest.approx([0.0, 1.5, 1.5, 0.75, 0.75, 0.75, 0.75])
     plain, even = GroupMean()(credited([FORK]))[0], GroupMean(equal_turns=True)(credited([FORK]))[0]
-    weights = path_weights(FORK)[1:]
+    weights = path_weights([FORK])[0][1:]
     assert of(even) == pytest.approx([w * a for w, a in zip(weights, of(plain), strict=True)])
 
 
 def test_a_branch_that_ended_early_leaves_its_share_of_the_later_turn_empty():
     # the second action of the root ends: its sibling's two children are 1/4 each, not 1/2
-    assert path_weights(tree([(0, 1.0), (0, 2.0), (1, 3.0), (1, 4.0)])) == pytest.approx(
-        [0.0, 4 / 3, 4 / 3, 2 / 3, 2 / 3]
-    )
+    [weights] = path_weights([tree([(0, 1.0), (0, 2.0), (1, 3.0), (1, 4.0)])])
+    assert weights == pytest.approx([0.0, 4 / 3, 4 / 3, 2 / 3, 2 / 3])
 
 
 @pytest.mark.parametrize(
