@@ -25,7 +25,7 @@ LAYERS = (
     ("record",),
     (
         *("advantage", "agents", "client", "credit", "critic", "generate", "learn", "loss"),
-        *("models", "qa", "rollout", "testing", "tools", "wrappers"),
+        *("models", "qa", "rollout", "testing", "tools", "workflow", "wrappers"),
     ),
     ("algorithms", "tasks"),
     ("experiment",),
@@ -190,6 +190,7 @@ def test_a_comparison_does_not_import_the_experiment() -> None:
         "wrappers",
         "qa",
         "tools",
+        "workflow",
     ),
 )
 def test_it_loads_without_torch(module: str) -> None:

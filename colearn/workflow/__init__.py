@@ -1,0 +1,20 @@
+"""Workflows: teams whose roles call each other, written as Python and played as a task."""
+
+from .declared import DeclaredWorkflow
+from .record import Call, Event, Payment, Progress
+from .task import Workflow
+from .team import Answer, Team
+from .tool import Tool, ToolError
+
+__all__ = [
+    "Answer",
+    "Call",
+    "DeclaredWorkflow",
+    "Event",
+    "Payment",
+    "Progress",
+    "Team",
+    "Tool",
+    "ToolError",
+    "Workflow",
+]

@@ -1,0 +1,192 @@
+"""A workflow as a declared graph: the same task from YAML, checked before anything is played.
+
+    items: questions.jsonl                  # one object a line; its keys are fields
+    tools: [search]                         # of those the loader is given
+    nodes:
+      - {name: query, role: rewriter, prompt: "Search words for: {question}"}
+      - {name: found, tool: search, arguments: {query: "{query}"}}
+      - {name: answer, role: answerer, prompt: "{found} Answer: {question}"}
+      - {name: again, when: {field: answer, contains: unknown}, next: query, at_most: 2}
+    rewards: [{score: f1, field: answer, gold: answers}]
+
+Nodes run in order; `next` goes to another node, or to `end`. A node with `role` asks it and keeps
+its answer under the node's name, one with `tool` uses it, one with `when` only branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from string import Formatter
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from colearn.errors import ConfigError
+from colearn.qa import accuracy, exact_match, f1
+
+from .declared_check import check_graph
+from .task import Workflow
+from .team import Team
+from .tool import Tool, plain
+
+SCORES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
+    "f1": f1,
+    "em": exact_match,
+    "accuracy": accuracy,
+}
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class When(_Section):
+    """A condition on a field's text."""
+
+    field: str
+    contains: str | None = None
+    equals: str | None = None
+
+    def holds(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the text contains, or without white space equals, what is asked for."""
+        text = plain(fields[self.field])
+        if self.contains is not None:
+            return self.contains in text
+        return text.strip() == self.equals
+
+
+class Node(_Section):
+    """One step."""
+
+    name: str
+    role: str | None = None
+    prompt: str = ""
+    tool: str | None = None
+    arguments: Mapping[str, str] = Field(default_factory=dict)
+    when: When | None = None
+    """Take `next` only where this holds; else go on with the node below."""
+    next: str | None = None
+    """None: the node below; `end`: nowhere."""
+    at_most: int | None = Field(default=None, ge=1)
+    """How often `next` is taken in an episode; after that, the node below."""
+
+    @property
+    def reads(self) -> set[str]:
+        """The fields that the node needs."""
+        texts = (self.prompt, *self.arguments.values())
+        found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+        return found | ({self.when.field} if self.when else set())
+
+
+class Reward(_Section):
+    """A score of a field against the item's gold answers, for the team or for one role."""
+
+    score: Literal["f1", "em", "accuracy"]
+    field: str
+    gold: str
+    to: str | None = None
+    """A role; None: the team."""
+    weight: float = 1.0
+
+
+class Graph(_Section):
+    """A whole workflow."""
+
+    items: str
+    """A .jsonl file, from the graph's folder; the last fifth is tested."""
+    tools: tuple[str, ...] = ()
+    nodes: tuple[Node, ...]
+    rewards: tuple[Reward, ...]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """In order of appearance."""
+        return tuple(dict.fromkeys(node.role for node in self.nodes if node.role))
+
+
+class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
+    """The task of a graph's YAML file. `tools` are async functions by the names the graph uses.
+
+    Errors: ConfigError, one line that names the node and the remedy: for what cannot be read, a
+    node that nothing leads to, a field that nothing has set, a loop without `at_most`.
+    """
+
+    def __init__(
+        self, graph: str, *, tools: Mapping[str, Callable[..., Awaitable[Any]]] | None = None
+    ) -> None:
+        path = Path(graph)
+        self.graph = _read(path)
+        given = tools or {}
+        for name in self.graph.tools:
+            if name not in given:
+                raise ConfigError(f"task.graph: tool '{name}' is not given; pass it in `tools`")
+        self.tools = tuple(Tool(given[name]) for name in self.graph.tools)
+        rows = _rows(path.parent / self.graph.items)
+        longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
+        self.agents, self.horizon = self.graph.roles, longest
+        self.measures = tuple(dict.fromkeys(reward.score for reward in self.graph.rewards))
+        held = max(1, len(rows) // 5)
+        self._rows = {"train": rows[:-held] or rows, "test": rows[-held:]}
+
+    def items(self, split: str) -> Sequence[Mapping[str, Any]]:
+        """Rows of the file: the last fifth is 'test'."""
+        return self._rows[split]
+
+    async def run(self, team: Team, item: Mapping[str, Any]) -> None:
+        """The nodes, as they lead to each other."""
+        nodes, fields, taken = self.graph.nodes, dict(item), dict[str, int]()
+        place = {node.name: number for number, node in enumerate(nodes)}
+        at = 0
+        while at < len(nodes):
+            node = nodes[at]
+            if node.role is not None:
+                fields[node.name] = await team.ask(node.role, _filled(node.prompt, fields))
+            elif node.tool is not None:
+                arguments = {key: _filled(text, fields) for key, text in node.arguments.items()}
+                fields[node.name] = await team.use(node.tool, **arguments)
+            at += 1
+            allowed = node.at_most is None or taken.get(node.name, 0) < node.at_most
+            if node.next is not None and allowed and (not node.when or node.when.holds(fields)):
+                taken[node.name] = taken.get(node.name, 0) + 1
+                at = len(nodes) if node.next == "end" else place[node.next]
+        for reward in self.graph.rewards:
+            gold = fields[reward.gold]
+            texts = (gold,) if isinstance(gold, str) else tuple(map(str, gold))
+            score = SCORES[reward.score](plain(fields.get(reward.field, "")), texts)
+            team.measure(**{reward.score: score})
+            team.reward(reward.weight * score, to=reward.to)
+
+
+def _filled(text: str, fields: Mapping[str, Any]) -> str:
+    return text.format_map({name: plain(value) for name, value in fields.items()})
+
+
+def _read(path: Path) -> Graph:
+    try:
+        return Graph.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError:
+        raise ConfigError(
+            f"task.graph: cannot read {path}; give the path of a .yaml file"
+        ) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"task.graph: {path} is no YAML ({_one_line(error)})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"task.graph: {where}: {first['msg']}; mend {path}") from None
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        rows = [yaml.safe_load(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, yaml.YAMLError):
+        raise ConfigError(f"task.graph: items: cannot read {path} as lines of JSON") from None
+    if not rows or not all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
+        raise ConfigError(f"task.graph: items: {path} must hold objects with the same keys")
+    return rows
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]

@@ -1,0 +1,190 @@
+"""Running a workflow against a record: told what is known, it asks what it needs next."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from colearn.errors import TaskError
+from colearn.types import Sources
+
+from .causes import Causes
+from .loop import Loop
+from .record import Call, Event, Payment, Progress
+from .team import Answer, Team
+from .tool import Tool, ToolError, run_tools
+from .tool_calls import find_call, told
+
+Run = Callable[[Team, Any], Coroutine[Any, Any, None]]
+
+
+def advance(
+    run: Run,
+    roles: tuple[str, ...],
+    tools: Mapping[str, Tool],
+    measures: tuple[str, ...],
+    before: Progress[Any],
+    answers: Mapping[str, str],
+) -> Progress[Any]:
+    """The state after these answers: the record replayed, the answers given in order of asking,
+    then tools used until only roles are waited for or the run has ended.
+
+    Errors: TaskError where the run breaks a promise, does not replay, or waits for nothing.
+    """
+    replay = Replay(run, roles, tools, measures, before.item)
+    try:
+        for event in before.events:
+            replay.tell(event)
+        due = before.next_calls()
+        for call in sorted((due[role] for role in answers), key=lambda call: call.number):
+            replay.tell(Event(call=call, result=answers[call.name], turn=before.turn))
+        while replay.open_tools():
+            for event in run_tools(replay.open_tools(), tools):
+                replay.tell(event)
+        finished = replay.main.done()
+        waiting = () if finished else replay.open_roles()
+        if not finished and not waiting:
+            raise TaskError(
+                "workflow.run: waits for something that is no role and no tool; await these only"
+            )
+        return Progress(
+            item=before.item,
+            turn=before.turn + (1 if answers else 0),
+            events=tuple(replay.events),
+            waiting=waiting,
+            finished=finished,
+            payments=tuple(replay.payments),
+            measured=dict(replay.measured),
+        )
+    finally:
+        replay.loop.close()
+
+
+class Replay:
+    """One run in progress: the calls it has made, and the branch that waits for each."""
+
+    def __init__(
+        self,
+        run: Run,
+        roles: tuple[str, ...],
+        tools: Mapping[str, Tool],
+        measures: tuple[str, ...],
+        item: Any,
+    ) -> None:
+        self.causes = Causes()
+        # asyncio's base class leaves all methods open; what a run cannot use stays so
+        self.loop = Loop(self.causes.spawned)  # type: ignore[abstract]
+        self.tools = tools
+        self.calls: list[Call] = []
+        self.waiting: dict[int, tuple[asyncio.Future[Any], asyncio.Task[Any]]] = {}
+        self.events: list[Event] = []
+        self.payments: list[Payment] = []
+        self.measured: dict[str, float] = {}
+        self.main = self.loop.start(run(Team(self, roles, tools, measures), item))
+        self._settle()
+
+    def tell(self, event: Event) -> None:
+        """Hand over one result and let the run go on until it waits again.
+
+        Errors: TaskError where the run did not ask what the record says.
+        """
+        asked = self.calls[event.call.number] if event.call.number < len(self.calls) else None
+        if asked != event.call or asked.number not in self.waiting:
+            raise TaskError(
+                f"workflow.run: does not replay: call {event.call.number} was to "
+                f"'{event.call.name}' and is now to '{asked.name if asked else 'nobody'}' or says "
+                "something else; take all that is random from the item, or put it into a tool"
+            )
+        future, task = self.waiting.pop(asked.number)
+        self.events.append(event)
+        self.causes.told(task, asked.number)
+        future.set_result(event)
+        self._settle()
+
+    def open_tools(self) -> list[Call]:
+        """Tools that are waited for."""
+        return [self.calls[number] for number in self.waiting if self.calls[number].tool]
+
+    def open_roles(self) -> tuple[Call, ...]:
+        """Roles that are waited for, in order of asking."""
+        return tuple(self.calls[n] for n in sorted(self.waiting) if not self.calls[n].tool)
+
+    def actions_of(self, role: str) -> Sources:
+        """All that a role has said so far."""
+        return tuple(
+            (event.turn, role)
+            for event in self.events
+            if event.turn is not None and event.call.name == role
+        )
+
+    def pay(self, payment: Payment) -> None:
+        """Note a reward."""
+        self.payments.append(payment)
+
+    async def converse(
+        self,
+        role: str,
+        prompt: str,
+        after: Sequence[int] | None,
+        fresh: bool,
+        offered: tuple[str, ...],
+        tool_calls: int,
+    ) -> Answer:
+        """A role's turn, with the tools that it calls in the middle of it."""
+        spoken: list[tuple[int, str]] = []
+        for attempt in range(tool_calls + 1 if offered else 1):
+            event = await self._call(role, prompt, after, fresh=fresh and attempt == 0)
+            assert event.turn is not None, "roles speak in turns"
+            spoken.append((event.turn, role))
+            wanted = find_call(event.result) if attempt < tool_calls and offered else None
+            if wanted is None:
+                break
+            prompt, after = told(await self._use_as_asked(wanted, offered)), None
+        return Answer.of(event.result, tuple(spoken), event.call.number)
+
+    async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
+        """A tool's result, as a copy of the run's own."""
+        if isinstance(arguments, ToolError):
+            return arguments
+        event = await self._call(tool, self.tools[tool].spell(arguments), None, tool=True)
+        return copy.deepcopy(event.result)
+
+    async def _use_as_asked(
+        self, wanted: tuple[str, Mapping[str, Any]] | ToolError, offered: tuple[str, ...]
+    ) -> Any:
+        if isinstance(wanted, ToolError):
+            return wanted
+        name, arguments = wanted
+        if name not in offered:
+            return ToolError(f"no tool '{name}'; there is {', '.join(offered)}")
+        return await self.use(name, self.tools[name].bind((), arguments))
+
+    async def _call(
+        self,
+        name: str,
+        text: str,
+        after: Sequence[int] | None,
+        *,
+        tool: bool = False,
+        fresh: bool = True,
+    ) -> Event:
+        task = asyncio.current_task(self.loop)
+        assert task is not None, "a run is a task"
+        made_from = self.causes.latest(task) if after is None else tuple(after)
+        call = Call(
+            number=len(self.calls), name=name, text=text, tool=tool, fresh=fresh, after=made_from
+        )
+        self.calls.append(call)
+        self.causes.asked(call.number, made_from)
+        future: asyncio.Future[Event] = self.loop.create_future()
+        self.waiting[call.number] = future, task
+        return await future
+
+    def _settle(self) -> None:
+        self.loop.run_ready()
+        if self.main.done() and not self.main.cancelled() and self.main.exception() is not None:
+            error = self.main.exception()
+            assert error is not None
+            raise error

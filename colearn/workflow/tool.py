@@ -1,0 +1,118 @@
+"""Tools: async functions with a schema, whose failures are text."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError, create_model
+
+from .record import Call, Event
+
+LONGEST_LINE = 300
+
+
+class ToolError(str):
+    """Why a tool gave nothing, in one line; it is text, and can be shown to a role as it is."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """An async function that a run or a role may call.
+
+    What it gives must be plain data or text (it is kept in the state), and the same for the same
+    arguments where a run is to repeat. Its schema is read from its signature and docstring, as an
+    MCP server would announce it.
+    """
+
+    function: Callable[..., Awaitable[Any]]
+    timeout: float = 30.0
+    """Seconds until the caller is told that the tool took too long."""
+
+    @property
+    def name(self) -> str:
+        """The function's."""
+        return self.function.__name__
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Name, description and JSON schema of the arguments."""
+        return {
+            "name": self.name,
+            "description": inspect.cleandoc(self.function.__doc__ or ""),
+            "inputSchema": self._model().model_json_schema(),
+        }
+
+    def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:
+        """All arguments by name, checked by type; what is wrong with them, where something is."""
+        try:
+            bound = inspect.signature(self.function).bind(*args, **arguments)
+        except TypeError as error:
+            return ToolError(_line(error))
+        try:
+            return self._model().model_validate(bound.arguments).model_dump()
+        except ValidationError as error:
+            first = error.errors()[0]
+            return ToolError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+    def spell(self, arguments: Mapping[str, Any]) -> str:
+        """Arguments as JSON, the same for the same arguments."""
+        return json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+
+    async def __call__(self, text: str) -> Any:
+        """The result for arguments as JSON, or a ToolError."""
+        try:
+            return await asyncio.wait_for(self.function(**json.loads(text)), self.timeout)
+        except TimeoutError:
+            return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
+        except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, its caller is told
+            return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
+
+    def _model(self) -> Any:
+        fields: dict[str, Any] = {}
+        for name, parameter in inspect.signature(self.function, eval_str=True).parameters.items():
+            kind = Any if parameter.annotation is parameter.empty else parameter.annotation
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[name] = (kind, default)
+        return create_model(self.name, **fields)
+
+
+def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[Event]:
+    """Use all at the same time; their results in order of asking. No event loop may be running."""
+
+    async def all_of_them() -> list[Any]:
+        return await asyncio.gather(*(tools[call.name](call.text) for call in calls))
+
+    results = _runner().run(all_of_them())
+    return [Event(call=call, result=result) for call, result in zip(calls, results, strict=True)]
+
+
+class _Kept(threading.local):
+    """One event loop for a thread's tools: making one takes longer than most of them."""
+
+    runner: asyncio.Runner | None = None
+    process = 0
+
+
+_KEPT = _Kept()
+
+
+def _runner() -> asyncio.Runner:
+    if _KEPT.runner is None or _KEPT.process != os.getpid():  # a forked loop is the parent's
+        _KEPT.runner, _KEPT.process = asyncio.Runner(), os.getpid()
+    return _KEPT.runner
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:LONGEST_LINE]
+
+
+def plain(value: Any) -> str:
+    """A tool's result as a role is shown it: text as it is, all else as JSON."""
+    return value if isinstance(value, str) else TypeAdapter(Any).dump_json(value).decode()

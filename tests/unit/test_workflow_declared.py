@@ -1,0 +1,104 @@
+"""A declared graph is the same task as the program, and what is wrong with it is found first."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.testing import check_task
+from colearn.workflow import DeclaredWorkflow
+
+RNG = np.random.default_rng(0)
+GRAPH = """
+items: questions.jsonl
+tools: [look]
+nodes:
+  - {name: query, role: rewriter, prompt: "words for {question}"}
+  - {name: found, tool: look, arguments: {query: "{query}"}}
+  - {name: answer, role: answerer, prompt: "{found} {question}"}
+  - {name: again, when: {field: answer, contains: unknown}, next: query, at_most: 1}
+rewards:
+  - {score: f1, field: answer, gold: answers}
+  - {score: em, field: answer, gold: answers, to: answerer, weight: 0.5}
+"""
+
+
+async def look(query: str) -> str:
+    """What is there."""
+    return f"[{query}]"
+
+
+def made(tmp_path, graph: str = GRAPH) -> DeclaredWorkflow:
+    rows = [{"question": f"q{n}", "answers": [f"a{n}"]} for n in range(5)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "graph.yaml").write_text(graph)
+    return DeclaredWorkflow(str(tmp_path / "graph.yaml"), tools={"look": look})
+
+
+def test_a_declared_graph_is_played_node_by_node(tmp_path):
+    task = made(tmp_path)
+    assert (task.agents, task.horizon) == (("rewriter", "answerer"), 4)
+    state = task.reset(task.items("train")[1], RNG)
+    assert task.observe(state, "rewriter").text == "words for q1"
+    state = task.step(state, {"rewriter": "one"}, RNG).state
+    assert task.observe(state, "answerer").text == "[one] q1"
+    assert task.observe(state, "answerer").made_from == ((0, "rewriter"),)
+    last = task.step(state, {"answerer": "a1"}, RNG)
+    assert (last.done, last.reward, last.local_rewards) == (True, 1.0, {"answerer": 0.5})
+    assert task.metrics(last.state) == {"f1": 1.0, "em": 1.0}
+
+
+def test_a_loop_is_taken_as_often_as_its_bound_allows(tmp_path):
+    task = made(tmp_path)
+    state = task.reset(task.items("train")[0], RNG)
+    done = []
+    for said in ({"rewriter": "x"}, {"answerer": "unknown"}) * 2:
+        outcome = task.step(state, said, RNG)
+        done.append(outcome.done)
+        state = outcome.state
+    assert done == [False, False, False, True]
+
+
+def test_it_keeps_the_contract(tmp_path):
+    check_task(made(tmp_path), seeds=(0,), episodes=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (", at_most: 1", "", "'again' jumps back to 'query' without a bound; set at_most"),
+        ("{found} {question}", "{fund} {question}", "'answer' reads 'fund', .* mean 'found'"),
+        (
+            'prompt: "words for {question}"}',
+            'prompt: "x", next: answer}',
+            "nothing leads to node 'found'",
+        ),
+        ("next: query", "next: quarry", "no node 'quarry'; did you mean 'query'"),
+        ("tool: look", "tool: lock", "no tool 'lock'; did you mean 'look'"),
+        ("name: found", "name: query", "two nodes have one name"),
+        ("role: answerer, ", "", "'answer' does nothing"),
+        ("gold: answers, to: answerer", "gold: answer, to: nobody", "'nobody', which is no role"),
+        ("field: answer, gold: answers}", "field: reply, gold: answers}", "a reward reads 'reply'"),
+        ("contains: unknown", "holds: unknown", r"nodes\.3\.when\.holds: Extra inputs"),
+        (", contains: unknown", "", "when needs either contains or equals"),
+        ("tools: [look]", "tools: [look, see]", "tool 'see' is not given"),
+        ("items: questions.jsonl", "items: none.jsonl", "items: cannot read"),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_one_line(tmp_path, old, new, message):
+    assert old in GRAPH
+    with pytest.raises(ConfigError, match=message) as error:
+        made(tmp_path, GRAPH.replace(old, new, 1))
+    assert "\n" not in str(error.value)
+
+
+def test_a_field_that_one_way_leaves_unset_is_found(tmp_path):
+    graph = GRAPH.replace(
+        "  - {name: found",
+        "  - {name: skip, when: {field: query, equals: none}, next: answer}\n  - {name: found",
+    )
+    with pytest.raises(ConfigError, match="reads 'found', which is not set on every way"):
+        made(tmp_path, graph)
