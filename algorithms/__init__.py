@@ -10,5 +10,9 @@ NAMES = {
     "at_grpo": "at_grpo:ATGRPO",
     "grpo": "grpo:GRPO",
     "ac": "ac:AC",
+    "mhgpo": "mhgpo:MHGPO",
+    "mhgpo_is": "mhgpo:MHGPOIndependent",
+    "mhgpo_rr": "mhgpo:MHGPORoundRobin",
+    "mappo": "mappo:MAPPO",
     "untrained": "untrained:Untrained",
 }

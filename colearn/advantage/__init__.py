@@ -6,6 +6,7 @@ NAMES = {
     "group_mean": "group_mean:GroupMean",
     "group_expectile": "group_expectile:GroupExpectile",
     "group_max": "group_max:GroupMax",
+    "heterogeneous": "heterogeneous:Heterogeneous",
     "leave_one_out": "leave_one_out:LeaveOneOut",
     "raw_return": "raw_return:RawReturn",
     "agent_turn": "agent_turn:AgentTurn",

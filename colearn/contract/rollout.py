@@ -60,7 +60,9 @@ class Rollout(ABC):
     (`samples`) and choose that agent item by item (`trees`).
     """
 
-    def trees(self, item: Any, rng: np.random.Generator) -> Sequence[Rollout]:
+    def trees(
+        self, item: Any, agents: Sequence[str], rng: np.random.Generator
+    ) -> Sequence[Rollout]:
         """The shape of each tree that is grown from `item`; one, of this shape, by default."""
         return (self,)
 

@@ -7,4 +7,7 @@ NAMES = {
     "cross": "cross:Cross",
     "fork_on": "fork:ForkOn",
     "greedy_tree": "greedy_tree:GreedyTree",
+    "fork_on_first": "mhgpo:ForkOnFirst",
+    "independent": "mhgpo:Independent",
+    "round_robin": "mhgpo:RoundRobin",
 }

@@ -64,7 +64,7 @@ def plant(
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))
-        shapes = shape.trees(item, derive_rng(seed, "trees", episode))
+        shapes = shape.trees(item, agents, derive_rng(seed, "trees", episode))
         for member, own in enumerate(shapes):
             yield Growth(
                 task,

@@ -1,0 +1,53 @@
+"""MHGPO: heterogeneous group policy optimisation of a workflow (Chen et al. 2025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.advantage.heterogeneous import Heterogeneous
+from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
+from colearn.credit.backward import Backward
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.mhgpo import ForkOnFirst, Independent, RoundRobin
+
+from ._policy import PolicyAlgorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class MHGPO(PolicyAlgorithm):
+    """The team's reward goes backward through the executed graph (Eq. 4), each role's penalties on
+    top; an action is compared with the same role's in the other branches (Eq. 5). FoF sampling:
+    G answers of the entry agent, one of everyone after it. Clip 0.2, KL 0.001 to the reference.
+
+    Wrong when roles act at the same time on different things, or when a critic is cheap: the
+    baseline of a downstream role mixes prompts that are not alike. Use `mappo`.
+    """
+
+    rollout: Rollout = ForkOnFirst()
+    credit: Credit = Backward()
+    advantage: Advantage = Heterogeneous()
+    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2, kl=0.001)
+    discount: float = 0.0
+    """Backward credit is an action's whole worth already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MHGPOIndependent(MHGPO):
+    """IS sampling: a fork at each agent in a tree of its own, of which only the forked answers are
+    kept, so every group answers one prompt.
+
+    Wrong when agents must fit each other: each is compared with the others held still.
+    """
+
+    rollout: Rollout = Independent()
+    advantage: Advantage = Heterogeneous(keep="forked")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MHGPORoundRobin(MHGPO):
+    """RR sampling: each item forks at one agent, drawn with its probability; actions before the
+    fork are compared over the batch. Wrong when `train.episodes` is small.
+    """
+
+    rollout: Rollout = RoundRobin()
+    advantage: Advantage = Heterogeneous(singles="shuffled")

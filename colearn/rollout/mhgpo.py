@@ -1,0 +1,84 @@
+"""MHGPO's three ways of sampling groups: where each tree of an item forks (Algorithms 2 to 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import Branching, Rollout
+from colearn.errors import ConfigError
+
+from .aligned import Aligned, Group
+from .fork import ForkOn
+from .parallel import Parallel
+
+
+@dataclass(frozen=True)
+class ForkOnFirst(Parallel):
+    """FoF (Algorithm 3): the entry agent answers G times, everyone after it once a branch; one tree
+    and n G generations per item where n agents act one after the other.
+
+    Wrong when the last agents decide the reward: only the first has siblings with its own prompt.
+    """
+
+
+@dataclass(frozen=True)
+class _Forest(Group, Aligned):
+    """Items grow by the shapes that `trees` gives; by itself this is a chain."""
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, 1)
+
+
+@dataclass(frozen=True)
+class Independent(_Forest):
+    """IS (Algorithm 4): a tree per agent that forks where this agent first acts. `forked` groups
+    then keep n G actions, G for each agent, and leave the rest of the trees out.
+
+    Wrong when generation is dear: with n agents in a row the trees cost G (n + ... + 1) + (0 + ...
+    + n-1) generations for n G that are trained on.
+    """
+
+    def trees(
+        self, item: Any, agents: Sequence[str], rng: np.random.Generator
+    ) -> Sequence[Rollout]:
+        return [ForkOn(agent=agent, k=self.k) for agent in agents]
+
+
+@dataclass(frozen=True)
+class RoundRobin(_Forest):
+    """RR (Algorithm 5): a tree per item that forks where one agent first acts, drawn with its
+    probability. Agents before the fork act once, so their actions are compared over the batch
+    (`singles: shuffled`).
+
+    With agents 1..n in a row an item costs sum over i of p_i ((i - 1) + G (n - i + 1))
+    generations, at most FoF's n G. Wrong when a batch is small: few singles make few groups.
+    """
+
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    """By agent, adding up to 1; empty: all alike. The paper's search team has 0.7, 0.1, 0.2."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        chances = self.probabilities.values()
+        if chances and (min(chances) < 0.0 or not math.isclose(sum(chances), 1.0, abs_tol=1e-6)):
+            raise ConfigError(
+                f"probabilities: must be 0 or more and add up to 1, got {dict(self.probabilities)}"
+            )
+
+    def trees(
+        self, item: Any, agents: Sequence[str], rng: np.random.Generator
+    ) -> Sequence[Rollout]:
+        for agent in self.probabilities:
+            if agent not in agents:
+                raise ConfigError(
+                    f"algorithm.rollout.probabilities: no agent '{agent}'; "
+                    f"there is {', '.join(agents)}"
+                )
+        chances = [self.probabilities.get(a, 0.0) for a in agents] if self.probabilities else None
+        agent = agents[int(rng.choice(len(agents), p=chances))]
+        return [ForkOn(agent=agent, k=self.k)]
