@@ -2,6 +2,7 @@
 
 NAMES = {
     "arxiv": "writing.arxiv:ArXiv",
+    "code_loop": "code_loop:ReflectiveVerification",
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
@@ -10,6 +11,10 @@ NAMES = {
     "pettingzoo": "pettingzoo:PettingZoo",
     "plan_path": "plan_path:PlanPath",
     "sokoban": "sokoban:Sokoban",
+    "search_extract": "search:RetrieveExtractAnswer",
+    "search_loop": "search:IterativeSearch",
+    "search_mhgpo": "search:MHGPOTeam",
+    "search_parallel": "search:ParallelRetrieval",
     "str_build": "str_build:StrBuild",
     "sudoku": "sudoku:Sudoku",
     "tldr": "writing.tldr:TLDR",

@@ -1,0 +1,5 @@
+"""A team that plans, writes, verifies and revises programs."""
+
+from .task import ReflectiveVerification
+
+__all__ = ["ReflectiveVerification"]

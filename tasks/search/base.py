@@ -1,0 +1,111 @@
+"""What the search teams share: questions, a retriever as their tool, scores, a legal start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from colearn.errors import ConfigError, nearest
+from colearn.qa import BM25, Passage, accuracy, exact_match, f1
+from colearn.workflow import Progress, Team, Tool, Workflow
+
+from .guess import guess
+from .items import load_corpus, load_questions
+from .prompts import COMPACT, FULL, compact_documents, full_documents
+from .question import Question
+from .reading import within
+from .world import KINDS, World
+
+MOST_QUERIES = 4
+"""More are penalised (MHGPO, App. B) and not searched for."""
+
+
+class SearchTeam(Workflow[Question]):
+    """Several roles answer a question from a corpus; `recall` is of the passages that give it.
+
+    data: generated (a made-up country, seconds on any machine), packaged (a few general questions),
+    hotpotqa, 2wiki, musique or nq from the hub, or a .jsonl file; `corpus`: a folder to search
+    (needed for the last five). `longest` bounds, in words, what counts as an answer.
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
+    """
+
+    measures = ("f1", "em", "accuracy", "recall")
+
+    def __init__(
+        self,
+        *,
+        data: str = "generated",
+        corpus: str | None = None,
+        kinds: Sequence[str] = KINDS,
+        world_seed: int = 0,
+        people: int = 48,
+        towns: int = 12,
+        documents: int = 3,
+        longest: int = 30,
+        prompt: Literal["full", "compact"] = "full",
+    ) -> None:
+        for kind in kinds:
+            if kind not in KINDS:
+                raise ConfigError(f"task.kinds: unknown kind '{kind}'; {nearest(kind, KINDS)}")
+        if prompt not in ("full", "compact"):
+            raise ConfigError(f"task.prompt: unknown value {prompt!r}; use full or compact")
+        for name, value in {"documents": documents, "longest": longest}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(f"task.{name}: must be a whole number of 1 or more, got {value}")
+        self.documents, self.longest, self.prompt = documents, longest, prompt
+        world = World(seed=world_seed, people=people, towns=towns)
+        self._questions, own = load_questions(data, world, kinds)
+        self.retriever = BM25(load_corpus(corpus, own, data))
+        self.tools = (Tool(self.search),)
+        self.reward_range = None
+
+    def items(self, split: str) -> Sequence[Question]:
+        """The questions of 'train' or 'test'."""
+        if split not in self._questions:
+            known = nearest(split, self._questions)
+            raise ConfigError(f"task.items: unknown split '{split}'; {known}")
+        return self._questions[split]
+
+    async def search(self, query: str) -> tuple[Passage, ...]:
+        """Passages that share words with the query, best first."""
+        return self.retriever.search(query, self.documents)
+
+    def ask(self, role: str, found: Sequence[Passage] = (), **fields: Any) -> str:
+        """The prompt of a role."""
+        compact = self.prompt == "compact"
+        documents = (compact_documents if compact else full_documents)(found)
+        return (COMPACT if compact else FULL)[role].format(
+            documents=documents, limit=self.longest, **fields
+        )
+
+    def score(self, team: Team, item: Question, answer: str) -> float:
+        """F1 of an answer, and the metrics of the episode as if it were the last one."""
+        found = f1(answer, item.answers)
+        team.measure(
+            f1=found,
+            em=exact_match(answer, item.answers),
+            accuracy=accuracy(answer, item.answers),
+        )
+        return found
+
+    def note_recall(self, team: Team, item: Question, found: Sequence[Passage]) -> None:
+        """The share of the passages that give the answer which were found; 0 where not known."""
+        titles = {passage.title for passage in found}
+        if item.titles:
+            team.measure(recall=sum(title in titles for title in item.titles) / len(item.titles))
+
+    def proper(self, text: str) -> bool:
+        """Whether a text can be an answer, a summary, an extract: not empty, not too long."""
+        return within(text, self.longest)
+
+    def global_info(self, state: Progress[Question]) -> str:
+        """m_t: the answer."""
+        return f"answer {state.item.answers[0]}"
+
+    def legal_action(self, state: Progress[Question], agent: str, rng: np.random.Generator) -> str:
+        """Uncoordinated: words of what the role is shown, in the form that is asked of it."""
+        shown = state.next_calls()[agent].text
+        return guess(agent, state.item.text.split(), shown.split("\n")[1:], rng)

@@ -1,0 +1,49 @@
+"""UnityMAS-O's workflow B: evidence is extracted between retrieval and answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from colearn.qa import Passage
+from colearn.workflow import Answer, Team
+
+from .base import MOST_QUERIES, SearchTeam
+from .parallel import BAD_FORMAT
+from .question import Question
+from .reading import merged, read_queries
+
+
+class RetrieveExtractAnswer(SearchTeam):
+    """As workflow A, with an extractor for each query, which keeps what the answerer needs.
+
+    The queries' branches run at the same time; the extractor, one role, answers them one a turn.
+    """
+
+    agents = ("rewriter", "extractor", "answerer")
+    horizon = 2 + MOST_QUERIES
+
+    async def run(self, team: Team, item: Question) -> None:
+        """Decompose; search and extract for each query; answer."""
+        rewritten = await team.rewriter(self.ask("rewriter", question=item.text))
+        queries = read_queries(rewritten)
+        if not 0 < len(queries) <= MOST_QUERIES:
+            team.reward(BAD_FORMAT, to=rewritten)
+
+        async def evidence(query: str) -> tuple[tuple[Passage, ...], Answer]:
+            found = await team.search(query)
+            prompt = self.ask("extractor", found, question=item.text, query=query)
+            return found, await team.extractor(prompt)
+
+        queries = queries[:MOST_QUERIES]
+        branches = await asyncio.gather(*(evidence(query) for query in queries))
+        for _, extract in branches:
+            if not self.proper(extract):
+                team.reward(BAD_FORMAT, to=extract)
+        self.note_recall(team, item, merged([found for found, _ in branches]))
+        kept = [
+            Passage(query, extract) for query, (_, extract) in zip(queries, branches, strict=True)
+        ]
+        answer = await team.answerer(self.ask("answerer", kept, question=item.text))
+        if not self.proper(answer):
+            team.reward(BAD_FORMAT, to=answer)
+        team.reward(self.score(team, item, answer))

@@ -1,0 +1,40 @@
+"""What a small model starts from: words of what a role is shown, in the form that is asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from .world import TOWN_FACTS
+
+KEYS = ("town", "trade", *TOWN_FACTS)
+"""In the generated world a value follows its key."""
+WHOLE = 0.5
+"""How often a summary, an extract or new knowledge is a key with its value."""
+
+
+def guess(role: str, asked: Sequence[str], lines: Sequence[str], rng: np.random.Generator) -> str:
+    """A legal action of `role`, drawn without skill; `lines` are its documents or notes."""
+    words = " ".join(lines).split()
+    if role == "rewriter":
+        return " ; ".join(_pick(asked, rng) for _ in range(int(rng.integers(1, 3))))
+    if role == "searcher":
+        return _pick([word for word in (*asked, *words) if word != "known"], rng)
+    if role == "reranker":
+        count = int(rng.integers(1, len(lines) + 1)) if lines else 0
+        return " ".join(str(number) for number in rng.permutation(len(lines))[:count])
+    pairs = [f"{key} {value}" for key, value in _follow(words) if key in KEYS]
+    if role in ("extractor", "summarizer", "updater") and pairs and rng.random() < WHOLE:
+        return _pick(pairs, rng)
+    values = [value for key, value in _follow(words) if key in KEYS]
+    return _pick(values or asked, rng)
+
+
+def _follow(words: Sequence[str]) -> list[tuple[str, str]]:
+    return list(itertools.pairwise(words))
+
+
+def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
+    return words[int(rng.integers(len(words)))]

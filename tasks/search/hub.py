@@ -1,0 +1,84 @@
+"""HotpotQA, 2WikiMultihopQA, MuSiQue and Natural Questions, read from the hub when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..rows import hub_rows
+from .question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Where a data set lies, which of its splits are trained and tested on, and how a row reads."""
+
+    path: str
+    name: str | None
+    splits: Mapping[str, str]
+    answers: Callable[[Mapping[str, Any]], list[str]]
+    titles: Callable[[Mapping[str, Any]], list[str]]
+    question: str = "question"
+
+
+def _paragraphs(row: Mapping[str, Any]) -> list[str]:
+    return [part["title"] for part in row["paragraphs"] if part["is_supporting"]]
+
+
+_OPEN = {"train": "train", "test": "validation"}
+"""The test splits of these sets hold no answers, so the validation split is what is tested on."""
+
+DATA_SETS: Mapping[str, DataSet] = {
+    "hotpotqa": DataSet(
+        "hotpotqa/hotpot_qa",
+        "distractor",
+        _OPEN,
+        lambda row: [row["answer"]],
+        lambda row: list(row["supporting_facts"]["title"]),
+    ),
+    "2wiki": DataSet(
+        "corag/multihopqa",
+        "2wikimultihopqa",
+        _OPEN,
+        lambda row: list(row["answers"]),
+        lambda row: [],
+        question="query",
+    ),
+    "musique": DataSet(
+        "dgslibisey/MuSiQue",
+        None,
+        _OPEN,
+        lambda row: [row["answer"], *row["answer_aliases"]],
+        _paragraphs,
+    ),
+    "nq": DataSet(
+        "google-research-datasets/nq_open",
+        None,
+        _OPEN,
+        lambda row: list(row["answer"]),
+        lambda row: [],
+    ),
+}
+
+
+def hub_questions(data: str, split: str) -> tuple[Question, ...]:
+    """The questions of a split; the supporting titles once each, in their order.
+
+    Errors: MissingExtra without the extra `tasks`; ConfigError where the hub cannot be read.
+    """
+    source = DATA_SETS[data]
+    rows = hub_rows(
+        source.path,
+        lambda datasets: datasets.load_dataset(
+            source.path, source.name, split=source.splits[split]
+        ),
+    )
+    return tuple(
+        Question(
+            row[source.question],
+            tuple(source.answers(row)),
+            tuple(dict.fromkeys(source.titles(row))),
+        )
+        for row in rows
+    )

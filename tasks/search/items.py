@@ -1,0 +1,81 @@
+"""What is asked: of the generated world, packaged, from a file of the user's or from the hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from colearn.errors import ConfigError
+from colearn.qa import Corpus, Folder, Passage, Passages
+
+from ..rows import file_rows
+from .hub import DATA_SETS, hub_questions
+from .question import Question
+from .world import World
+
+SOURCES = ("generated", "packaged", *DATA_SETS)
+_PACKAGED = Path(__file__).parent / "packaged.json"
+
+
+def load_questions(
+    data: str, world: World, kinds: Sequence[str]
+) -> tuple[Mapping[str, Sequence[Question]], Corpus | None]:
+    """Questions by split, and the corpus that comes with them (None: the user's own is needed).
+
+    Errors: ConfigError for an unknown source or a row that is no question; MissingExtra for a hub
+    data set without the extra `tasks`.
+    """
+    if data == "generated":
+        generated = {
+            split: tuple(
+                Question(asked.text, (asked.answer,), asked.titles)
+                for asked in world.questions(split, tuple(kinds))
+            )
+            for split in ("train", "test")
+        }
+        return generated, world
+    if data == "packaged":
+        kept = json.loads(_PACKAGED.read_text(encoding="utf-8"))
+        passages = tuple(Passage(row["title"], row["text"]) for row in kept["passages"])
+        splits = {split: _questions(kept[split], str(_PACKAGED)) for split in ("train", "test")}
+        return splits, Passages(passages)
+    if data in DATA_SETS:
+        return {split: hub_questions(data, split) for split in ("train", "test")}, None
+    if Path(data).suffix == ".jsonl":
+        rows = _questions(file_rows(Path(data), ", ".join(SOURCES)), data)
+        held = max(1, len(rows) // 5)
+        return {"train": rows[held:] or rows, "test": rows[:held]}, None
+    raise ConfigError(
+        f"task.data: unknown value {data!r}; known: {', '.join(SOURCES)}, or the path of a .jsonl "
+        "file with question and answers"
+    )
+
+
+def load_corpus(path: str | None, own: Corpus | None, data: str) -> Corpus:
+    """The folder of the user's, or the corpus that comes with the questions.
+
+    Errors: ConfigError where there is neither.
+    """
+    if path is not None:
+        return Folder(path)
+    if own is None:
+        raise ConfigError(
+            f"task.corpus: '{data}' comes without one; give a folder of .jsonl, .txt or .md files"
+        )
+    return own
+
+
+def _questions(rows: Sequence[Any], where: str) -> tuple[Question, ...]:
+    found = []
+    for number, row in enumerate(rows, start=1):
+        match row:
+            case {"question": str(text), "answers": [str(), *_] as answers}:
+                found.append(Question(text, tuple(answers), tuple(row.get("titles", ()))))
+            case _:
+                raise ConfigError(
+                    f"task.data: row {number} of {where} is no question; write "
+                    '{"question": "...", "answers": ["..."]}'
+                )
+    return tuple(found)

@@ -1,0 +1,62 @@
+"""UnityMAS-O's workflow C: the iterative search loop of M-ASK."""
+
+from __future__ import annotations
+
+from colearn.qa import Passage, f1
+from colearn.workflow import Team
+
+from .base import SearchTeam
+from .question import Question
+from .reading import read_tagged
+
+ROUNDS = 3
+END = {"full": "<end>", "compact": "stop"}
+
+
+class IterativeSearch(SearchTeam):
+    """The planner starts a knowledge state and an answer a_0; then, for up to three rounds, the
+    searcher asks, the summarizer reads, the updater rewrites the knowledge, the concluder answers.
+
+    Rewards (sec. 6): F1(a_0) to the planner, F1(a_t) to the concluder, F1(a_t) - F1(a_{t-1}) to
+    searcher, summarizer and updater of round t, 0 to a searcher that ends. The team's reward is
+    the F1 of the last answer, which is F1(a_0) plus the margins.
+    """
+
+    agents = ("planner", "searcher", "summarizer", "updater", "concluder")
+    horizon = 1 + 4 * ROUNDS
+
+    async def run(self, team: Team, item: Question) -> None:
+        """Plan, then rounds of search until the searcher ends or the rounds do."""
+        question = item.text
+        plan = await team.planner(self.ask("planner", question=question))
+        knowledge, answer = self._read_plan(plan)
+        score = self.score(team, item, answer)
+        team.reward(score, to=plan)
+        state, found = plan, list[Passage]()
+        for _ in range(ROUNDS):
+            prompt = self.ask("searcher", question=question, knowledge=knowledge)
+            query = await team.searcher(prompt, after=state)
+            if END[self.prompt] in query:
+                break
+            passages = await team.search(query)
+            found += passages
+            summary = await team.summarizer(self.ask("summarizer", passages, query=query))
+            state = await team.updater(
+                self.ask("updater", question=question, knowledge=knowledge, summary=summary),
+                after=(summary, state),
+            )
+            knowledge = " ".join(state.split()[: self.longest])
+            prompt = self.ask("concluder", question=question, knowledge=knowledge)
+            answered = await team.concluder(prompt)
+            before, score = score, f1(answered, item.answers)
+            team.reward(score, to=answered)
+            team.reward(score - before, to=(query, summary, state))
+            self.score(team, item, answered)
+        self.note_recall(team, item, found)
+        team.reward(score)
+
+    def _read_plan(self, plan: str) -> tuple[str, str]:
+        """Knowledge and first answer; a compact plan is its own answer."""
+        if self.prompt == "compact":
+            return plan, plan
+        return read_tagged(plan, "knowledge") or "", read_tagged(plan, "answer") or ""

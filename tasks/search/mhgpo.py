@@ -1,0 +1,44 @@
+"""Rewriter, reranker, answerer: the search team of MHGPO (Fig. 1, App. B)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from colearn.workflow import Team
+
+from .base import MOST_QUERIES, SearchTeam
+from .question import Question
+from .reading import merged, read_queries, read_ranking
+
+PENALTY_QUERIES = -0.5
+PENALTY_RANKING = -0.5
+PENALTY_LENGTH = -1.0
+
+
+class MHGPOTeam(SearchTeam):
+    """The rewriter splits the question into queries, the reranker picks of what they find, the
+    answerer answers. The team's reward is the answer's F1; penalties are each role's own: -0.5 for
+    more than four queries, -0.5 for ids that repeat or do not exist, -1 for an overlong answer.
+    """
+
+    agents = ("rewriter", "reranker", "answerer")
+    horizon = 3
+
+    async def run(self, team: Team, item: Question) -> None:
+        """One pass through the three roles."""
+        rewritten = await team.rewriter(self.ask("rewriter", question=item.text))
+        queries = read_queries(rewritten)
+        if len(queries) > MOST_QUERIES:
+            team.reward(PENALTY_QUERIES, to=rewritten)
+        lists = await asyncio.gather(*(team.search(query) for query in queries[:MOST_QUERIES]))
+        found = merged(lists)
+        ranked = await team.reranker(self.ask("reranker", found, question=item.text))
+        ranking = read_ranking(ranked, len(found))
+        if not ranking.valid:
+            team.reward(PENALTY_RANKING, to=ranked)
+        chosen = [found[number] for number in ranking.chosen]
+        self.note_recall(team, item, chosen)
+        answer = await team.answerer(self.ask("answerer", chosen, question=item.text))
+        if len(answer.split()) > self.longest:
+            team.reward(PENALTY_LENGTH, to=answer)
+        team.reward(self.score(team, item, answer))

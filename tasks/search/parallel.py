@@ -1,0 +1,36 @@
+"""UnityMAS-O's workflow A: queries in parallel, then the answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from colearn.workflow import Team
+
+from .base import MOST_QUERIES, SearchTeam
+from .question import Question
+from .reading import merged, read_queries
+
+BAD_FORMAT = -1.0
+
+
+class ParallelRetrieval(SearchTeam):
+    """The rewriter decomposes the question, its queries are searched for at once, the answerer
+    answers from all that was found. The final F1 is the team's reward, a format penalty of -1 each
+    role's own (`credit: trajectory` gives r_v = F1 + r_fmt)."""
+
+    agents = ("rewriter", "answerer")
+    horizon = 2
+
+    async def run(self, team: Team, item: Question) -> None:
+        """One pass through the two roles."""
+        rewritten = await team.rewriter(self.ask("rewriter", question=item.text))
+        queries = read_queries(rewritten)
+        if not 0 < len(queries) <= MOST_QUERIES:
+            team.reward(BAD_FORMAT, to=rewritten)
+        lists = await asyncio.gather(*(team.search(query) for query in queries[:MOST_QUERIES]))
+        found = merged(lists)
+        self.note_recall(team, item, found)
+        answer = await team.answerer(self.ask("answerer", found, question=item.text))
+        if not self.proper(answer):
+            team.reward(BAD_FORMAT, to=answer)
+        team.reward(self.score(team, item, answer))

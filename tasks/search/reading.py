@@ -1,0 +1,62 @@
+"""What roles say, read: lists of queries, lists of ids, words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+
+_LISTED = re.compile(r"###(.*?)(?:###|\Z)", re.S)
+_NUMBER = re.compile(r"\d+")
+_TAGGED = "<{tag}>(.*?)(?:</{tag}>|\\Z)"
+
+
+def read_queries(text: str) -> tuple[str, ...]:
+    """The queries of `### one; two ###`, or of the whole text where nothing is marked."""
+    marked = _LISTED.search(text)
+    parts = (marked[1] if marked else text).replace("\n", ";").split(";")
+    return tuple(query for part in parts if (query := " ".join(part.split())))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The passages that a reranker chose, by number."""
+
+    chosen: tuple[int, ...]
+    """Each once, in order, those that there are."""
+    valid: bool
+    """No number came twice or lay out of range."""
+
+
+def read_ranking(text: str, count: int) -> Ranking:
+    """The numbers in a text, of `count` passages from 0."""
+    said = [int(number[:9]) for number in _NUMBER.findall(text)]
+    known = [number for number in said if number < count]
+    chosen = tuple(dict.fromkeys(known))
+    return Ranking(chosen, valid=len(chosen) == len(said))
+
+
+def read_tagged(text: str, tag: str) -> str | None:
+    """What stands in `<tag>...</tag>`; None where the tag is missing."""
+    found = re.search(_TAGGED.format(tag=re.escape(tag)), text, re.S)
+    return found[1].strip() if found else None
+
+
+def count_words(text: str) -> int:
+    """Words between white space."""
+    return len(text.split())
+
+
+def within(text: str, most: int) -> bool:
+    """Whether a text has a word and no more than `most`."""
+    return 0 < count_words(text) <= most
+
+
+def merged(lists: Sequence[Sequence[Entry]]) -> list[Entry]:
+    """All entries once, the first of each list before the second of any."""
+    longest = max((len(entries) for entries in lists), default=0)
+    every = [entries[n] for n in range(longest) for entries in lists if n < len(entries)]
+    return list(dict.fromkeys(every))

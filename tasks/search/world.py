@@ -1,0 +1,120 @@
+"""A made-up country: people, towns, facts about them, and questions that have one answer.
+
+Every fact is a passage that can be found, so retrieval, reasoning and answers can be counted
+without a data set. Names are words of their own, so that a small model can copy them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from colearn.qa import Corpus, Passage
+from colearn.seeding import derive_rng
+
+KINDS = ("single", "linked", "bridge")
+_FIRST = ("al", "bor", "cor", "del", "el", "fen", "gar", "hol", "is", "jor", "kel", "lor", "mar")
+_LAST = ("an", "bert", "da", "dis", "eth", "in", "ka", "la", "mir", "ot", "ric", "us", "win", "yn")
+_TOWN = ("ton", "ford", "burg", "mouth", "field")
+TOWN_FACTS = {
+    "mayor": ("son", "sen", "stein", "dottir"),
+    "river": ("water", "brook", "bourne", "flow"),
+    "church": ("minster", "kirk", "chapel", "abbey"),
+}
+"""What a town has, and how the names of such things end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is asked, its one answer, and the titles of the passages that give it."""
+
+    text: str
+    answer: str
+    titles: tuple[str, ...]
+    kind: str
+
+
+@dataclass(frozen=True)
+class World(Corpus):
+    """The country of a seed, as a corpus: up to 182 people and 52 towns.
+
+    A person's passage says where they were born and what they do; a town's gives its mayor, river
+    and church, and names the people born there only for half of the towns.
+    """
+
+    seed: int = 0
+    people: int = 48
+    towns: int = 12
+
+    def passages(self) -> tuple[Passage, ...]:
+        """The people's, then the towns'."""
+        return _made(self).passages
+
+    def questions(self, split: str, kinds: tuple[str, ...]) -> tuple[Fact, ...]:
+        """Those of 'train' or 'test': one in four is held out, whatever kinds are chosen.
+
+        single: one fact of a person or a town. linked: a fact of a person's town, whose passage
+        names the person, so one search can find both. bridge: the same where it does not, so the
+        town must be read before it can be searched for.
+        """
+        every = _made(self).questions
+        chosen = [
+            question
+            for question in every
+            if (derive_rng(self.seed, "split", question.text).random() < 0.25) == (split == "test")
+        ]
+        return tuple(question for question in chosen if question.kind in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    passages: tuple[Passage, ...]
+    questions: tuple[Fact, ...]
+
+
+@lru_cache(maxsize=8)
+def _made(world: World) -> _Made:
+    rng = derive_rng(world.seed, "world")
+    people = _names(world.people, _FIRST, _LAST, world.seed, "people")
+    towns = _names(world.towns, _FIRST, _TOWN, world.seed, "towns")
+    trades = ("baker", "smith", "pilot", "nurse", "singer", "judge")
+    born = {person: towns[int(rng.integers(len(towns)))] for person in people}
+    trade = {person: trades[int(rng.integers(len(trades)))] for person in people}
+    values = {
+        fact: _names(world.towns, _FIRST, endings, world.seed, fact)
+        for fact, endings in TOWN_FACTS.items()
+    }
+    facts = {
+        town: {fact: values[fact][number] for fact in TOWN_FACTS}
+        for number, town in enumerate(towns)
+    }
+    passages = [
+        Passage(person, f"{person} town {born[person]} trade {trade[person]}") for person in people
+    ]
+    for number, town in enumerate(towns):
+        told = " ".join(f"{fact} {value}" for fact, value in facts[town].items())
+        named = [person for person in people if born[person] == town] if number % 2 == 0 else []
+        people_of = f" home of {' '.join(named)}" if named else ""
+        passages.append(Passage(town, f"{town} {told}{people_of}"))
+    linked = set(towns[::2])
+    questions: list[Fact] = []
+    for person in people:
+        town = born[person]
+        questions.append(Fact(f"town of {person}", town, (person,), "single"))
+        questions.append(Fact(f"trade of {person}", trade[person], (person,), "single"))
+        kind = "linked" if town in linked else "bridge"
+        for fact, value in facts[town].items():
+            text = f"{fact} of town of {person}"
+            questions.append(Fact(text, value, (person, town), kind))
+    for town in towns:
+        for fact, value in facts[town].items():
+            questions.append(Fact(f"{fact} of {town}", value, (town,), "single"))
+    return _Made(tuple(passages), tuple(questions))
+
+
+def _names(
+    count: int, first: tuple[str, ...], last: tuple[str, ...], seed: int, what: str
+) -> tuple[str, ...]:
+    every = sorted(one + other for one in first for other in last)
+    order = derive_rng(seed, what).permutation(len(every))
+    return tuple(every[n] for n in order[:count])

@@ -1,0 +1,122 @@
+"""Workflow D: who is paid what over three rounds, on scripted scores, and one real verification."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.tasks.code_loop import ReflectiveVerification
+from colearn.tasks.code_loop.task import Report
+from colearn.testing import check_task
+from colearn.types import Outcome
+
+RNG = np.random.default_rng(0)
+
+
+class Scripted(ReflectiveVerification):
+    """The verifier finds the score that the program names."""
+
+    async def verify(self, program: str, entry_point: str, tests: str, prompt: str) -> Report:
+        """What is written in the program."""
+        found = re.search(r"return ([\d.]+)", program)
+        return Report(float(found[1]) if found else 0.0, "as written")
+
+
+def program(task, score: float) -> str:
+    return f"def {task.items('train')[0].entry_point}():\n    return {score}"
+
+
+def played(task, *turns) -> list[Outcome]:
+    state, outcomes = task.reset(task.items("train")[0], RNG), []
+    for role, text in turns:
+        assert set(task.joint_observations(state)) == {role}
+        outcomes.append(task.step(state, {role: text}, RNG))
+        state = outcomes[-1].state
+    return outcomes
+
+
+def paid(task, *turns) -> dict[tuple[int, str], float]:
+    """By (turn, role), what the action was paid in all."""
+    total: dict[tuple[int, str], float] = {}
+    for turn, outcome in enumerate(played(task, *turns)):
+        for role, reward in outcome.local_rewards.items():
+            total[turn, role] = total.get((turn, role), 0.0) + reward
+        for action, reward in outcome.earned.items():
+            total[action] = total.get(action, 0.0) + reward
+    return total
+
+
+def test_rewards_are_the_paper_s_three_equations():
+    """s = 0.2, 0.6, 0.5: r(P0) = r(C0) = s0; r(R0) = r(P1) = r(C1) = s1 - s0; then s2 - s1."""
+    task = Scripted()
+    found = paid(
+        task,
+        ("planner", "p0"),
+        ("coder", program(task, 0.2)),
+        ("reflector", "r0"),
+        ("planner", "p1"),
+        ("coder", program(task, 0.6)),
+        ("reflector", "r1"),
+        ("planner", "p2"),
+        ("coder", program(task, 0.5)),
+    )
+    assert found == pytest.approx(
+        {
+            **{(0, "planner"): 0.2, (1, "coder"): 0.2},
+            **{(2, "reflector"): 0.4, (3, "planner"): 0.4, (4, "coder"): 0.4},
+            **{(5, "reflector"): -0.1, (6, "planner"): -0.1, (7, "coder"): -0.1},
+        }
+    )
+
+
+def test_the_team_is_paid_the_last_score_once():
+    task = Scripted()
+    rounds = [("planner", ""), ("coder", program(task, 0.25)), ("reflector", "")]
+    outcomes = played(task, *rounds, ("planner", ""), ("coder", program(task, 1.0)))
+    assert [outcome.reward for outcome in outcomes] == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert outcomes[-1].done
+    measured = task.metrics(outcomes[-1].state)
+    assert measured == {"score": 1.0, "passed": 1.0, "rounds": 2.0}
+
+
+def test_a_program_that_passes_ends_the_episode_at_once():
+    task = Scripted()
+    *_, last = played(task, ("planner", ""), ("coder", program(task, 1.0)))
+    assert last.done and last.local_rewards == {"coder": 1.0}
+    assert last.earned == {(0, "planner"): 1.0}
+
+
+def test_a_coder_without_the_function_pays_the_format_penalty_on_top():
+    found = paid(Scripted(), ("planner", ""), ("coder", "I would rather not."))
+    assert found == {(0, "planner"): 0.0, (1, "coder"): -1.0}
+
+
+def test_later_rounds_are_told_program_score_and_reflection():
+    task = Scripted()
+    state = played(task, ("planner", ""), ("coder", program(task, 0.5)), ("reflector", "mend it"))[
+        -1
+    ].state
+    text = task.observe(state, "planner").text
+    assert "return 0.5" in text and "Tests passed: 50%" in text and "mend it" in text
+
+
+def test_the_real_verifier_counts_the_tests_that_pass():
+    task = ReflectiveVerification()
+    item = task.items("train")[0]
+    half = f"```python\ndef {item.entry_point}(numbers):\n    return 0\n```"
+    first, last = played(task, ("planner", ""), ("coder", half))
+    assert last.local_rewards == {"coder": pytest.approx(2 / 5)} and not first.done
+    assert "Tests passed: 40%" in task.observe(last.state, "reflector").text
+
+
+def test_it_keeps_the_contract():
+    task = Scripted()
+    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
+
+
+def test_an_unknown_split_is_named():
+    with pytest.raises(ConfigError, match=r"task\.items: unknown split 'dev'"):
+        ReflectiveVerification().items("dev")

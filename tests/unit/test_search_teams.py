@@ -1,0 +1,313 @@
+"""The search teams: what they ask, what they pay, and whom, by hand on a made-up country."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from colearn.credit.invocation import Invocation
+from colearn.errors import ConfigError
+from colearn.tasks.search import (
+    IterativeSearch,
+    MHGPOTeam,
+    ParallelRetrieval,
+    RetrieveExtractAnswer,
+)
+from colearn.tasks.search.reading import merged, read_queries, read_ranking, read_tagged
+from colearn.tasks.search.world import KINDS, World
+from colearn.testing import check_task
+from colearn.types import Action, Node, Observation, Tree
+
+RNG = np.random.default_rng(0)
+TEAMS = (MHGPOTeam, ParallelRetrieval, RetrieveExtractAnswer, IterativeSearch)
+
+
+def play(task, item, *turns: Mapping[str, str]):
+    """The outcomes of these joint actions."""
+    state, outcomes = task.reset(item, RNG), []
+    for said in turns:
+        assert set(task.joint_observations(state)) == set(said)
+        outcomes.append(task.step(state, said, RNG))
+        state = outcomes[-1].state
+    return outcomes
+
+
+def asked(kind: str, split: str = "train"):
+    """A task's question of a kind with two facts, and what the country knows about it."""
+    world = World()
+    question = next(q for q in world.questions(split, (kind,)) if "of town of" in q.text)
+    passages = {passage.title: passage.text for passage in world.passages()}
+    return question, passages
+
+
+def item_of(task, text):
+    return next(item for item in task.items("train") if item.text == text)
+
+
+@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("prompt", ["full", "compact"])
+def test_every_team_keeps_the_contract(team, prompt):
+    task = team(prompt=prompt)
+    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
+
+
+def test_every_question_is_answered_by_the_passages_that_it_names():
+    world = World()
+    passages = {passage.title: passage.text for passage in world.passages()}
+    for question in world.questions("train", KINDS) + world.questions("test", KINDS):
+        words = [word for title in question.titles for word in passages[title].split()]
+        key = question.text.split()[0]
+        assert (key, question.answer) in itertools.pairwise(words)
+
+
+def test_train_and_test_questions_differ_and_chosen_kinds_do_not_move_them():
+    world = World()
+    train, test = (world.questions(split, KINDS) for split in ("train", "test"))
+    assert not {q.text for q in train} & {q.text for q in test}
+    assert 0.15 < len(test) / (len(train) + len(test)) < 0.35
+    assert set(world.questions("test", ("bridge",))) == {q for q in test if q.kind == "bridge"}
+
+
+def test_a_linked_town_is_found_by_the_person_s_name_and_a_bridged_one_is_not():
+    task = ParallelRetrieval()
+    for kind, found in (("linked", True), ("bridge", False)):
+        question, _ = asked(kind)
+        person, town = question.titles
+        titles = {passage.title for passage in task.retriever.search(person, 5)}
+        assert person in titles and (town in titles) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ("### who; where ###", ("who", "where")),
+        ("Sure. ### one  two ; three", ("one two", "three")),
+        ("first\nsecond; ; ", ("first", "second")),
+        ("", ()),
+    ],
+)
+def test_queries_are_read_from_a_marked_list_or_the_whole_text(text, queries):
+    assert read_queries(text) == queries
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "valid"),
+    [("2, 0", (2, 0), True), ("1 1", (1,), False), ("0 3", (0,), False), ("none", (), True)],
+)
+def test_a_ranking_is_valid_without_repeats_and_unknown_ids(text, chosen, valid):
+    ranking = read_ranking(text, 3)
+    assert (ranking.chosen, ranking.valid) == (chosen, valid)
+
+
+def test_lists_are_merged_by_rank_and_tags_read_even_where_they_are_open():
+    assert merged([[1, 2, 3], [2, 4]]) == [1, 2, 4, 3]
+    assert read_tagged("<answer>Rome</answer> ", "answer") == "Rome"
+    assert read_tagged("<answer> Rome", "answer") == "Rome"
+    assert read_tagged("Rome", "answer") is None
+
+
+def test_mhgpo_pays_the_team_f1_and_no_penalty_for_a_proper_episode():
+    task = MHGPOTeam(prompt="compact")
+    question, passages = asked("linked")
+    person, town = question.titles
+    item = item_of(task, question.text)
+    outcomes = play(task, item, {"rewriter": person}, {"reranker": "0 1"})
+    shown = task.observe(outcomes[-1].state, "answerer").text
+    assert shown == f"answer {question.text}\n0 {passages[person]}\n1 {passages[town]}"
+    last = task.step(outcomes[-1].state, {"answerer": f"{question.answer} indeed"}, RNG)
+    assert last.reward == pytest.approx(2 / 3) and last.done
+    paid = [(o.local_rewards, o.earned) for o in (*outcomes, last)]
+    assert paid == [({}, {})] * 3
+    assert task.metrics(last.state) == {
+        **{"f1": pytest.approx(2 / 3), "em": 0.0},
+        **{"accuracy": 1.0, "recall": 1.0},
+    }
+
+
+def test_mhgpo_s_penalties_are_each_role_s_own():
+    task = MHGPOTeam(prompt="compact", longest=5)
+    question, _ = asked("linked")
+    person = question.titles[0]
+    five = " ; ".join([person] * 5)
+    outcomes = play(
+        task,
+        item_of(task, question.text),
+        {"rewriter": five},
+        {"reranker": "0 0"},
+        {"answerer": "one two three four five six"},
+    )
+    assert [o.local_rewards for o in outcomes] == [
+        {"rewriter": -0.5},
+        {"reranker": -0.5},
+        {"answerer": -1.0},
+    ]
+    assert outcomes[-1].reward == 0.0
+
+
+def test_the_prompts_of_mhgpo_are_the_paper_s():
+    task = MHGPOTeam()
+    item = task.items("train")[0]
+    shown = task.observe(task.reset(item, RNG), "rewriter").text
+    assert "with the format: ### <query1>; <query2>; <query3>; ... ###" in shown
+    assert shown.endswith(f"Original question is {item.text}")
+
+
+def test_the_answerer_is_made_from_the_reranker_and_that_from_the_rewriter():
+    task = MHGPOTeam(prompt="compact")
+    first, second = play(task, task.items("train")[0], {"rewriter": "x"}, {"reranker": "0"})
+    assert task.observe(first.state, "reranker").made_from == ((0, "rewriter"),)
+    assert task.observe(second.state, "answerer").made_from == ((1, "reranker"),)
+
+
+def chain(outcomes, agents) -> Tree:
+    """A branch as credit reads it."""
+    nodes = [Node(index=0, parent=None, path=(), state=None, observations={})]
+    for number, (said, outcome) in enumerate(outcomes, start=1):
+        nodes.append(
+            Node(
+                index=number,
+                parent=number - 1,
+                path=(0,) * number,
+                state=None,
+                observations={},
+                actions={role: Action(text) for role, text in said.items()},
+                reward=outcome.reward,
+                local_rewards=outcome.local_rewards,
+                earned=outcome.earned,
+            )
+        )
+        before = nodes[number - 1]
+        seen = {role: Observation("", ()) for role in said}
+        nodes[number - 1] = Node(
+            **{
+                name: getattr(before, name)
+                for name in ("index", "parent", "path", "state", "actions", "reward")
+            },
+            local_rewards=before.local_rewards,
+            earned=before.earned,
+            observations=seen,
+        )
+    return Tree(item=None, episode=0, agents=agents, nodes=tuple(nodes))
+
+
+def test_workflow_b_pays_every_node_the_final_f1_and_its_own_format_penalty():
+    """r_v = F1 + r_fmt; the extractor answers one query a turn."""
+    task = RetrieveExtractAnswer(prompt="compact")
+    question, passages = asked("linked")
+    person, town = question.titles
+    said = (
+        {"rewriter": f"{person} ; {town}"},
+        {"extractor": passages[person]},
+        {"extractor": ""},
+        {"answerer": f"{question.answer} it is"},
+    )
+    outcomes = play(task, item_of(task, question.text), *said)
+    answer = task.observe(outcomes[2].state, "answerer")
+    assert answer.made_from == ((1, "extractor"), (2, "extractor"))
+    credit = Invocation(trajectory=1.0)(chain(list(zip(said, outcomes, strict=True)), task.agents))
+    assert [dict(node) for node in credit[1:]] == [
+        {"rewriter": pytest.approx(0.5)},
+        {"extractor": pytest.approx(0.5)},
+        {"extractor": pytest.approx(0.5 - 1.0)},
+        {"answerer": pytest.approx(0.5)},
+    ]
+
+
+def test_workflow_a_penalises_a_rewriter_without_a_query():
+    task = ParallelRetrieval(prompt="compact")
+    first, last = play(task, task.items("train")[0], {"rewriter": " ; "}, {"answerer": ""})
+    assert first.local_rewards == {"rewriter": -1.0}
+    assert last.local_rewards == {"answerer": -1.0} and last.reward == 0.0
+
+
+def round_of(query: str, answer: str) -> tuple[Mapping[str, str], ...]:
+    return (
+        {"searcher": query},
+        {"summarizer": "notes"},
+        {"updater": "knowledge"},
+        {"concluder": answer},
+    )
+
+
+def test_workflow_c_pays_margins_that_telescope_to_the_final_f1():
+    """F1 of the answers: a_0 0, a_1 1/2, a_2 1/3, a_3 1, so margins 1/2, -1/6, 2/3."""
+    task = IterativeSearch(prompt="compact")
+    question, _ = asked("bridge")
+    right = question.answer
+    said = (
+        {"planner": "nobody"},
+        *round_of("a", f"{right} it is"),
+        *round_of("b", f"{right} as it is so"),
+        *round_of("c", right),
+    )
+    outcomes = play(task, item_of(task, question.text), *said)
+    paid = Invocation()(chain(list(zip(said, outcomes, strict=True)), task.agents))
+    found = [next(iter(node.items())) for node in paid[1:]]
+    margins = (1 / 2, 1 / 3 - 1 / 2, 1 - 1 / 3)
+    scores = (1 / 2, 1 / 3, 1.0)
+    expected = [("planner", 0.0)]
+    for margin, score in zip(margins, scores, strict=True):
+        expected += [(role, margin) for role in ("searcher", "summarizer", "updater")]
+        expected.append(("concluder", score))
+    assert [role for role, _ in found] == [role for role, _ in expected]
+    assert [r for _, r in found] == pytest.approx([r for _, r in expected])
+    searchers = sum(reward for role, reward in found if role == "searcher")
+    final = outcomes[-1].reward
+    assert found[0][1] + searchers == pytest.approx(final) and final == 1.0
+
+
+def test_a_searcher_that_ends_is_paid_nothing_and_ends_the_episode():
+    task = IterativeSearch(prompt="compact")
+    question, _ = asked("bridge")
+    item = item_of(task, question.text)
+    outcomes = play(task, item, {"planner": question.answer}, {"searcher": "stop"})
+    assert outcomes[0].local_rewards == {"planner": 1.0}
+    assert outcomes[1].local_rewards == {} and outcomes[1].earned == {}
+    assert outcomes[1].done and outcomes[1].reward == 1.0
+
+
+def test_a_full_plan_holds_knowledge_and_a_first_answer():
+    task = IterativeSearch()
+    question, _ = asked("bridge")
+    plan = f"<knowledge>so far</knowledge><answer>{question.answer}</answer>"
+    (first,) = play(task, item_of(task, question.text), {"planner": plan})
+    assert first.local_rewards == {"planner": 1.0}
+    assert "Knowledge: so far" in task.observe(first.state, "searcher").text
+
+
+def test_questions_of_a_file_need_a_corpus(tmp_path):
+    data = tmp_path / "questions.jsonl"
+    data.write_text('{"question": "who?", "answers": ["me"]}\n' * 5)
+    with pytest.raises(ConfigError, match=r"task\.corpus: .* comes without one"):
+        ParallelRetrieval(data=str(data))
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("it was me")
+    task = ParallelRetrieval(data=str(data), corpus=str(tmp_path / "corpus"))
+    assert (len(task.items("train")), len(task.items("test"))) == (4, 1)
+
+
+def test_packaged_questions_come_with_their_corpus():
+    task = ParallelRetrieval(data="packaged")
+    for split in ("train", "test"):
+        for item in task.items(split):
+            text = " ".join(p.text for p in task.retriever.corpus.passages())
+            assert item.answers[0] in text
+            known = {p.title for p in task.retriever.corpus.passages()}
+            assert set(item.titles) <= known
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kinds": ["singel"]}, r"task\.kinds: unknown kind 'singel'"),
+        ({"prompt": "short"}, r"task\.prompt: unknown value 'short'"),
+        ({"documents": 0}, r"task\.documents: must be a whole number"),
+        ({"data": "hotpot"}, r"task\.data: unknown value 'hotpot'"),
+    ],
+)
+def test_a_bad_setting_is_one_line(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        ParallelRetrieval(**settings)
