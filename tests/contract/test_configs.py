@@ -30,6 +30,7 @@ METHODS = {
     *("raw", "parallel", "pipeline", "discussion"),
 }
 TASKS = ("tldr", "arxiv", "coop_humaneval", "str_build", "house_build")
+HUB = ("hub", "humaneval", "hotpotqa", "nq")
 SINGLE = ("raw", "grpo", "ac")
 DEEPSPEED = sorted((ROOT / "configs").rglob("*.json"))
 
@@ -117,8 +118,9 @@ def test_a_suites_metrics_are_its_tasks(name: str) -> None:
 def offline(name: str) -> Config:
     """The config with packaged data in place of a hub's."""
     config = load_config(name)
-    hub = config.task.settings.get("data") == "hub"
-    return load_config(name, {"task.data": "packaged"}) if hub else config
+    hub = config.task.settings.get("data") in HUB
+    own = {"task.corpus": None} if "corpus" in config.task.settings else {}
+    return load_config(name, {"task.data": "packaged", **own}) if hub else config
 
 
 @pytest.mark.parametrize("name", CONFIGS)
