@@ -1,0 +1,123 @@
+"""A workflow in training: fresh contexts exactly, and any map from roles to models by one key."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tiny import save_model
+
+from colearn.config import Config
+from colearn.experiment.assemble import assemble
+from colearn.rollout.grow import grow
+from colearn.workflow import Workflow
+
+
+class Letters(Workflow[str]):
+    """Three roles in a row, each shown what the one before said; the reward moves with every
+    letter of theirs."""
+
+    agents = ("rewriter", "reranker", "answerer")
+    horizon = 3
+    measures = ("letters",)
+
+    def items(self, split):
+        return ["ash", "birch"]
+
+    async def run(self, team, item):
+        said = item
+        for role in self.agents:
+            said = await team.ask(role, f"{role} {said}")
+            team.reward(0.01 * (sum(said.encode()) % 7))
+
+
+MAPS = {
+    "full": {"*": {"model": "one"}},
+    "partial": {"rewriter": {"model": "one"}, "*": {"model": "two"}},
+    "none": {"*": {}},
+}
+LEARNERS = {
+    "full": {"actor-one"},
+    "partial": {"actor-one", "actor-two"},
+    "none": {"actor-rewriter", "actor-reranker", "actor-answerer"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+def config_of(folder: str, sharing: str, algorithm: str = "mhgpo") -> Config:
+    """Everything but `agents` and what it names is the same."""
+    names = {"full": ["one"], "partial": ["one", "two"], "none": ["*"]}[sharing]
+    agents = {
+        role: {"sampling": {"max_tokens": 4}, **settings}
+        for role, settings in MAPS[sharing].items()
+    }
+    return Config.model_validate(
+        {
+            "task": {"name": f"{__name__}:Letters"},
+            "algorithm": {"name": algorithm},
+            "models": {name: {"path": folder, "learning_rate": 1e-2} for name in names},
+            "agents": agents,
+            "critic": {"path": folder, "learning_rate": 1e-2} if algorithm == "mappo" else None,
+            "train": {"episodes": 2, "token_budget": 4000},
+            "run": {"device": "cpu"},
+        }
+    )
+
+
+def trained(config: Config):
+    """The assembly after one iteration on two items, what was logged, and who moved."""
+    parts = assemble(config)
+    before = {
+        name: {key: value.clone() for key, value in learner.weights().items()}
+        for name, learner in parts.learners.items()
+    }
+    trees, _ = grow(
+        parts.task,
+        parts.task.items("train")[:2],
+        parts.players,
+        parts.parts.rollout,
+        seed=0,
+        credit=parts.parts.credit,
+    )
+    metrics = parts.updater.update(trees, 0)
+    moved = {
+        name
+        for name, learner in parts.learners.items()
+        if any(not torch.equal(v, before[name][key]) for key, v in learner.weights().items())
+    }
+    return parts, trees, metrics, moved
+
+
+@pytest.mark.parametrize("sharing", MAPS)
+def test_who_shares_a_model_is_one_key(folder, sharing):
+    _, _, metrics, moved = trained(config_of(folder, sharing))
+    assert moved == LEARNERS[sharing]
+    assert all(math.isfinite(value) for value in metrics.values())
+
+
+def test_each_call_is_a_context_of_its_own(folder):
+    _, trees, _, _ = trained(config_of(folder, "full"))
+    for tree in trees:
+        for node in tree.nodes:
+            for role, seen in node.observations.items():
+                assert seen.fresh
+                assert tree.history(node.index, role).tokens == seen.tokens
+
+
+def test_old_and_sampled_log_probabilities_agree_in_fresh_contexts(folder):
+    """What the learner sees of a call is what the generator sampled it from."""
+    _, _, metrics, _ = trained(config_of(folder, "full"))
+    assert metrics["one/behaviour_gap"] < 1e-4
+    assert metrics["one/ratio_mean"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_mappo_trains_critics_beside_the_roles(folder):
+    _, _, metrics, moved = trained(config_of(folder, "full", "mappo"))
+    assert any(name.startswith("critic") for name in moved)
+    assert "actor-one" in moved
+    assert all(math.isfinite(value) for value in metrics.values())
