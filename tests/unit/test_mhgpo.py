@@ -210,3 +210,30 @@ def test_a_reward_is_gathered_from_the_direct_successors(aggregate, worth):
         {"y": 0.4},
         {"z": 0.8},
     ]
+
+
+class Again(Pipeline):
+    """x is asked twice, y once in between."""
+
+    async def run(self, team, item):
+        first = await team.x("go")
+        await team.x(await team.y(first))
+        team.reward(0.1)
+
+
+def grown(shape):
+    players = dict.fromkeys(Pipeline.agents, Program(Numbered()))
+    trees, _ = grow(Again(), [0], players, shape, seed=0)
+    return [Credited(tree=tree, rewards=Backward()(tree), discount=0.0) for tree in trees]
+
+
+def test_a_role_that_acts_twice_is_compared_at_each_of_its_occasions():
+    episodes = grown(ForkOnFirst(k=2))
+    found = Heterogeneous().groups(episodes)
+    said = [{told(episodes, pair) for pair in group} for group in found]
+    assert said == [{"x0", "x1"}, {"y0", "y1"}, {"x2", "x3"}]
+
+
+def test_a_fork_is_where_the_agent_acts_first_and_nowhere_later():
+    (tree,) = [one.tree for one in grown(RoundRobin(k=2, probabilities={"x": 1.0}))]
+    assert [len(below) for below in tree.below()] == [2, 1, 1, 1, 1, 0, 0]
