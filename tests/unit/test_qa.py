@@ -34,6 +34,7 @@ def test_answers_are_normalized_as_squad_does(text, expected):
         ("the Eiffel Tower", ["Eiffel tower"], 1.0),
         ("Eiffel Tower in Paris", ["the Eiffel Tower"], 2 * (2 / 4) * 1.0 / (2 / 4 + 1.0)),
         ("cat cat dog", ["cat dog dog"], 2 * (2 / 3) * (2 / 3) / (4 / 3)),
+        ("cat cat dog", ["cat cat"], 2 * (2 / 3) * 1.0 / (5 / 3)),
         ("Berlin", ["Paris"], 0.0),
         ("", ["Paris"], 0.0),
         ("the", ["a"], 1.0),
