@@ -17,7 +17,7 @@ from ._policy import PolicyAlgorithm
 class MHGPO(PolicyAlgorithm):
     """The team's reward goes backward through the executed graph (Eq. 4), each role's penalties on
     top; an action is compared with the same role's in the other branches (Eq. 5). FoF sampling:
-    G answers of the entry agent, one of everyone after it. Clip 0.2, KL 0.001 to the reference.
+    G answers of the entry agent, one of everyone after it. Loss by Eq. 6: clip 0.2, KL 0.001.
 
     Wrong when roles act at the same time on different things, or when a critic is cheap: the
     baseline of a downstream role mixes prompts that are not alike. Use `mappo`.
@@ -26,7 +26,7 @@ class MHGPO(PolicyAlgorithm):
     rollout: Rollout = ForkOnFirst()
     credit: Credit = Backward()
     advantage: Advantage = Heterogeneous()
-    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2, kl=0.001)
+    loss: PolicyLoss = PolicyGradient(ratio="token", reduction="action_mean", clip=0.2, kl=0.001)
     discount: float = 0.0
     """Backward credit is an action's whole worth already."""
 

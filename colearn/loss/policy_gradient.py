@@ -24,8 +24,9 @@ class PolicyGradient(PolicyLoss):
 
     ratio: Literal["sequence", "token"] = "sequence"
     """"token": a ratio, a clip and a term of their own for each token (PPO, GRPO)."""
-    reduction: Literal["sample_mean", "token_mean"] = "sample_mean"
-    """Divide the sum by the minibatch's actions (the paper's 1/|beta|) or by its tokens."""
+    reduction: Literal["sample_mean", "token_mean", "action_mean"] = "sample_mean"
+    """Divide the sum by the minibatch's actions (the paper's 1/|beta|) or by its tokens.
+    "action_mean": the mean over actions of the mean over an action's tokens (GRPO, MHGPO Eq. 6)."""
     clip: float | None = None
     """epsilon: no gain from moving the ratio below 1 - epsilon or above 1 + epsilon."""
     clip_high: float | None = None
@@ -45,9 +46,9 @@ class PolicyGradient(PolicyLoss):
     def __post_init__(self) -> None:
         if self.ratio not in ("sequence", "token"):
             raise ConfigError(f"ratio: unknown '{self.ratio}'; use sequence or token")
-        if self.reduction not in ("sample_mean", "token_mean"):
+        if self.reduction not in ("sample_mean", "token_mean", "action_mean"):
             raise ConfigError(
-                f"reduction: unknown '{self.reduction}'; use sample_mean or token_mean"
+                f"reduction: unknown '{self.reduction}'; use sample_mean, token_mean or action_mean"
             )
         if self.clip is not None and not 0.0 < self.clip < 1.0:
             raise ConfigError(f"clip: must lie between 0 and 1, got {self.clip}; 0.2 is usual")
@@ -80,7 +81,8 @@ class PolicyGradient(PolicyLoss):
                 0, batch.action_of, log_ratio
             )
             terms = batch.total_samples
-        divisor = batch.total_samples if self.reduction == "sample_mean" else batch.total_tokens
+        divisor = batch.total_tokens if self.reduction == "token_mean" else batch.total_samples
+        weights = self._token_weights(batch)
         ratio = log_ratio.exp()
         plain = ratio * advantages
         kept = clipped_gain(
@@ -91,7 +93,8 @@ class PolicyGradient(PolicyLoss):
             high=self.clip if self.clip_high is None else self.clip_high,
             dual=self.dual_clip,
         )
-        loss = -kept.sum() / divisor
+        gain = kept * weights if self.ratio == "token" else kept
+        loss = -gain.sum() / divisor
         metrics = {
             "policy_loss": loss,
             "ratio_mean": ratio.sum() / terms,
@@ -100,14 +103,22 @@ class PolicyGradient(PolicyLoss):
         if self.kl > 0.0:
             assert batch.ref_logprobs is not None, "kl needs the reference's log-probs"
             gap = batch.ref_logprobs - batch.logprobs
-            kl = (gap.exp() - gap - 1.0).sum()
-            loss = loss + self.kl * kl / divisor
-            metrics["kl"] = kl / batch.total_tokens
+            kl = gap.exp() - gap - 1.0
+            loss = loss + self.kl * (kl * weights).sum() / divisor
+            metrics["kl"] = kl.sum() / batch.total_tokens
         if self.entropy > 0.0:
             assert batch.entropy is not None, "the bonus needs the entropy"
-            loss = loss - self.entropy * batch.entropy.sum() / divisor
+            loss = loss - self.entropy * (batch.entropy * weights).sum() / divisor
             metrics["entropy"] = batch.entropy.sum() / batch.total_tokens
         return loss, floats(metrics)
+
+    def _token_weights(self, batch: PolicyBatch) -> Tensor:
+        """[N] what a token's term weighs; an action lies in one micro-batch as a whole."""
+        one = torch.ones_like(batch.logprobs)
+        if self.reduction != "action_mean":
+            return one
+        lengths = torch.zeros_like(batch.advantages).index_add(0, batch.action_of, one)
+        return 1.0 / lengths[batch.action_of]
 
 
 def floats(metrics: dict[str, Tensor]) -> dict[str, float]:

@@ -45,6 +45,18 @@ def test_at_ratio_one_the_gradient_is_that_of_log_pi_times_the_advantage(ratio):
     assert metrics["clip_fraction"] == 0.0
 
 
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+def test_the_action_mean_weighs_an_action_of_any_length_alike(kl):
+    """-(1/2) (2/2 + 2/2 - (1/3 + 1/3 + 1/3)) with A = 2 and -1; KL d = 0.1 at the first token."""
+    loss = PolicyGradient(ratio="token", reduction="action_mean", kl=kl)
+    reference = OLD + torch.tensor([0.1, 0.0, 0.0, 0.0, 0.0])
+    value, grad, _ = gradient(loss, OLD, ref_logprobs=reference)
+    penalty = kl * (math.exp(0.1) - 1.1) / 2 / 2
+    assert value == pytest.approx(-(2.0 - 1.0) / 2 + penalty)
+    first = -0.5 - kl * (math.exp(0.1) - 1.0) / 4
+    assert grad == pytest.approx([first, -0.5, 1 / 6, 1 / 6, 1 / 6])
+
+
 def test_the_gradient_through_a_policy_is_rho_a_grad_log_pi():
     """Eq. 1, 2, 4 on a two-armed bandit: d log softmax(x)_0 / dx = (1 - p, -(1 - p))."""
     logits = torch.tensor([0.0, math.log(3.0)], requires_grad=True)
