@@ -97,12 +97,13 @@ def main() -> int:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # `unsafe` is measured on purpose
     counts = [int(word) for word in arguments.workers.split(",")]
+    # before anything is started, so that it holds what is started
+    clock = ProcessorTime() if os.access(ProcessorTime.GROUP.parent, os.W_OK) else None
     safe: tuple[Mechanism, ...] = ("bwrap", "namespaces")
     measures: dict[str, Callable[[int, int], float]] = {"two bare interpreters": measure_bare}
     for mechanism in (*(name for name in safe if works(name)), "unsafe"):
         measures[mechanism] = lambda workers, runs, m=mechanism: measure_sandbox(m, workers, runs)
     print(f"load before: {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} processors")
-    clock = ProcessorTime() if os.access(ProcessorTime.GROUP.parent, os.W_OK) else None
     print("| mechanism | at once | runs/s, median (least - most) | share of the first | ms a run |")
     print("|---|---|---|---|---|")
     runs = max(arguments.runs // ROUNDS, 1)
