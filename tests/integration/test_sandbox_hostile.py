@@ -148,7 +148,7 @@ def add(a, b):
         time.sleep(60)
     return a + b
 """
-    limits = Limits(seconds=20.0, call_seconds=0.5)
+    limits = Limits(seconds=20.0, call_seconds=1.0)
     tests = ("assert add(0, 2) == 2", "assert add(2, 2) == 4")
     verdict = run_tests(program, "add", tests, limits=limits, mechanism=mechanism)
     assert verdict.passed == (False, True)
