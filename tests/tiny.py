@@ -371,7 +371,7 @@ def merged(base: Base, adapter: str | None) -> Any:
     """A plain transformers model with an adapter's weights folded in."""
     if not base.adapters:
         return base.causal
-    model = copy.deepcopy(base.model)
+    model = copy.deepcopy(base.model, {id(base): base})  # its hooks call the base, which has a lock
     if adapter is None:
         return model.unload()
     return model.merge_and_unload(adapter_names=[adapter])
