@@ -11,4 +11,7 @@ NAMES = {
     "raw_return": "raw_return:RawReturn",
     "agent_turn": "agent_turn:AgentTurn",
     "question": "question:Question",
+    "role_baseline": "role_baseline:RoleBaseline",
+    "sum_then_normalize": "sum_then_normalize:SumThenNormalize",
+    "turn_by_turn": "turn_by_turn:TurnByTurn",
 }

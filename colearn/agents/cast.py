@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import Cast
+from colearn.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,5 +44,41 @@ class Swap(Cast):
         return {agents[(k + episode) % count]: player for k, player in enumerate(agents)}
 
 
-NAMES = {"own": ":Own", "swap": ":Swap"}
+@dataclass(frozen=True, kw_only=True)
+class Against(Cast):
+    """In episode e agent e modulo their number plays itself; every other seat is taken by one of
+    `players`, drawn anew. Frozen opponents: a program, a model that is not trained, a server.
+
+    Wrong as the only training: a policy that beats one opponent need not beat another (MARSHAL,
+    Table 3). `self_play` keeps a share of episodes in which everyone plays its own seat.
+    """
+
+    self_play: float = 0.0
+    """Share of episodes without opponents, drawn."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.self_play <= 1.0:
+            raise ConfigError(f"self_play: must lie in 0 to 1, got {self.self_play}")
+
+    def seats(
+        self,
+        item: Any,
+        episode: int,
+        agents: Sequence[str],
+        players: Sequence[str],
+        rng: np.random.Generator,
+    ) -> Mapping[str, str]:
+        rivals = [name for name in players if name not in agents]
+        if not rivals:
+            raise ConfigError("players: nobody to play against; add an opponent")
+        if rng.random() < self.self_play:
+            return {agent: agent for agent in agents}
+        kept = agents[episode % len(agents)]
+        return {
+            agent: agent if agent == kept else rivals[int(rng.integers(len(rivals)))]
+            for agent in agents
+        }
+
+
+NAMES = {"against": ":Against", "own": ":Own", "swap": ":Swap"}
 """The shipped casts, by name."""

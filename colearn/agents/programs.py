@@ -31,5 +31,10 @@ class Legal:
         return action
 
 
-NAMES = {"legal": "colearn.agents.programs:Legal", "says": "colearn.agents.programs:Says"}
+NAMES = {
+    "equilibrium": "colearn.tasks.open_spiel.programs:Equilibrium",
+    "legal": "colearn.agents.programs:Legal",
+    "mcts": "colearn.tasks.open_spiel.programs:MCTS",
+    "says": "colearn.agents.programs:Says",
+}
 """The shipped programs, by name; third parties add theirs as entry points `colearn.programs`."""

@@ -43,3 +43,12 @@ class Advantage(ABC):
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         """Regression targets of the critic for the same nodes as `values`."""
         raise TypeError(f"{type(self).__name__} has no critic to train")
+
+    def state(self) -> Mapping[str, float]:
+        """What a baseline that moves from update to update remembers; it is in the checkpoint."""
+        return {}
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` gave."""
+        if state:
+            raise TypeError(f"{type(self).__name__} remembers nothing")

@@ -4,6 +4,7 @@ NAMES = {
     "team": "team:Team",
     "mixed": "mixed:Mixed",
     "payoff": "payoff:Payoff",
+    "concise": "concise:Concise",
     "backward": "backward:Backward",
     "invocation": "invocation:Invocation",
 }

@@ -22,6 +22,7 @@ from colearn.config import (
     untrained_config,
 )
 from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player, Sampling
+from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.learn.local import LocalLearner
@@ -33,6 +34,7 @@ from colearn.models.team import Team, TeamBuilder
 
 from .critics import CriticTrainer
 from .exact import ExactEvaluator, Reader
+from .queried import QueriedEvaluator
 from .update import Role, Updater
 
 
@@ -53,7 +55,7 @@ class Assembly:
     updater: Updater | None
     """None where the algorithm learns nothing."""
     networks: dict[str, Network]
-    exact: ExactEvaluator | None
+    exact: ExactEvaluator | QueriedEvaluator | None
     """Where the config asks for exact evaluation."""
 
 
@@ -129,7 +131,7 @@ def _updater(
 
 def _exact(
     config: Config, task: DecPOMDP[Any, Any], team: Team, players: Mapping[str, Player]
-) -> ExactEvaluator:
+) -> ExactEvaluator | QueriedEvaluator:
     readers = {}
     for agent, settings in config.agents.items():
         player = players[agent]
@@ -140,6 +142,8 @@ def _exact(
         readers[agent] = Reader(
             network=team.actors[settings.model], chat=player.chat, settings=settings
         )
+    if isinstance(task, QueriedTask):
+        return QueriedEvaluator(task, readers, token_budget=config.train.token_budget)
     return ExactEvaluator(task, readers, token_budget=config.train.token_budget)
 
 

@@ -69,21 +69,10 @@ class ExactEvaluator:
     def __init__(self, task: Any, readers: Mapping[str, Reader], *, token_budget: int) -> None:
         if not isinstance(task, FiniteTask):
             raise ConfigError(
-                "evaluation.exact: needs a finite task such as dpomdp, played without a wrapper; "
-                "set it to false"
+                "evaluation.exact: needs a finite task such as dpomdp or one small game of "
+                "open_spiel, played without a wrapper; set it to false"
             )
-        for agent, reader in readers.items():
-            sampling = reader.settings.sampling
-            if (
-                sampling.temperature == 0.0
-                or sampling.top_p < 1.0
-                or sampling.top_k
-                or sampling.stop
-            ):
-                raise ConfigError(
-                    f"evaluation.exact: agents.{agent}.sampling must be the plain distribution; "
-                    "leave out top_p, top_k and stop, and set a temperature above 0"
-                )
+        require_plain_sampling({agent: reader.settings for agent, reader in readers.items()})
         self.task, self.readers, self.token_budget = task, dict(readers), token_budget
         self.histories = JointHistories(task.model, task.horizon)
         self._trees = {agent: self._tree(agent) for agent in task.agents}
@@ -164,6 +153,17 @@ class ExactEvaluator:
             for span, piece in zip(row.spans, part.logprobs.double().split(sizes), strict=True):
                 logprobs[span.node] = float(piece.sum())
         return tuple(np.exp(logprobs[np.array(turn)]) for turn in places)
+
+
+def require_plain_sampling(agents: Mapping[str, AgentSettings]) -> None:
+    """Errors: ConfigError where sampling is not from the model's own distribution."""
+    for agent, settings in agents.items():
+        sampling = settings.sampling
+        if sampling.temperature == 0.0 or sampling.top_p < 1.0 or sampling.top_k or sampling.stop:
+            raise ConfigError(
+                f"evaluation.exact: agents.{agent}.sampling must be the plain distribution; "
+                "leave out top_p, top_k and stop, and set a temperature above 0"
+            )
 
 
 def _node(

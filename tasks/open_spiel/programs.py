@@ -7,31 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from colearn.contract import View
 from colearn.errors import ConfigError
 
 from .games import load, position
 from .phrasings import phrasing
 from .task import GameState, OpenSpiel
-
-
-class View(Protocol):
-    """What a program is asked with: the part of `colearn.agents.View` that is read here."""
-
-    @property
-    def task(self) -> Any: ...
-
-    @property
-    def state(self) -> Any: ...
-
-    @property
-    def seat(self) -> str: ...
-
-    @property
-    def rng(self) -> np.random.Generator: ...
 
 
 @dataclass(frozen=True, kw_only=True)

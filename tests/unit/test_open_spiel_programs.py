@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
+from colearn.contract import View
 from colearn.errors import ConfigError
+from colearn.registry import load
 from colearn.tasks.open_spiel import Game, GameState, OpenSpiel
 from colearn.tasks.open_spiel.programs import MCTS, Equilibrium, average_policy, kuhn_bet
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    task: OpenSpiel
-    state: GameState
-    seat: str
-    text: str
-    rng: np.random.Generator
 
 
 def view(task, moves, seat, seed=0):
@@ -86,3 +77,8 @@ def test_a_game_without_a_closed_form_is_solved():
     state = GameState(game=Game(name), moves=(3, 0, 1), payoffs=(0.0,) * 3, faults=("",) * 3)
     asked = View(task=task, state=state, seat="player_0", text="?", rng=np.random.default_rng(0))
     assert Equilibrium(iterations=5).act(asked) in ("Pass", "Bet")
+
+
+def test_programs_are_found_by_name():
+    assert load("programs", "mcts") is MCTS
+    assert load("programs", "equilibrium") is Equilibrium

@@ -1,0 +1,26 @@
+"""MT-GRPO: rewards normalised turn by turn (Zeng et al. 2025), in self-play."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.advantage.turn_by_turn import TurnByTurn
+from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
+from colearn.credit.payoff import Payoff
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.chain import Chain
+
+from ._policy import PolicyAlgorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class MTGRPO(PolicyAlgorithm):
+    """The rewards of each turn are compared with the same turn of the batch's other episodes.
+
+    Wrong when episodes differ in length (MARSHAL, appendix F.1): use `marshal`.
+    """
+
+    rollout: Rollout = Chain()
+    credit: Credit = Payoff()
+    advantage: Advantage = TurnByTurn()
+    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2, dual_clip=3.0)

@@ -1,0 +1,27 @@
+"""GRPO on whole trajectories of self-play: MARSHAL's Eq. 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.advantage.sum_then_normalize import SumThenNormalize
+from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
+from colearn.credit.payoff import Payoff
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.chain import Chain
+
+from ._policy import PolicyAlgorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryGRPO(PolicyAlgorithm):
+    """All trajectories of a game are one group, whoever's they are: every turn has the advantage
+    (R - mean(R)) / std(R) of its player's whole return.
+
+    Wrong when roles differ in what they can expect, and when games are long: use `marshal`.
+    """
+
+    rollout: Rollout = Chain()
+    credit: Credit = Payoff()
+    advantage: Advantage = SumThenNormalize(turn_level=False, by_role=False, normalize_std=True)
+    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2, dual_clip=3.0)

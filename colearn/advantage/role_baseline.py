@@ -1,0 +1,54 @@
+"""SPIRAL's advantage: a trajectory's return less a moving baseline of its game and role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.errors import ConfigError
+
+from .roles import by_node, group_of, of_actions
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleBaseline(Advantage):
+    """b <- decay b + (1 - decay) R, then A = R - b for all turns of the trajectory, with one b for
+    each game and role: role-conditioned advantage estimation (SPIRAL).
+
+    The baseline starts at 0 and is kept from update to update; it is in the checkpoint. Wrong when
+    episodes are long: every turn has the credit of the whole game.
+    """
+
+    decay: float = 0.95
+    _baselines: dict[str, float] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.decay < 1.0:
+            raise ConfigError(f"decay: must be at least 0 and below 1, got {self.decay}")
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        """Trajectories move the baseline one after the other, in the order of the episodes."""
+        worth: dict[tuple[int, str], float] = {}
+        for place, episode in enumerate(episodes):
+            for agent in episode.tree.agents:
+                if not any(agent in node.actions for node in episode.tree.nodes):
+                    continue
+                key = "/".join(group_of(episode, agent, by_role=True))
+                total = episode.returns(agent)[0]
+                before = self._baselines.get(key, 0.0)
+                self._baselines[key] = self.decay * before + (1.0 - self.decay) * total
+                worth[place, agent] = total - self._baselines[key]
+        actions = of_actions(episodes, lambda episode, agent: (0.0,) * len(episode.tree.nodes))
+        return by_node(episodes, {at: worth[at[0], at[2]] for at in actions})
+
+    def state(self) -> Mapping[str, float]:
+        return dict(self._baselines)
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        self._baselines.clear()
+        self._baselines.update(state)

@@ -1,0 +1,108 @@
+"""Self-play end to end: the exact measure of a policy, opponents, an update of every algorithm."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from colearn.agents import Against
+from colearn.config import Config
+from colearn.experiment.assemble import assemble
+from colearn.experiment.matches import tally
+from colearn.experiment.queried import QueriedEvaluator
+from colearn.rollout.chain import Chain
+from colearn.rollout.grow import grow
+
+SELF_PLAY = ("marshal", "spiral_rae", "mt_grpo", "trajectory_grpo")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def assembled(algorithm="marshal", *, exact=False, credit="payoff", **more):
+    settings = {
+        "task": {"name": "open_spiel", "games": "kuhn_poker", "prompt": "compact"},
+        "algorithm": {"name": algorithm, "credit": {"name": credit}},
+        "models": {"player": {"path": "embedded-tiny", "learning_rate": 1e-2}},
+        "agents": {"*": {"model": "player", "sampling": {"max_tokens": 3}}},
+        "evaluation": {"exact": exact},
+        "run": {"device": "cpu"},
+        **more,
+    }
+    return assemble(Config.model_validate(settings))
+
+
+def games(parts, number, **settings):
+    items = list(parts.task.items("train")) * number
+    trees, _ = grow(parts.task, items, parts.players, Chain(), seed=0, **settings)
+    return trees
+
+
+def test_the_measured_policy_is_the_one_that_plays():
+    """Every legal action that was sampled has the probability that the evaluator reads."""
+    parts = assembled(exact=True)
+    assert isinstance(parts.exact, QueriedEvaluator)
+    asked = {}
+    for agent in parts.task.agents:
+        decisions = parts.task.decisions(agent)
+        for decision, raw in zip(decisions, parts.exact._probabilities(agent), strict=True):
+            for reply, chance in zip(decision.replies, raw, strict=True):
+                asked[agent, decision.history, decision.observation, reply] = chance
+    checked = 0
+    for tree in games(parts, 60):
+        past = dict.fromkeys(tree.agents, ())
+        for before, after in zip(tree.nodes, tree.nodes[1:], strict=False):
+            [(agent, action)] = after.actions.items()
+            text = before.observations[agent].text
+            chance = asked.get((agent, past[agent], text, action.text))
+            if chance is not None and action.finish == "end":
+                assert math.exp(sum(action.logprobs)) == pytest.approx(chance, rel=1e-4)
+                checked += 1
+            past[agent] = (*past[agent], (text, action.text))
+    assert checked > 100
+
+
+def test_the_warm_started_model_plays_almost_uniformly():
+    """Uniform play is 11/12 from equilibrium."""
+    found = assembled(exact=True).exact.metrics()
+    assert found["exact_rejected"] < 0.1
+    assert 0.6 < found["nash_conv"] < 1.2
+    assert found["exploitability"] == pytest.approx(found["nash_conv"] / 2)
+
+
+@pytest.mark.parametrize("name", SELF_PLAY)
+def test_every_algorithm_of_self_play_moves_the_model(name):
+    parts = assembled(name)
+    before = {k: v.clone() for k, v in parts.learners["actor-player"].weights().items()}
+    metrics = parts.updater.update(games(parts, 8), 0)
+    assert all(math.isfinite(value) for value in metrics.values())
+    after = parts.learners["actor-player"].weights()
+    assert any(not before[key].equal(after[key]) for key in before)
+
+
+def test_a_critic_of_both_hands_learns_from_payoffs():
+    critic = {"path": "embedded-tiny", "learning_rate": 1e-2}
+    parts = assembled("collm_cc", critic=critic)
+    metrics = parts.updater.update(games(parts, 8), 0)
+    assert all(math.isfinite(value) for value in metrics.values())
+    assert parts.task.global_info(games(parts, 1)[0].nodes[0].state).count("card") == 2
+
+
+def test_an_opponent_takes_each_seat_in_turn_and_is_not_trained():
+    parts = assembled(
+        players={"rival": {"program": {"name": "equilibrium"}}}, cast={"name": "against"}
+    )
+    trees = games(parts, 6, cast=Against())
+    for seat in parts.task.agents:
+        assert tally(trees, seat, seat).games == 3
+    for tree in trees:
+        for node in tree.nodes:
+            for agent, action in node.actions.items():
+                assert bool(action.tokens) == (tree.player(agent) != "rival")
+    metrics = parts.updater.update(trees, 0)
+    assert all(math.isfinite(value) for value in metrics.values())

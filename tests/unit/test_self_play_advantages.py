@@ -1,0 +1,232 @@
+"""Advantages of self-play on one scripted batch of unequal lengths, against numbers by hand.
+
+Players a and b move in turn. Each valid move pays 0.1; a wins the first game with its second move,
+b the second game with its second:
+
+    short   a 0.1   b 0.1   a 1.0 (b -1.0)
+    long    a 0.1   b 0.1   a 0.1   b 1.0 (a -1.0)
+
+so that a's turns return 1.1, 1.0 | -0.8, -0.9 and b's -0.9 | 1.1, 1.0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colearn.advantage.role_baseline import RoleBaseline
+from colearn.advantage.sum_then_normalize import SumThenNormalize
+from colearn.advantage.turn_by_turn import TurnByTurn
+from colearn.config import Config
+from colearn.config.build import build_algorithm
+from colearn.credit.concise import Concise
+from colearn.credit.payoff import Payoff
+from colearn.errors import ConfigError
+from colearn.types import Action, Credited, Node, Observation, Tree
+
+SHORT = (("a", {"a": 0.1}), ("b", {"b": 0.1}), ("a", {"a": 1.0, "b": -1.0}))
+LONG = (
+    ("a", {"a": 0.1}),
+    ("b", {"b": 0.1}),
+    ("a", {"a": 0.1}),
+    ("b", {"b": 1.0, "a": -1.0}),
+)
+WON = (("a", {}), ("b", {}), ("a", {"a": 1.0, "b": -1.0}))
+LOST = (("a", {}), ("b", {"a": -1.0, "b": 1.0}))
+
+
+def game(edges, *, item="tic", tokens=None):
+    """A chain: edge k is (who moves, what it pays); `tokens` by edge, 1 where it is not named."""
+    nodes = []
+    for index in range(len(edges) + 1):
+        before = edges[index - 1] if index else None
+        size = (tokens or {}).get(index, 1)
+        nodes.append(
+            Node(
+                index=index,
+                parent=index - 1 if index else None,
+                path=(0,) * index,
+                state=index,
+                observations={edges[index][0]: Observation("?", (1,))}
+                if index < len(edges)
+                else {},
+                actions={before[0]: Action("!", (2,) * size, (-1.0,) * size)} if before else {},
+                local_rewards=before[1] if before else {},
+                done=index == len(edges),
+            )
+        )
+    tree = Tree(item=item, episode=0, agents=("a", "b"), nodes=tuple(nodes))
+    return Credited(tree=tree, rewards=Payoff()(tree))
+
+
+def by_player(advantage, *episodes):
+    """{player: its advantages, episode by episode and turn by turn}."""
+    found = {"a": [], "b": []}
+    for nodes in advantage(episodes):
+        for node in nodes:
+            for agent, value in node.items():
+                found[agent].append(value)
+    return found
+
+
+@pytest.fixture
+def batch():
+    return game(SHORT), game(LONG)
+
+
+def test_marshal_subtracts_the_mean_return_of_a_roles_turns(batch):
+    """Means 0.1 of a's four turns and 0.4 of b's three."""
+    found = by_player(SumThenNormalize(equal_trajectories=False), *batch)
+    assert found["a"] == pytest.approx([1.0, 0.9, -0.9, -1.0])
+    assert found["b"] == pytest.approx([-1.3, 0.7, 0.6])
+
+
+def test_marshal_weighs_trajectories_alike(batch):
+    """b's three actions in two trajectories: 3/2 for the game with one, 3/4 for each of the two."""
+    found = by_player(SumThenNormalize(), *batch)
+    assert found["a"] == pytest.approx([1.0, 0.9, -0.9, -1.0])
+    assert found["b"] == pytest.approx([-1.95, 0.525, 0.45])
+
+
+def test_marshal_divides_by_the_deviation_where_asked(batch):
+    found = by_player(SumThenNormalize(normalize_std=True, equal_trajectories=False), *batch)
+    assert found["a"] == pytest.approx(np.array([1.0, 0.9, -0.9, -1.0]) / 0.905**0.5, abs=1e-5)
+
+
+def test_without_roles_all_turns_share_one_mean(batch):
+    """1.6 over seven turns."""
+    found = by_player(SumThenNormalize(by_role=False, equal_trajectories=False), *batch)
+    mean = 1.6 / 7
+    assert found["a"] == pytest.approx([1.1 - mean, 1.0 - mean, -0.8 - mean, -0.9 - mean])
+    assert found["b"] == pytest.approx([-0.9 - mean, 1.1 - mean, 1.0 - mean])
+
+
+def test_without_turns_every_turn_has_the_whole_return(batch):
+    """a: 1.1 and -0.8 around 0.15; b: -0.9 and 1.1 around 0.1."""
+    found = by_player(SumThenNormalize(turn_level=False, equal_trajectories=False), *batch)
+    assert found["a"] == pytest.approx([0.95, 0.95, -0.95, -0.95])
+    assert found["b"] == pytest.approx([-1.0, 1.0, 1.0])
+
+
+def test_grpo_on_trajectories_standardises_all_of_them_together(batch):
+    """1.1, -0.9, -0.8, 1.1: mean 0.125, variance 0.951875."""
+    config = Config.model_validate(
+        {"task": {"name": "open_spiel"}, "algorithm": {"name": "trajectory_grpo"}, "models": {}}
+    )
+    advantage = build_algorithm(config).parts().advantage
+    found = by_player(advantage, *batch)
+    spread = 0.951875**0.5
+    seven, four = 7.0, 4.0
+    weights = {"a": [seven / (four * 2)] * 4, "b": [seven / four] + [seven / (four * 2)] * 2}
+    plain = {"a": [0.975, 0.975, -0.925, -0.925], "b": [-1.025, 0.975, 0.975]}
+    for agent in ("a", "b"):
+        expected = np.array(plain[agent]) * weights[agent] / spread
+        assert found[agent] == pytest.approx(expected, abs=1e-5)
+
+
+def test_mt_grpo_compares_a_turn_with_the_same_turn_of_others(batch):
+    """a's first turns pay 0.1 each, its second 1.0 and -0.9: 0, then 1 and -1. b's first pay -0.9
+    and 0.1: -1 and 1; its second turn stands alone and has none."""
+    found = by_player(TurnByTurn(), *batch)
+    assert found["a"] == pytest.approx([1.0, 1.0, -1.0, -1.0], abs=1e-4)
+    assert found["b"] == pytest.approx([-1.0, 1.0, 0.0], abs=1e-4)
+
+
+def test_mt_grpo_without_the_sum_is_the_turns_own_reward(batch):
+    found = by_player(TurnByTurn(accumulate=False), *batch)
+    assert found["a"] == pytest.approx([0.0, 1.0, 0.0, -1.0], abs=1e-4)
+
+
+def test_spirals_baseline_moves_from_game_to_game(batch):
+    """With decay 1/2: a's goes to 0.55 and -0.125, b's to -0.45 and 0.325."""
+    found = by_player(RoleBaseline(decay=0.5), *batch)
+    assert found["a"] == pytest.approx([0.55, 0.55, -0.675, -0.675])
+    assert found["b"] == pytest.approx([-0.45, 0.775, 0.775])
+
+
+def test_spirals_baseline_goes_on_after_a_restart(batch):
+    straight, first, second = (RoleBaseline(decay=0.5) for _ in range(3))
+    straight([batch[0]])
+    first([batch[0]])
+    second.restore(first.state())
+    assert straight([batch[1]]) == second([batch[1]])
+
+
+def test_games_are_groups_of_their_own():
+    """The same payoffs ten times as large in another game leave the first one's as they were."""
+    large = tuple((who, {a: 10 * r for a, r in pays.items()}) for who, pays in LONG)
+    small = game(SHORT), game(LONG)
+    both = by_player(SumThenNormalize(equal_trajectories=False), *small, game(large, item="kuhn"))
+    assert both["a"][:4] == pytest.approx([1.0, 0.9, -0.9, -1.0])
+    assert both["a"][4:] == pytest.approx([0.5, -0.5])
+
+
+def test_the_released_order_normalises_rewards_sums_and_normalises_again():
+    """Against arrays with one entry for each token; a's winning move has three."""
+    episodes = game(SHORT, tokens={3: 3}), game(LONG)
+    rewards = {"a": np.array([0.1, 1.0, 0.1, -0.9]), "b": np.array([-0.9, 0.1, 1.0])}
+    size = {"a": np.array([1, 3, 1, 1]), "b": np.array([1, 1, 1])}
+    tokens = np.concatenate([size["a"], size["b"]])
+
+    def whitened(found):
+        spread = np.repeat(np.concatenate([found["a"], found["b"]]), tokens)
+        return {k: (v - spread.mean()) / (spread.std() + 1e-6) for k, v in found.items()}
+
+    rewards = whitened({agent: r - r.mean() for agent, r in rewards.items()})
+    a, b = rewards["a"], rewards["b"]
+    returns = {
+        "a": np.array([a[0] + a[1], a[1], a[2] + a[3], a[3]]),
+        "b": np.array([b[0], b[1] + b[2], b[2]]),
+    }
+    expected = whitened({k: v - np.unique(v).mean() for k, v in returns.items()})
+    found = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
+    for agent in ("a", "b"):
+        assert found[agent] == pytest.approx(expected[agent], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "advantage",
+    [
+        SumThenNormalize(),
+        SumThenNormalize(turn_level=False),
+        SumThenNormalize(by_role=False),
+        SumThenNormalize(order="released"),
+        RoleBaseline(),
+    ],
+    ids=lambda advantage: f"{advantage}",
+)
+def test_in_a_zero_sum_batch_an_advantage_has_the_sign_of_its_players_payoff(advantage):
+    found = by_player(advantage, game(WON), game(LOST))
+    assert [np.sign(value) for value in found["a"]] == [1, 1, -1]
+    assert [np.sign(value) for value in found["b"]] == [-1, 1]
+
+
+def test_mt_grpo_keeps_the_sign_but_where_a_turn_stands_alone():
+    """a's second turn has nobody to compare with, MARSHAL's objection to it."""
+    found = by_player(TurnByTurn(), game(WON), game(LOST))
+    assert [np.sign(value) for value in found["a"]] == [1, 0, -1]
+    assert [np.sign(value) for value in found["b"]] == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reward", "released"),
+    [(1, 0.5, 0.0), (11, 0.5, 0.0), (2048, 0.0, 0.0), (4085, 0.0, -0.5)],
+)
+def test_a_short_reply_earns_what_eq_4_says(tokens, reward, released):
+    """Below l_min the line goes on, beyond l_max it is cut."""
+    expected = 0.5 * (1 + 10 / 2037) if tokens == 1 else reward
+    assert Concise().reward(tokens) == pytest.approx(expected)
+    assert Concise(only_beyond=True).reward(tokens) == pytest.approx(released)
+
+
+def test_the_reward_for_short_replies_goes_to_who_spoke():
+    episode = game(SHORT, tokens={1: 11, 2: 2048, 3: 4096})
+    found = Concise()(episode.tree)
+    assert found[1] == pytest.approx({"a": 0.6, "b": 0.0})
+    assert found[2] == pytest.approx({"a": 0.0, "b": 0.1})
+    assert found[3] == pytest.approx({"a": 1.0, "b": -1.0})
+
+
+def test_a_baseline_that_never_moves_is_refused():
+    with pytest.raises(ConfigError, match="decay: must be at least 0 and below 1"):
+        RoleBaseline(decay=1.0)
