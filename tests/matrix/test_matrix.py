@@ -14,7 +14,11 @@ from colearn.experiment.assemble import assemble
 from colearn.registry import algorithm_class, names
 from colearn.rollout.grow import grow
 
-ALGORITHMS = sorted(name for name in names("algorithms") if algorithm_class(name).learns)
+SELF_PLAY = {"marshal", "mt_grpo", "spiral_rae", "trajectory_grpo"}
+"""They are paid as players and compare episodes of one item: see test_self_play."""
+ALGORITHMS = sorted(
+    name for name in names("algorithms") if algorithm_class(name).learns and name not in SELF_PLAY
+)
 SINGLE = {"ac", "grpo"}
 """Their team is one agent."""
 CRITIC = {"collm_cc", "collm_dc", "ac", "mappo"}
