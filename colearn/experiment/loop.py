@@ -65,6 +65,7 @@ class Experiment:
                     generator.sync()
             undo.pop_all()
         self.progress = found or Progress()
+        self.parts.parts.advantage.restore(self.progress.baselines)
         self.interruption = Interruption(self.processes)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -157,6 +158,7 @@ class Experiment:
         metrics = updater.update(trees, progress.iteration, done)
         for generator in self.parts.generators:
             generator.sync()
+        progress.baselines = dict(self.parts.parts.advantage.state())
         progress.iteration += 1
         progress.episodes += train.episodes
         progress.environment_steps += counts.joint_actions

@@ -48,6 +48,8 @@ class Progress(BaseModel):
     evaluated: int | None = None
     """Iteration of the last evaluation made."""
     best: Best | None = None
+    baselines: dict[str, float] = {}
+    """What an advantage remembers from update to update."""
 
 
 class RunRecord(_Fields):

@@ -7,8 +7,9 @@ import math
 import pytest
 
 from colearn.agents import Against
-from colearn.config import Config
+from colearn.config import Config, load_config
 from colearn.experiment.assemble import assemble
+from colearn.experiment.loop import Experiment
 from colearn.experiment.matches import tally
 from colearn.experiment.queried import QueriedEvaluator
 from colearn.rollout.chain import Chain
@@ -24,8 +25,8 @@ def cache(tmp_path_factory):
         yield
 
 
-def assembled(algorithm="marshal", *, exact=False, credit="payoff", **more):
-    settings = {
+def settings(algorithm="marshal", *, exact=False, credit="payoff", **more):
+    return {
         "task": {"name": "open_spiel", "games": "kuhn_poker", "prompt": "compact"},
         "algorithm": {"name": algorithm, "credit": {"name": credit}},
         "models": {"player": {"path": "embedded-tiny", "learning_rate": 1e-2}},
@@ -34,7 +35,10 @@ def assembled(algorithm="marshal", *, exact=False, credit="payoff", **more):
         "run": {"device": "cpu"},
         **more,
     }
-    return assemble(Config.model_validate(settings))
+
+
+def assembled(*arguments, **more):
+    return assemble(Config.model_validate(settings(*arguments, **more)))
 
 
 def games(parts, number, **settings):
@@ -106,3 +110,23 @@ def test_an_opponent_takes_each_seat_in_turn_and_is_not_trained():
                 assert bool(action.tokens) == (tree.player(agent) != "rival")
     metrics = parts.updater.update(trees, 0)
     assert all(math.isfinite(value) for value in metrics.values())
+
+
+def test_a_moving_baseline_is_in_the_checkpoint(tmp_path):
+    config = Config.model_validate(
+        settings("spiral_rae", train={"episodes": 4, "environment_steps": 20})
+    )
+    first = Experiment(config, tmp_path / "run")
+    first.run()
+    kept = first.parts.parts.advantage.state()
+    again = Experiment(config, tmp_path / "run", resume=True)
+    assert len(kept) == 2 and any(kept.values())
+    assert again.parts.parts.advantage.state() == kept
+
+
+@pytest.mark.slow
+def test_self_play_comes_nearer_to_equilibrium_in_kuhn_poker(tmp_path):
+    """The shipped config with a sixth of its games: NashConv halves at least."""
+    config = load_config("learning/kuhn", ["train.environment_steps=30000", "train.episodes=128"])
+    found = Experiment(config, tmp_path / "run").run()
+    assert found.last["nash_conv"] < 0.5 * found.first["nash_conv"]
