@@ -28,4 +28,6 @@ class MARSHAL(PolicyAlgorithm):
     rollout: Rollout = Chain()
     credit: Credit = Payoff()
     advantage: Advantage = SumThenNormalize()
-    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2, dual_clip=3.0)
+    loss: PolicyLoss = PolicyGradient(
+        ratio="token", reduction="action_mean", clip=0.2, dual_clip=3.0
+    )

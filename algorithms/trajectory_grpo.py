@@ -24,4 +24,6 @@ class TrajectoryGRPO(PolicyAlgorithm):
     rollout: Rollout = Chain()
     credit: Credit = Payoff()
     advantage: Advantage = SumThenNormalize(turn_level=False, by_role=False, normalize_std=True)
-    loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2, dual_clip=3.0)
+    loss: PolicyLoss = PolicyGradient(
+        ratio="token", reduction="action_mean", clip=0.2, dual_clip=3.0
+    )
