@@ -57,7 +57,7 @@ class RunWriter:
                 f"--out {self.folder.path}: the folder holds a run; continue it with --resume or "
                 "name another folder"
             )
-        there, here = self.folder.settings(), yaml.safe_load(self._config)
+        there, here = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
         key = first_difference(there, here)
         if key is not None:
             raise CheckpointError(

@@ -1,0 +1,197 @@
+"""A run that stops, for whatever reason, says what was kept and how to go on; and goes on."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny import Notes, Scene, register, save_model
+
+from colearn.cli import main
+from colearn.record import RunFolder
+from colearn.types import Outcome
+
+
+class Told(Notes):
+    """Gets Ctrl-C in the fifth joint action of the process."""
+
+    steps = 0
+
+    def step(self, state: Scene, actions: Mapping[str, str], rng: Any) -> Outcome[Scene]:
+        Told.steps += 1
+        if Told.steps == 5:
+            signal.raise_signal(signal.SIGINT)
+        return super().step(state, actions, rng)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def config(tmp_path: Path, model: str) -> Path:
+    path = tmp_path / "config.yaml"
+    settings = {
+        "task": {"name": "notes", "horizon": 1, "items": 2},
+        "algorithm": {"name": "magrpo", "samples": 2},
+        "models": {"*": {"path": model}},
+        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "train": {"environment_steps": 4, "episodes": 1},
+        "evaluation": {"every": 1, "episodes": 1},
+        "run": {"device": "cpu"},
+    }
+    path.write_text(yaml.safe_dump(settings))
+    return path
+
+
+@pytest.fixture
+def colearn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """`colearn ...` in this process: exit code, stdout, stderr."""
+    register(monkeypatch, notes="tiny:Notes", told=f"{__name__}:Told")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["colearn", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_in_a_pipe_it_prints_a_line_at_each_start_evaluation_and_end(
+    colearn: Any, config: Path, tmp_path: Path
+) -> None:
+    code, out, _ = colearn("train", config, "--out", tmp_path / "run")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "magrpo seed 0: started"
+    assert lines[1].startswith("magrpo seed 0: 0/4 environment steps, return ")
+    assert lines[-2] == "magrpo seed 0: finished"
+
+
+def test_after_ctrl_c_it_names_the_command_that_goes_on_and_that_command_does(
+    colearn: Any, config: Path, tmp_path: Path
+) -> None:
+    Told.steps = 0
+    folder = tmp_path / "run"
+    code, _, err = colearn("train", config, "--out", folder, "--set", "task.name=told")
+    command = f"colearn train --out {folder} --resume"
+    assert code == 130
+    kept = "the state of iteration 1 is kept"
+    assert err == f"interrupted; {kept}; continue with: {command}\n"
+    code, out, _ = colearn(*command.split()[1:])
+    assert code == 0
+    assert out.startswith("magrpo seed 0: resumed at iteration 1\n")
+    assert RunFolder(folder).status == "finished"
+
+
+def test_resuming_reads_the_run_s_own_config_and_may_extend_it(
+    colearn: Any, config: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    colearn("train", config, "--out", folder, "--set", "agents.*.window=99")
+    code, _, _ = colearn("train", "--out", folder, "--resume", "--set", "train.environment_steps=8")
+    assert code == 0
+    record = RunFolder(folder).record()
+    assert (record.status, record.environment_steps) == ("finished", 8)
+    assert RunFolder(folder).settings()["agents"]["*"]["window"] == 99
+
+
+@pytest.mark.parametrize(
+    ("pair", "difference"),
+    [
+        ("train.episodes=2", "train.episodes was 1, is 2"),
+        ("run.seed=3", "run.seed was 0, is 3"),
+        ("algorithm.samples=4", "algorithm.samples was 2, is 4"),
+    ],
+)
+def test_another_run_is_not_made_of_it_and_the_first_difference_is_named(
+    colearn: Any, config: Path, tmp_path: Path, pair: str, difference: str
+) -> None:
+    folder = tmp_path / "run"
+    (folder).mkdir()
+    (folder / "config.yaml").write_text(config.read_text())
+    code, _, err = colearn("train", "--out", folder, "--resume", "--set", pair)
+    assert code == 2
+    assert f"first difference: {difference}" in err and err.count("\n") == 1
+
+
+@contextmanager
+def disk_of(size: int) -> Iterator[None]:
+    """No file may grow beyond `size` bytes: a write fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [300, 30_000], ids=["the config", "a checkpoint"])
+def test_a_full_disk_is_one_line(colearn: Any, config: Path, tmp_path: Path, size: int) -> None:
+    with disk_of(size):
+        code, _, err = colearn("train", config, "--out", tmp_path / "run")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "cannot write" in err and "kept: no checkpoint" in err
+
+
+def test_a_disk_that_fills_up_later_leaves_the_checkpoint_from_which_it_goes_on(
+    colearn: Any, config: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    colearn("train", config, "--out", folder)
+    with disk_of(30_000):
+        code, _, err = colearn(
+            "train", "--out", folder, "--resume", "--set", "train.environment_steps=8"
+        )
+    assert code == 2
+    assert "kept: the checkpoint of iteration 2" in err and err.count("\n") == 1
+    assert f"continue with: colearn train --out {folder} --resume" in err
+    assert not list((folder / "checkpoints").glob(".*"))
+    code, _, _ = colearn("train", "--out", folder, "--resume")
+    assert code == 0
+    assert json.loads((folder / "run.json").read_text())["environment_steps"] == 8
+
+
+PLACES = ("/proc/nowhere", "/sys/kernel/nowhere", "config.yaml", "config.yaml/below")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_place_that_cannot_be_written_is_one_line(
+    colearn: Any, config: Path, tmp_path: Path, command: str, dry: bool, place: str
+) -> None:
+    out = tmp_path / place  # an absolute place stays what it is
+    code, _, err = colearn(command, config, "--out", out, *(["--dry-run"] if dry else []))
+    assert code == 2
+    assert err.startswith(f"error: --out {out}: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_device_that_is_not_there_is_one_line(
+    colearn: Any, config: Path, tmp_path: Path, command: str, dry: bool
+) -> None:
+    arguments = [command, config, "--out", tmp_path / "run", "--set", "run.device=cuda:77"]
+    code, _, err = colearn(*arguments, *(["--dry-run"] if dry else []))
+    assert code == 2
+    assert err.startswith("error: run.device: no device cuda:77 on this machine")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
