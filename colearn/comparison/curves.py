@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,26 @@ def write_curves(summary: Summary, path: Path) -> None:
 
 
 def panel_svg(summary: Summary, axis: str, *, dark: bool) -> str:
-    """One panel as SVG text, sized for the width of a phone; it holds nothing external."""
+    """Returns over an axis as SVG text, sized for the width of a phone; it holds nothing
+    external."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis, dark=dark)
     panel.set_ylabel("evaluation return")
+    return _svg(figure)
+
+
+def small_svg(curves: Mapping[int, Curve], *, dark: bool) -> str:
+    """Any curves over environment steps, by the algorithm's number, as a small SVG."""
+    figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")
+    panel = figure.subplots()
+    for index, curve in curves.items():
+        _draw_curve(panel, curve, index)
+    _style(panel, dark=dark)
+    return _svg(figure)
+
+
+def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
     # fixed ids and no date: the same runs make the same file
     with matplotlib.rc_context({"svg.hashsalt": "colearn"}):
@@ -59,13 +74,18 @@ def panel_svg(summary: Summary, axis: str, *, dark: bool) -> str:
 
 
 def _draw(panel: Any, summary: Summary, axis: str, *, dark: bool) -> None:
-    ink, grid, background = _INK[dark]
     for index, algorithm in enumerate(summary.algorithms.values()):
         if axis in algorithm.curves:
             _draw_curve(panel, algorithm.curves[axis], index)
     if summary.optimum is not None:
-        panel.axhline(summary.optimum, color=ink, linestyle="--", linewidth=1)
-    panel.set_xlabel(_LABELS[axis], color=ink)
+        panel.axhline(summary.optimum, color=_INK[dark][0], linestyle="--", linewidth=1)
+    panel.set_xlabel(_LABELS[axis])
+    _style(panel, dark=dark)
+
+
+def _style(panel: Any, *, dark: bool) -> None:
+    ink, grid, background = _INK[dark]
+    panel.xaxis.label.set_color(ink)
     panel.yaxis.label.set_color(ink)
     panel.set_facecolor(background)
     panel.tick_params(colors=ink, length=3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -13,6 +13,7 @@ from colearn.record import Turn
 from .curves import colour
 from .escape import escape
 from .pictures import Drawing
+from .settings import Setting, show
 from .show import show_number
 from .tables import Cell, Table
 from .transcripts import Sample, Shown
@@ -42,7 +43,7 @@ def definitions(entries: Iterable[tuple[str, str]]) -> str:
 def settings(values: Mapping[str, Any]) -> str:
     """Settings as `key value` pairs."""
     pairs = (
-        f"<span class=setting><b>{escape(key)}</b> {escape(value)}</span>"
+        f"<span class=setting><b>{escape(key)}</b> {escape(show(value))}</span>"
         for key, value in values.items()
         if value is not None
     )
@@ -63,8 +64,42 @@ def table(content: Table, indices: Mapping[str, int], *, wide: bool = False) -> 
         f"{opening}<h2>{escape(content.title)}</h2>"
         f'<div class="scroll"><table><thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
-        f'<p class="note">{escape(content.note)}</p></section>'
+        f'<p class="note">{escape(content.note)}{_files(content)}</p></section>'
     )
+
+
+def _files(content: Table) -> str:
+    kinds = (("csv", "CSV"), ("tex", "LaTeX"))
+    links = (f'<a href="tables/{content.name}.{end}">{kind}</a>' for end, kind in kinds)
+    return f" As {' or '.join(links)}."
+
+
+def settings_rows(found: Sequence[Setting], labels: Sequence[str]) -> str:
+    """Settings as a table, a column for each algorithm; one that all share stands once."""
+    heads = "".join(
+        f'<th scope="col">{swatch(index, label)}</th>' for index, label in enumerate(labels)
+    )
+    rows = []
+    for setting in found:
+        cells = (
+            "".join(
+                f'<td data-label="{escape(label)}"><code>{escape(value)}</code></td>'
+                for label, value in zip(labels, setting.values, strict=True)
+            )
+            if setting.differs
+            else f'<td data-label="all" colspan="{len(labels)}">'
+            f"<code>{escape(setting.values[0])}</code></td>"
+        )
+        rows.append(f'<tr><th scope="row">{escape(setting.key)}</th>{cells}</tr>')
+    return (
+        f'<div class="scroll"><table class="settings"><thead><tr><td></td>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def small_pictures(pictures: Iterable[tuple[str, str, str]]) -> str:
+    """Small figures side by side: (light SVG, dark SVG, caption) of each."""
+    return f'<div class="figures small">{"".join(picture(*one) for one in pictures)}</div>'
 
 
 def sample(content: Sample, index: int, drawing: Drawing) -> str:

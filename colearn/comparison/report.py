@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from . import markup
-from .curves import panel_svg, write_curves
+from .curves import panel_svg, small_svg, write_curves
 from .escape import escape
 from .pictures import Drawing
 from .show import show_number
 from .source import Compared, read_source
-from .summary import AXES, SMOOTHING, Summary, summarise
+from .summary import AXES, DIAGNOSTICS, SMOOTHING, RunSummary, Summary, summarise
 from .tables import Table, tables
 from .transcripts import Sample, choose_samples
 
@@ -34,9 +35,19 @@ def write_report(folder: str | Path) -> Path:
     summary.write(out / "summary.json")
     write_curves(summary, out / "curves.png")
     (out / "table.md").write_text(_markdown(summary, shown), encoding="utf-8")
+    write_tables(shown, out)
     report = out / "report.html"
     report.write_text(_html(summary, shown, choose_samples(source)), encoding="utf-8")
     return report
+
+
+def write_tables(shown: list[Table], out: Path) -> None:
+    """Each table as CSV and as LaTeX, in `out`/tables."""
+    folder = out / "tables"
+    folder.mkdir(exist_ok=True)
+    for table in shown:
+        (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
+        (folder / f"{table.name}.tex").write_text(table.latex(), encoding="utf-8")
 
 
 def _markdown(summary: Summary, shown: list[Table]) -> str:
@@ -52,9 +63,12 @@ def _html(summary: Summary, shown: list[Table], samples: list[Sample]) -> str:
     sections = [
         _missing(summary),
         _facts(summary),
+        _settings(summary),
         _curves(summary),
         *(markup.table(table, indices) for table in shown),
+        _more_curves(summary),
         _samples(samples, indices, summary.compared.agents),
+        _runs(summary, indices),
         _method(summary),
     ]
     return markup.page(_title(summary.compared), summary.headline, sections)
@@ -97,9 +111,9 @@ def _facts(summary: Summary) -> str:
         if name not in compared.models
     ]
     algorithms = (
-        f"<div>{markup.swatch(index, label)} {markup.settings(_without_name(label, own))} "
+        f"<div>{markup.swatch(index, label)} "
         f"<small>seeds {_listed(summary.algorithms[label].seeds)}</small></div>"
-        for index, (label, own) in enumerate(compared.algorithms.items())
+        for index, label in enumerate(compared.algorithms)
     )
     budget = compared.environment_steps
     return (
@@ -118,7 +132,6 @@ def _facts(summary: Summary) -> str:
                     "Budget",
                     f"{budget:,} environment steps (joint actions) per run" if budget else "",
                 ),
-                ("Evaluation", markup.settings(compared.evaluation)),
                 ("colearn", escape(", ".join(compared.versions))),
                 (
                     "Command",
@@ -161,6 +174,95 @@ def _curves(summary: Summary) -> str:
     )
 
 
+def _settings(summary: Summary) -> str:
+    compared = summary.compared
+    labels = list(compared.algorithms)
+    differing = [setting for setting in compared.settings if setting.differs]
+    shared = [setting for setting in compared.settings if not setting.differs]
+    first = (
+        markup.settings_rows(differing, labels)
+        if differing
+        else '<p class="note">Nothing differs.</p>'
+    )
+    return (
+        f"<section><h2>Settings</h2>{first}<details><summary>The other {len(shared)} settings"
+        f"</summary>{markup.settings_rows(shared, labels)}</details>"
+        '<p class="note">What differs between algorithms, then everything else, with the defaults '
+        "of task and algorithm spelled out. A key is what <code>--set</code> takes.</p></section>"
+    )
+
+
+def _more_curves(summary: Summary) -> str:
+    """The task's own metrics, then diagnostics of the updates."""
+    algorithms = list(summary.algorithms.values())
+    names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
+    metrics = [
+        (
+            name,
+            {
+                n: a.metrics_curves[name]
+                for n, a in enumerate(algorithms)
+                if name in a.metrics_curves
+            },
+        )
+        for name in names
+    ]
+    diagnostics = [
+        (title, {n: a.diagnostics[name] for n, a in enumerate(algorithms) if name in a.diagnostics})
+        for name, title in DIAGNOSTICS.items()
+    ]
+    parts = [
+        f"<h3>{title}</h3>"
+        + markup.small_pictures(
+            (small_svg(curves, dark=False), small_svg(curves, dark=True), caption)
+            for caption, curves in found
+            if curves
+        )
+        for title, found in (("The task's own metrics", metrics), ("Diagnostics", diagnostics))
+        if any(curves for _, curves in found)
+    ]
+    if not parts:
+        return ""
+    return (
+        f'<section><h2>More curves</h2>{"".join(parts)}<p class="note">Over environment steps; '
+        "colours, intervals and smoothing as above. Metrics are those of evaluations, diagnostics "
+        "those of updates, means over the models.</p></section>"
+    )
+
+
+def _runs(summary: Summary, indices: dict[str, int]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{markup.swatch(indices[run.algorithm], run.algorithm)}</th>'
+        f'<td data-label="Seed">{run.seed}</td>'
+        f'<td data-label="Return after">{_shown(run.final_return)}</td>'
+        f'<td data-label="Best">{_best(run)}</td>'
+        f'<td data-label="Iterations">{run.iterations:,}</td>'
+        f'<td data-label="Files">{_links(run)}</td></tr>'
+        for run in summary.runs
+    )
+    heads = ("Seed", "Return after", "Best return", "Iterations", "Files")
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    return (
+        '<section><h2>Runs</h2><div class="scroll"><table><thead><tr><td></td>'
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _links(run: RunSummary) -> str:
+    links = (f'<a href="{escape(quote(path))}">{name}</a>' for name, path in run.files.items())
+    return " ".join(links)
+
+
+def _best(run: RunSummary) -> str:
+    if run.best is None:
+        return "-"
+    return f"{show_number(run.best.value)} <small>iteration {run.best.iteration:,}</small>"
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else show_number(value)
+
+
 def _samples(samples: list[Sample], indices: dict[str, int], agents: list[str]) -> str:
     if not samples:
         return ""
@@ -190,10 +292,6 @@ def _method(summary: Summary) -> str:
         "(<code>python -m colearn.comparison.coverage</code> prints the rates). A change counts as "
         f"one from four seeds on.{caution} Every number here is in summary.json.</p></section>"
     )
-
-
-def _without_name(label: str, own: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in own.items() if key != "name" or value != label}
 
 
 def _listed(seeds: list[int]) -> str:

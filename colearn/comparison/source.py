@@ -22,6 +22,7 @@ from colearn.record import (
 from colearn.record.difference import value_at
 
 from .plan import Plan
+from .settings import Setting, settings_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class Compared:
     environment_steps: int | None
     """The budget of each run, in joint actions."""
     evaluation: dict[str, Any]
+    settings: list[Setting]
+    """All of them, by algorithm."""
     versions: list[str]
     command: str | None
 
@@ -172,6 +175,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
         critic=critic.get("path") or critic.get("share"),
         environment_steps=config.get("train", {}).get("environment_steps"),
         evaluation=dict(config.get("evaluation", {})),
+        settings=settings_table(configs[label] for label in order),
         versions=_different(run.record.version for run in runs),
         command=None if record is None else record.command,
     )

@@ -81,6 +81,7 @@ def _terminal_table(suite: SuiteSettings, figures: Figures, tasks: list[str]) ->
 
 def _table(suite: SuiteSettings, figures: Figures) -> Table:
     return Table(
+        name=suite.name,
         title=suite.title,
         note=_caption(suite, figures),
         columns=tuple(

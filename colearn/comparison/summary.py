@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
-from colearn.record import Run, RunRecord
+from colearn.record import Best, Line, Run, RunRecord
 
 from .finding import Pair, compare_pairs, headline
 from .source import Compared, Missing, Source
@@ -58,16 +60,30 @@ class Change:
     gain: Estimate | None
 
 
+DIAGNOSTICS = {
+    "grad_norm": "Gradient norm of the actors",
+    "critic/grad_norm": "Gradient norm of the critics",
+    "critic/explained_variance": "Variance of returns that the critic explains",
+    "kl": "KL to the reference (nats per token)",
+    "entropy": "Entropy (nats per token)",
+    "surprise": "Surprise of sampled tokens (nats)",
+    "clip_fraction": "Share of clipped terms",
+}
+"""Metrics of updates that are drawn, by what their names end in; means over the models."""
+
+_OWN = ("return", "turns", "tokens_per_turn", "response_seconds")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Smoothed return of one algorithm over one axis."""
+    """A smoothed metric of one algorithm over one axis."""
 
     x: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]
     seeds: dict[str, tuple[list[float], list[float]]]
-    """x and smoothed return of every seed, at its own evaluations."""
+    """x and smoothed value of every seed, at its own evaluations or updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +94,11 @@ class AlgorithmSummary:
     overhead: dict[str, Estimate | None]
     """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes."""
     curves: dict[str, Curve]
+    """Evaluation return, by axis."""
+    metrics_curves: dict[str, Curve]
+    """The task's own metrics over environment steps."""
+    diagnostics: dict[str, Curve]
+    """Of updates, over environment steps; `DIAGNOSTICS` says what each is."""
     interquartile_mean: Estimate | None
     """Of the final returns; None below five seeds, as is the profile."""
     profile: Profile | None
@@ -90,6 +111,10 @@ class RunSummary:
 
     algorithm: str
     seed: int
+    files: dict[str, str]
+    """Paths from the report's own folder, of those that are there."""
+    best: Best | None
+    """The evaluation with the highest return."""
     first_return: float | None
     final_return: float | None
     iterations: int
@@ -116,7 +141,8 @@ class Summary:
 
     def write(self, path: Path) -> None:
         data = dataclasses.asdict(self)
-        path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(data, indent=1, allow_nan=False, default=BaseModel.model_dump)
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def summarise(source: Source) -> Summary:
@@ -137,7 +163,7 @@ def summarise(source: Source) -> Summary:
         headline=headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs),
         optimum=optima.pop() if len(optima) == 1 else None,
         missing=list(source.missing),
-        runs=[_summarise_run(run) for run in source.runs],
+        runs=[_summarise_run(run, source.folder) for run in source.runs],
         algorithms=algorithms,
         pairs=pairs,
     )
@@ -154,7 +180,11 @@ def _summarise_algorithm(runs: Sequence[Run], levels: Sequence[float]) -> Algori
         overhead={
             name: estimate([read(run.record) for run in runs]) for name, read in _OVERHEAD.items()
         },
-        curves={axis: curve for axis in AXES if (curve := _curve(runs, axis)) is not None},
+        curves=_curves(runs, {axis: (axis, _evaluated("return")) for axis in AXES}),
+        metrics_curves=_curves(
+            runs, {n: ("environment_steps", _evaluated(n)) for n in names if n not in _OWN}
+        ),
+        diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
         profile=performance_profile(final, levels),
     )
@@ -183,14 +213,48 @@ def change(runs: Sequence[Run], metric: str) -> Change:
     return Change(first=estimate(first), last=estimate(last), gain=estimate(gains))
 
 
-def _curve(runs: Sequence[Run], axis: str) -> Curve | None:
+Points = Callable[[Run], list[tuple[Line, float]]]
+"""A run's lines that have a value, and that value."""
+
+
+def _evaluated(metric: str) -> Points:
+    def read(run: Run) -> list[tuple[Line, float]]:
+        found = ((line, line.metrics.get(metric)) for line in run.evaluations)
+        return [(line, value) for line, value in found if value is not None]
+
+    return read
+
+
+def _diagnosed(name: str) -> Points:
+    """Mean over models of the metrics that end in `name`; a critic's are its own."""
+
+    def read(run: Run) -> list[tuple[Line, float]]:
+        found = []
+        for line in run.updates:
+            values = [
+                value for key, value in line.metrics.items() if value is not None and _is(key, name)
+            ]
+            if values:
+                found.append((line, float(np.mean(values))))
+        return found
+
+    return read
+
+
+def _is(key: str, name: str) -> bool:
+    kind, _, own = name.rpartition("/")
+    return key.rpartition("/")[2] == own and key.startswith("critic/") == (kind == "critic")
+
+
+def _curves(runs: Sequence[Run], wanted: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
+    found = {name: _curve(runs, axis, points) for name, (axis, points) in wanted.items()}
+    return {name: curve for name, curve in found.items() if curve is not None}
+
+
+def _curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for run in runs:
-        points = [
-            (float(getattr(e, axis)), value)
-            for e in run.evaluations
-            if (value := e.metrics.get("return")) is not None
-        ]
+        points = [(float(getattr(line, axis)), value) for line, value in read(run)]
         if points:
             x, y = zip(*points, strict=True)
             smooth = time_weighted_average(x, y, SMOOTHING * (x[-1] - x[0]))
@@ -204,13 +268,19 @@ def _curve(runs: Sequence[Run], axis: str) -> Curve | None:
     )
 
 
-def _summarise_run(run: Run) -> RunSummary:
+def _summarise_run(run: Run, base: Path) -> RunSummary:
     record, evaluations = run.record, run.evaluations
     fields = ("iteration", *AXES, "updates")
     metrics = dict.fromkeys(name for e in evaluations for name in e.metrics)
     return RunSummary(
         algorithm=run.algorithm,
         seed=run.seed,
+        files={
+            name: os.path.relpath(path, base)
+            for name, path in run.folder.files().items()
+            if path.exists()
+        },
+        best=record.best,
         first_return=evaluations[0].metrics.get("return"),
         final_return=evaluations[-1].metrics.get("return"),
         iterations=record.iterations,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 
 from .show import show_estimate, show_number
@@ -33,6 +35,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
+    name: str
+    """Of its files."""
     title: str
     note: str
     columns: tuple[str, ...]
@@ -47,6 +51,37 @@ class Table:
             for name, cells in self.rows
         ]
         return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
+
+    def csv(self) -> str:
+        """A row per algorithm or quantity; an interval stands in a column of its own."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        noted = [any(cells[n].note for _, cells in self.rows) for n in range(len(self.columns))]
+        head = [""]
+        for column, note in zip(self.columns, noted, strict=True):
+            head += [column, f"{column}, 95% interval"] if note else [column]
+        writer.writerow(head)
+        for name, cells in self.rows:
+            row = [name]
+            for cell, note in zip(cells, noted, strict=True):
+                row += [cell.text, cell.note] if note else [cell.text]
+            writer.writerow(row)
+        return out.getvalue()
+
+    def latex(self) -> str:
+        """A `tabular` with booktabs' rules."""
+        lines = [
+            f"% {self.title}",
+            "% needs \\usepackage{booktabs}",
+            f"\\begin{{tabular}}{{l{'r' * len(self.columns)}}}",
+            "\\toprule",
+            " & ".join(["", *map(_latex, self.columns)]) + r" \\",
+            "\\midrule",
+            *(" & ".join([_latex(n), *map(_latex_cell, cells)]) + r" \\" for n, cells in self.rows),
+            "\\bottomrule",
+            "\\end{tabular}",
+        ]
+        return "\n".join(lines) + "\n"
 
 
 def tables(summary: Summary) -> list[Table]:
@@ -74,6 +109,7 @@ def _performance(summary: Summary) -> Table:
         "Tokens per agent and turn": _best(columns["Tokens per agent and turn"], -1),
     }
     return Table(
+        name="performance",
         title="Performance, response time and cost",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
@@ -123,6 +159,7 @@ def _task_metrics(summary: Summary) -> Table:
         if name not in _OWN_COLUMNS
     )
     return Table(
+        name="task_metrics",
         title="The task's own metrics",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after). Whether more or less of one is better, the task's page says.",
@@ -143,6 +180,7 @@ def _task_metrics(summary: Summary) -> Table:
 
 def _overhead(summary: Summary) -> Table:
     return Table(
+        name="overhead",
         title="Training overhead",
         note="Means per run with 95% intervals over seeds. A sample is a joint action; "
         "counts that are equal in all seeds stand alone.",
@@ -181,6 +219,7 @@ def _improvement(summary: Summary) -> Table:
             "returns would come about by chance more than one time in twenty."
         )
     return Table(
+        name="improvement",
         title="Probability of improvement",
         note=note,
         columns=tuple(f"over {label}" for label in labels),
@@ -220,6 +259,24 @@ def _best(values: list[Estimate | None], sign: int) -> set[int]:
 def _markdown(cell: Cell) -> str:
     text = f"**{cell.text}**" if cell.best else cell.text
     return f"{text} {cell.note}".strip()
+
+
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = rf"\textbf{{{_latex(cell.text)}}}" if cell.best else _latex(cell.text)
+    return f"{text} {_latex(cell.note)}".strip()
 
 
 def _plain(text: str) -> str:

@@ -16,6 +16,7 @@ from .files import read_fields, read_lines, read_yaml
 from .tail import MetricsTail
 
 CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl"
+LOG = "log.txt"
 COMPARISON, RUNS = "compare.json", "runs"
 
 Status = Literal["not started", "unfinished", "finished"]
@@ -34,7 +35,16 @@ class RunFolder:
     @property
     def log(self) -> Path:
         """What the run's process printed, where a comparison started it."""
-        return self.path / "log.txt"
+        return self.path / LOG
+
+    def files(self) -> dict[str, Path]:
+        """What a reader may open, by what it is; not all need be there."""
+        names = {"config": CONFIG, "record": RUN, "metrics": METRICS, "episodes": EPISODES}
+        return {
+            "folder": self.path,
+            **{k: self.path / v for k, v in names.items()},
+            "log": self.log,
+        }
 
     @property
     def checkpoints(self) -> Checkpoints:

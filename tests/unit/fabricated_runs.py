@@ -122,7 +122,7 @@ def write_run(
     (folder / "run.json").write_text(json.dumps(record(algorithm, seed, returns, status)))
     lines = evaluations(algorithm, returns)
     update = {**lines[0], "kind": "update", "iteration": 1, "environment_steps": 8}
-    update["metrics"] = {"loss": 0.5}
+    update["metrics"] = {"loss": 0.5, "left/grad_norm": 1.5}
     write_jsonl(folder / "metrics.jsonl", [lines[0], update, *lines[1:]])
     last = lines[-1]["iteration"]
     transcripts = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import fabricated_runs as fabricated
 import matplotlib.image
@@ -73,7 +75,7 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "td" in self.open:
+        if "td" in self.open and "code" not in self.open:  # settings stand there as text
             self.cells.append(data)
 
 
@@ -92,9 +94,59 @@ def test_page_refers_to_nothing_outside(page, outline):
     assert "<script" not in page
     assert "url(" not in page
     assert "@import" not in page
-    sources = [v for _, name, v in outline.attributes if name in ("src", "srcset", "href")]
-    assert len(sources) == 6
+    sources = [v for _, name, v in outline.attributes if name in ("src", "srcset")]
+    assert len(sources) == 2 * (3 + 2 + 1)  # returns, two metrics of the task, one diagnostic
     assert all(value.startswith("data:image/") for value in sources)
+
+
+def test_links_lead_to_files_beside_the_page(folder, outline):
+    links = [value for tag, name, value in outline.attributes if (tag, name) == ("a", "href")]
+    assert "runs/magrpo-s3/config.yaml" in links and "tables/performance.csv" in links
+    assert [link for link in links if not (folder / unquote(link)).exists()] == []
+
+
+def test_settings_that_differ_come_first_and_every_one_is_there(page, summary):
+    found = {s["key"]: s["values"] for s in summary["compared"]["settings"]}
+    assert next(iter(found)) == "algorithm.name"
+    assert found["algorithm.name"] == ["collm_cc", "collm_dc", "magrpo"]
+    assert found["train.environment_steps"] == ["400"] * 3
+    assert found["task.words"] == ["[ICML, A|B]"] * 3
+    assert found["algorithm.samples"][:2] == ["-", "-"]  # a default of magrpo alone
+    assert "run.seed" not in found and not any(key.startswith("compare") for key in found)
+    for key, values in found.items():
+        assert f'<th scope="row">{escape(key)}</th>' in page
+        assert f"<code>{escape(values[0])}</code>" in page
+    assert page.index(">algorithm.name<") < page.index("<summary>The other")
+    assert page.index("<summary>The other") < page.index(">train.environment_steps<")
+
+
+def test_no_value_is_shown_as_python_writes_it(page):
+    for odd in ("None", "True", "False", "[&#x27;", "{&#x27;", "&lt;class"):
+        assert f">{odd}" not in page and f" {odd}<" not in page
+
+
+def test_tables_are_written_for_spreadsheets_and_papers(folder):
+    rows = list(csv.reader((folder / "tables" / "performance.csv").open()))
+    head = ["", "Return before", "Return before, 95% interval", "Return after"]
+    assert rows[0][:4] == head and [row[0] for row in rows[1:]] == sorted(fabricated.GAINS)
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert -1 < float(rows[1][1]) < 1 and rows[1][2].startswith("[")
+    text = (folder / "tables" / "performance.tex").read_text()
+    assert r"collm\_cc & " in text and r"\textbf{" in text
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in body} == {4}
+
+
+def test_diagnostics_are_means_over_models_and_a_critic_s_are_its_own(tmp_path):
+    folder = tmp_path / "run"
+    fabricated.write_run(folder, "magrpo", 0)
+    lines = [json.loads(text) for text in (folder / "metrics.jsonl").read_text().splitlines()]
+    lines[1]["metrics"] = {"a/grad_norm": 1.0, "b/grad_norm": 2.0, "critic/team/grad_norm": 8.0}
+    fabricated.write_jsonl(folder / "metrics.jsonl", lines)
+    write_report(folder)
+    found = json.loads((folder / "summary.json").read_text())["algorithms"]["magrpo"]["diagnostics"]
+    assert found["grad_norm"]["mean"] == [1.5]
+    assert found["critic/grad_norm"]["mean"] == [8.0]
 
 
 def test_page_suits_phones_and_the_dark(page):

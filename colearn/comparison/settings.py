@@ -1,0 +1,91 @@
+"""Every setting of every algorithm as it was resolved, what differs first."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from colearn.config import build_algorithm, load_config
+from colearn.errors import ConfigError
+from colearn.registry import task_class
+
+_LEFT_OUT = ("compare", "run.seed")
+"""What no run has, and what differs within an algorithm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One dotted key, and its value for each algorithm, in their order, as YAML writes it."""
+
+    key: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.values)) > 1
+
+
+def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
+    """The settings of runs' configs (plain data), one config for each algorithm.
+
+    A key that one config lacks is shown there as a dash.
+    """
+    flat = [flatten(_resolved(config)) for config in configs]
+    keys = dict.fromkeys(key for one in flat for key in one)
+    found = [
+        Setting(key=key, values=tuple(show(one[key]) if key in one else "-" for one in flat))
+        for key in keys
+        if not any(key == left or key.startswith(f"{left}.") for left in _LEFT_OUT)
+    ]
+    return sorted(found, key=lambda setting: not setting.differs)
+
+
+def flatten(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Values by dotted key; a list, or an empty section, is a value."""
+    found: dict[str, Any] = {}
+    for key, value in section.items():
+        if isinstance(value, Mapping) and value:
+            found |= flatten(value, f"{before}{key}.")
+        else:
+            found[f"{before}{key}"] = value
+    return found
+
+
+def show(value: Any) -> str:
+    """A value in one line of YAML, which a config takes too."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=1_000_000, allow_unicode=True)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with the defaults of its algorithm and task, where these are installed here."""
+    found = dict(config)
+    try:
+        algorithm = build_algorithm(load_config(config))
+        found["algorithm"] = {"name": config["algorithm"]["name"], **_plain(algorithm)}
+        parameters = inspect.signature(task_class(config["task"]["name"])).parameters
+    except (ConfigError, KeyError):
+        return found
+    given = {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    found["task"] = {**_plain(given), **config["task"]}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """What YAML can write: a dataclass as a mapping, a tuple as a list, all else as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
