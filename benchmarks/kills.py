@@ -42,7 +42,7 @@ SETTINGS: dict[str, Any] = {
     "evaluation.repeats": 1,
     "run.device": "cpu",
     "run.checkpoint_every": 2,
-    "compare.algorithms": {"collm_cc": {}, "magrpo": {"algorithm.samples": 2}},
+    "compare.algorithms": {"collm_cc": {}, "magrpo": {"algorithm.rollout.k": 2}},
     "compare.seeds": [0],
 }
 
@@ -91,6 +91,7 @@ def kill_runs(config: Config, folder: Path, kills: int, rng: random.Random) -> d
                 wait(child)
         same += left(run) == whole
         runs += 1
+        print(f"{made} kills, {runs} runs, {same} as the uninterrupted one", flush=True)
     return {
         "kills of a run": made,
         "runs": runs,
