@@ -142,6 +142,7 @@ def _shape(summary: Summary) -> Table:
         cells = (algorithm.interquartile_mean, *shares)
         rows.append((label, tuple(_cell(cell, len(algorithm.seeds)) for cell in cells)))
     return Table(
+        name="distribution",
         title="Final returns over seeds",
         note="The interquartile mean, which no single lucky or broken run moves, and the share of "
         "runs that end above each level (the performance profile), with 95% intervals.",
