@@ -134,7 +134,7 @@ async def _memory(server: Server, texts: list[str], churn: int) -> None:
         await _play(client, texts, "warm", number, 1)
     start = server.rss()
     most_cached = 0.0
-    print(f"resident memory at first: {start:.1f} MB; limit of the pairs {CACHE_MB} MB")
+    print(f"resident memory at first: {start:.1f} MB; limit of the KV caches {CACHE_MB} MB")
 
     async def one(number: int) -> None:
         async with gate:
@@ -149,10 +149,10 @@ async def _memory(server: Server, texts: list[str], churn: int) -> None:
         evicted = metrics["colearn_sessions_evicted_total"]
         print(
             f"{first + step + 64} sessions: resident {server.rss():.1f} MB "
-            f"({server.rss() - start:+.1f}), pairs {cached:.1f} MB, evicted {evicted:.0f}",
+            f"({server.rss() - start:+.1f}), KV caches {cached:.1f} MB, evicted {evicted:.0f}",
             flush=True,
         )
-    print(f"most pairs seen: {most_cached:.2f} of {CACHE_MB} MB")
+    print(f"most KV caches seen: {most_cached:.2f} of {CACHE_MB} MB")
 
 
 @dataclass(frozen=True)

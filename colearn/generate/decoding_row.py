@@ -35,6 +35,8 @@ class DecodingRow:
         choice = self.choice
         choice.tokens.append(token)
         choice.logprobs.append(logprob)
+        if self.text is None and token not in self._ends and len(choice.tokens) < self._limit:
+            return ""  # as most do
         grown = "" if self.text is None else self.text.push(token)
         finish = self._finish(token)
         if finish is not None:

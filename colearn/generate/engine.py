@@ -58,7 +58,6 @@ class Engine:
         self._waiting: deque[Job] = deque()
         self._prefills: deque[Prefill] = deque()
         self._running = Running(base)
-        self._drawn = torch.zeros(0, dtype=torch.long, device=base.device)
         self._drawing: Drawing | None = None
         self._told: list[tuple[Job, Event]] = []
         self._handled: Sequence[Job] = ()
@@ -116,7 +115,7 @@ class Engine:
         if any(row.job in gone for row in self._running.rows):
             gone |= dict.fromkeys(self._decoding())
             self._running.clear()
-            self._drawn, self._drawing = self._drawn[:0], None
+            self._drawing = None
         self._prefills = deque(p for p in self._prefills if not gone.keys() & set(p.jobs))
         for job in gone:
             with suppress(ValueError):  # most are not among those that wait
@@ -195,11 +194,14 @@ class Engine:
         if not rows:
             return
         self._handles_rows = True
-        self._running.join(prefill.slab, owners, rows)
-        self._drawing = None
         picked = logits[torch.tensor(owners, device=logits.device)]
         drawing = Drawing([row.job.sampling for row in rows], self.base.device)
-        self._drawn = torch.cat([self._drawn, self._draw(rows, picked, drawing)])
+        drawn = self._draw(rows, picked, drawing)
+        now = time.perf_counter()
+        for job in prefill.jobs:
+            job.first_token = now - job.arrived
+        self._running.join(prefill.slab, owners, rows, drawn)
+        self._drawing = None
         self._leave()
 
     def _decode(self) -> None:
@@ -213,25 +215,20 @@ class Engine:
         if self._drawing is None:
             settings = [row.job.sampling for row in running.rows]
             self._drawing = Drawing(settings, self.base.device)
-        logits = running.step(self._drawn)
-        self._drawn = self._draw(running.rows, logits, self._drawing)
+        logits = running.step()
+        running.drawn = self._draw(running.rows, logits, self._drawing)
         self._leave()
 
     def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: Drawing) -> Tensor:
         """Draw and note the next token of each row; [rows] tokens."""
         drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
-        tops = likeliest(rows, logits, drawing)
-        now = time.perf_counter()
-        noted = zip(rows, drawn.tolist(), scores.tolist(), strict=True)
-        for number, (row, token, logprob) in enumerate(noted):
-            job = row.job
-            if job.first_token is None:
-                job.first_token = now - job.arrived
+        for number, top in likeliest(rows, logits, drawing).items():
+            rows[number].choice.top.append(top)
+        for row, token, logprob in zip(rows, drawn.tolist(), scores.tolist(), strict=True):
             grown = row.push(token, logprob)
-            top = tops.get(number, ())
-            if job.top_logprobs:
-                row.choice.top.append(top)
+            job = row.job
             if job.streams:
+                top = row.choice.top[-1] if job.top_logprobs else ()
                 self._told.append((job, TokenDrawn(row.number, token, logprob, top, grown)))
         return drawn
 
@@ -245,8 +242,7 @@ class Engine:
         for number, cached in zip(leaving, running.cached(leaving), strict=True):
             if not rows[number].job.cancelled:
                 self._finish(rows[number], cached)
-        order = running.leave(leaving)
-        self._drawn = self._drawn[torch.tensor(order, dtype=torch.long, device=self._drawn.device)]
+        running.leave(leaving)
         if self._drawing is not None and not self._drawing.alike:
             self._drawing = None
         if self.memory is not None:

@@ -27,6 +27,8 @@ class Running:
 
     def clear(self) -> None:
         self.rows: list[DecodingRow] = []
+        self.drawn = torch.zeros(0, dtype=torch.long, device=self.base.device)
+        """[rows] The token that each drew last, which is not in its cache yet."""
         self._slab = Slab(0, 0, self.base.device)
         self._places: list[int] = []
         """The slab's row of each row."""
@@ -42,9 +44,11 @@ class Running:
     def bytes(self) -> int:
         return self._slab.bytes
 
-    def join(self, source: Slab, owners: Sequence[int], rows: Sequence[DecodingRow]) -> None:
-        """Append `rows`; row n goes on from row owners[n] of `source`: one named twice is a fork.
-        The source must not be used after this."""
+    def join(
+        self, source: Slab, owners: Sequence[int], rows: Sequence[DecodingRow], drawn: Tensor
+    ) -> None:
+        """Append `rows` and what they drew first; row n goes on from row owners[n] of `source`: one
+        named twice is a fork. The source must not be used after this."""
         picked = torch.tensor(owners, device=self.base.device)
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
@@ -61,10 +65,12 @@ class Running:
             first = self._slab.rows
             self._slab.append(source, picked)
         self.rows += rows
+        self.drawn = torch.cat([self.drawn, drawn])
         self._places += range(first, first + len(rows))
         self._adapters += [row.job.adapter for row in rows]
         self._visible += [row.job.history.visible_from for row in rows]
-        self._hold()
+        places = torch.tensor(self._places, device=self.base.device)
+        self._held = places if self._gaps else None
         self._sees = None
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
@@ -74,30 +80,29 @@ class Running:
         places = [self._places[number] for number in numbers]
         return [CachedRow(slab, place, lengths[place], offsets[place]) for place in places]
 
-    def leave(self, numbers: Sequence[int]) -> list[int]:
-        """Take rows out, named in ascending order; the old numbers of those that stay, in their
-        new order."""
+    def leave(self, numbers: Sequence[int]) -> None:
+        """Take rows out, named in ascending order."""
         if len(numbers) == len(self.rows):
             self.clear()
-            return []
+            return
         order = list(range(len(self.rows)))
         if self._gaps or any(self.rows[number].job.holds for number in numbers):
             gone = set(numbers)
             order = [number for number in order if number not in gone]
-            places = [self._places[number] for number in order]
+            kept = torch.tensor(order, device=self.base.device)
+            self._places = [self._places[number] for number in order]
+            self._held = kept if self._held is None else self._held[kept]
             if len(order) <= self._slab.rows // 2:
-                self._take(places, self._slab.capacity, len(places))
-            else:
-                self._places = places
-                self._hold()
+                self._take(self._places, self._slab.capacity, len(order))
         else:
             for number in reversed(numbers):
                 order[number] = order[-1]
                 order.pop()
+            kept = torch.tensor(order, device=self.base.device)
             self._slab.reduce(order)
             self._rearrange(order)
         self.rows = [self.rows[number] for number in order]
-        return order
+        self.drawn = self.drawn[kept]
 
     def fit(self) -> bool:
         """Make room for one more token of every row; whether anything had to move."""
@@ -114,9 +119,9 @@ class Running:
             if 4 * slab.rows <= slab.room or 4 * longest + 4 * BLOCK <= slab.capacity:
                 self._move(min(slab.room, 2 * slab.rows), longest)
 
-    def step(self, drawn: Tensor) -> Tensor:
-        """Logits [rows, V] after the tokens [rows] that were drawn last; there must be room."""
-        slab, held = self._slab, self._held
+    def step(self) -> Tensor:
+        """Logits [rows, V] after the tokens that were drawn last; there must be room."""
+        slab, held, drawn = self._slab, self._held, self.drawn
         if self._sees is None:
             self._sees = torch.tensor(self._visible, device=drawn.device)[:, None]
         ids = drawn[:, None]
@@ -142,9 +147,6 @@ class Running:
     @property
     def _used(self) -> int:
         return int(self._slab.lengths.max()) + 1
-
-    def _hold(self) -> None:
-        self._held = torch.tensor(self._places, device=self.base.device) if self._gaps else None
 
     def _move(self, room: int, slots: int) -> None:
         """To a slab of `room` rows and some more than `slots` slots."""

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from colearn.errors import ConfigError
 
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
 
 def read_token(file: Path | None, given: str | None, *, host: str, insecure: bool) -> str | None:
     """The token of a file, or the one given by the environment; None is none.
@@ -31,6 +33,16 @@ def read_token(file: Path | None, given: str | None, *, host: str, insecure: boo
             "(or COLEARN_TOKEN), or --insecure"
         )
     return token
+
+
+def names_to_call(host: str, token: str | None) -> frozenset[str] | None:
+    """By which names a server without a token answers on this machine; None: by any.
+
+    A page from elsewhere, in a browser here, can give this machine's address a name of its own.
+    """
+    if token is not None or not is_loopback(host):
+        return None
+    return frozenset((*LOOPBACK, host))
 
 
 def is_loopback(host: str) -> bool:

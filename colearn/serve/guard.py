@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 access = logging.getLogger("colearn.serve.access")
 
-LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_HEADERS = 16 * 1024
 
 
 class Guard:
@@ -73,6 +73,8 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
         headers = dict(scope["headers"])
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _HEADERS:
+            raise ServeError(431, f"the headers exceed {_HEADERS} bytes; send fewer")
         if b"content-length" in headers and b"transfer-encoding" in headers:
             raise ServeError(
                 400,

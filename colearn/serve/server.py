@@ -13,11 +13,11 @@ import uvicorn
 
 from colearn.errors import ColearnError, ConfigError
 
-from .access import is_loopback
+from .access import names_to_call
 from .agent import ServedAgent
 from .app import build_app
 from .connection import protocol
-from .guard import LOOPBACK, Guard
+from .guard import Guard
 from .limits import Limits, RateLimiter
 from .service import Service
 
@@ -57,7 +57,7 @@ async def _serve(
     guard = Guard(
         build_app(service),
         token=token,
-        hosts=frozenset((*LOOPBACK, host)) if token is None and is_loopback(host) else None,
+        hosts=names_to_call(host, token),
         limiter=RateLimiter(limits.rate),
         draining=lambda: service.draining,
         seen=service.seen,

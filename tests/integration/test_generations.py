@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 from tiny import Notes, cast
 
 from colearn.contract import Request
+from colearn.generate.transformers import TransformersGenerator
 from colearn.rollout.chain import Chain
 from colearn.rollout.cross import Cross
 from colearn.rollout.grow import grow
@@ -97,6 +101,70 @@ def test_a_later_turn_prefills_the_new_tokens_and_the_pending_one(team):
     request = Request(agent="ada", session=first.session, tokens=(50, 51, 52), seeds=(0,))
     cost, _ = prefilled(team, lambda: generator.generate([request]))
     assert cost == 3 + 1
+
+
+def speak(generator, agent):
+    requests = [
+        Request(agent=agent, session=None, tokens=tuple(range(10, 20 + n)), seeds=(n, n + 1))
+        for n in range(3)
+    ]
+    return [[s.action for s in answers] for answers in generator.generate(requests)]
+
+
+def test_generators_over_different_models_speak_at_the_same_time(monkeypatch):
+    """Each waits inside its first forward pass until the other is in one, too."""
+    team = cast(("ada", "ben"), shared=False, max_tokens=12)
+    generators = {agent: team.generators[id(team.bases[agent])] for agent in team.bases}
+    alone = {agent: speak(generator, agent) for agent, generator in generators.items()}
+    both = Barrier(2)
+    for base in team.bases.values():
+        monkeypatch.setattr(base, "hidden", meeting(base.hidden, both))
+    with ThreadPoolExecutor(2) as pool:
+        found = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
+        assert {agent: future.result(60) for agent, future in found.items()} == alone
+
+
+def meeting(hidden, both):
+    first = [True]
+
+    def met(*arguments, **settings):
+        if first:
+            first.clear()
+            both.wait(30)
+        return hidden(*arguments, **settings)
+
+    return met
+
+
+def test_generators_on_one_model_take_turns(monkeypatch):
+    """Which adapter is on belongs to one of them at a time."""
+    team = cast(("ada", "ben"), lora={"ada": "one", "ben": "two"}, max_tokens=12)
+    base = team.bases["ada"]
+    generators = {a: TransformersGenerator(base, {a: v}) for a, v in team.voices.items()}
+    alone = {agent: speak(generator, agent) for agent, generator in generators.items()}
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(3):
+            found = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
+            assert {agent: future.result(60) for agent, future in found.items()} == alone
+
+
+def test_rows_join_while_others_decode_and_are_what_they_are_alone():
+    """With two rows at most, requests wait, and take the place of those that end."""
+    team = cast(("ada",), max_tokens=12)
+    few = TransformersGenerator(team.bases["ada"], team.voices, max_rows=2)
+    many = speak(team.generators[id(team.bases["ada"])], "ada")
+    for one, other in zip(speak(few, "ada"), many, strict=True):
+        assert [a.tokens for a in one] == [a.tokens for a in other]
+
+
+def test_a_failed_call_leaves_nothing_for_the_next(monkeypatch):
+    team = cast(("ada",))
+    generator = team.generators[id(team.bases["ada"])]
+    expected = speak(generator, "ada")
+    with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
+        broken.setattr(team.bases["ada"], "hidden", lambda *_, **__: 1 / 0)
+        speak(generator, "ada")
+    assert speak(generator, "ada") == expected
 
 
 def test_a_session_is_still_usable_after_it_was_continued(team):

@@ -11,9 +11,9 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from colearn.errors import ConfigError
-from colearn.serve.access import is_loopback, read_token
+from colearn.serve.access import LOOPBACK, is_loopback, names_to_call, read_token
 from colearn.serve.errors import ServeError
-from colearn.serve.guard import LOOPBACK, Guard
+from colearn.serve.guard import Guard
 from colearn.serve.limits import RateLimiter
 
 SECRET = "what a client said"
@@ -53,6 +53,22 @@ def test_a_page_under_another_name_cannot_reach_a_server_without_token() -> None
     one = guard(hosts=LOOPBACK)
     assert get(one, host="evil.example:8000").status_code == 403
     assert get(one, host="[::1]:8000").status_code == 200
+
+
+@pytest.mark.parametrize("host", ("127.0.0.1", "127.0.0.2", "localhost", "::1"))
+def test_every_address_of_this_machine_bounds_the_names(host: str) -> None:
+    one = guard(hosts=names_to_call(host, None))
+    assert get(one, host="evil.example:8000").status_code == 403
+    shown = f"[{host}]" if ":" in host else host
+    assert get(one, host=f"{shown}:8000").status_code == 200
+
+
+def test_a_token_or_an_address_of_the_network_leaves_the_name_open() -> None:
+    assert names_to_call("127.0.0.1", "key") is names_to_call("10.0.0.1", None) is None
+
+
+def test_headers_beyond_the_limit_are_refused() -> None:
+    assert get(guard(), **{"x-a": "a" * 17_000}).status_code == 431
 
 
 def test_nothing_new_at_the_end_but_health() -> None:
