@@ -32,7 +32,7 @@ class Slow:
 
     def __init__(self, agent: ServedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
         self.agent, self.monkeypatch = agent, monkeypatch
-        self.go = threading.Event()
+        self.go, self.entered = threading.Event(), threading.Event()
         self.read: list[str] = []
 
     def run(self, scene: Callable[[Service], Coroutine[Any, Any, None]], **limits: Any) -> None:
@@ -41,7 +41,8 @@ class Slow:
             encode = service._history
 
             def slowly(conversation: Any, session: Any) -> Any:
-                self.go.wait(20)
+                self.entered.set()
+                self.go.wait(60)
                 self.read.append(conversation.said)
                 return encode(conversation, session)
 
@@ -83,8 +84,8 @@ def test_texts_that_wait_to_be_encoded_count_as_waiting(slow: Slow) -> None:
         assert b"colearn_waiting_requests 3.0" in service.metrics.text()
         slow.go.set()
         await asyncio.gather(*waiting)
-        await asyncio.sleep(0.05)
-        assert service.encoding == 0
+        while service.encoding:
+            await asyncio.sleep(0.01)
         await service.begin(asked("one more"), lambda event: None)
 
     slow.run(scene, max_queue=3)
@@ -105,7 +106,7 @@ def test_what_a_client_that_has_gone_said_is_not_read(slow: Slow) -> None:
     async def scene(service: Service) -> None:
         app = build_app(service)
         first = asyncio.create_task(ask(app, "first", leaves=False))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(slow.entered.wait, 60)
         status = await ask(app, "gone", leaves=True)
         slow.go.set()
         assert (status, await first) == (499, 200)
