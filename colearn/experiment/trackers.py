@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from colearn.errors import MissingExtra
+from colearn.record.run import RUNS
 
 
 class Tracker(Protocol):
@@ -19,12 +22,25 @@ class Tracker(Protocol):
 
 
 class WandbTracker:
-    """Runs offline where WANDB_MODE=offline says so; resumes the same run in the same folder."""
+    """Runs offline where WANDB_MODE=offline says so; a resumed run keeps its id. Runs of one
+    comparison are a group; WANDB_PROJECT names the project."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         wandb = _require("wandb", "wandb")
+        known = folder / "wandb" / "id.txt"
+        if not known.is_file():
+            known.parent.mkdir(parents=True, exist_ok=True)
+            known.write_text(secrets.token_hex(4), encoding="utf-8")
+        above = folder.absolute().parent
         self.run = wandb.init(
-            project="colearn", dir=str(folder), name=folder.name, config=dict(settings)
+            project=os.environ.get("WANDB_PROJECT", "colearn"),
+            dir=str(folder),
+            name=folder.name,
+            id=known.read_text(encoding="utf-8").strip(),
+            resume="allow",
+            group=above.parent.name if above.name == RUNS else None,
+            tags=[settings["task"]["name"], settings["algorithm"]["name"]],
+            config=dict(settings),
         )
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:

@@ -84,8 +84,6 @@ class RunRecord(_Fields):
     first: dict[str, Number]
     """Metrics of the first evaluation."""
     last: dict[str, Number]
-    wandb: str | None = None
-    """The id under which wandb knows the run."""
 
 
 class Line(_Fields):
