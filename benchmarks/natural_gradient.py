@@ -136,7 +136,7 @@ def learn(
                 table += rate * scale * direction
         used += episodes * histories.horizon
         at.append(used)
-        values.append(evaluate(histories, softmax(logits)).value)
+        values.append(round(evaluate(histories, softmax(logits)).value, 4))
     return at, values
 
 
@@ -171,7 +171,12 @@ def main() -> None:
         ]
         final = estimate([values[-1] for _, values in runs])
         optimum = references(problem)["optimum"]
-        print(f"{name:10} {settings}: {show_estimate(final)} of {optimum:.4g}", flush=True)
+        found = [joint_actions_until(at, values, 0.9 * optimum) for at, values in runs]
+        reached = sorted(at for at in found if at is not None)
+        until = (
+            f"; 90% after {reached[len(reached) // 2]} in {len(reached)} runs" if reached else ""
+        )
+        print(f"{name:10} {settings}: {show_estimate(final)} of {optimum:.4g}{until}", flush=True)
         results[name] = {
             **settings,
             "optimum": optimum,
