@@ -13,6 +13,7 @@ from colearn.comparison.plan import config_of, make_plan
 from colearn.comparison.suite import plan_suite
 from colearn.config import (
     Config,
+    build_algorithm,
     build_task,
     dump_config,
     is_suite,
@@ -102,6 +103,33 @@ def test_the_tiny_suite_can_be_planned() -> None:
     plans = plan_suite(load_suite("table1", ["size=tiny"]))
     assert tuple(plans) == TASKS
     assert sum(len(plan.runs) for plan in plans.values()) == 45
+
+
+GAMES = ("sudoku", "sokoban", "plan_path")
+
+
+def test_the_tiny_suite_of_stronger_mas_has_eight_rows_of_five_seeds_on_three_games() -> None:
+    plans = plan_suite(load_suite("stronger_mas", ["size=tiny"]))
+    assert tuple(plans) == GAMES
+    assert [len(plan.runs) for plan in plans.values()] == [8 * 5] * 3
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_budget_of_stronger_mas_is_the_papers_updates(game: str) -> None:
+    """150 updates x 128 environments x N T K candidates (C.1)."""
+    config = config_of(load_config(f"paper/stronger_mas_{game}"), "at_grpo")
+    task, rollout = build_task(config), build_algorithm(config).checked_parts().rollout
+    candidates = task.horizon * rollout.group_size
+    assert config.train.environment_steps == 150 * config.train.episodes * candidates
+    assert (len(task.agents), task.horizon, rollout.group_size) == (2, 2 * 4, 4)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_single_agent_rows_of_stronger_mas_are_one_agent_of_four_turns(game: str) -> None:
+    config = load_config(f"paper/stronger_mas_{game}")
+    for label in ("single", "single_grpo"):
+        task = build_task(config_of(config, label))
+        assert (task.agents, task.horizon) == (("plan",), 4)
 
 
 @pytest.mark.parametrize("name", SUITES)

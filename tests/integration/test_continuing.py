@@ -42,7 +42,7 @@ def config(tmp_path: Path, model: str) -> Path:
     path = tmp_path / "config.yaml"
     settings = {
         "task": {"name": "notes", "horizon": 1, "items": 2},
-        "algorithm": {"name": "magrpo", "samples": 2},
+        "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
         "models": {"*": {"path": model}},
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
         "train": {"environment_steps": 4, "episodes": 1},
@@ -117,7 +117,7 @@ def test_resuming_reads_the_run_s_own_config_and_may_extend_it(
     [
         ("train.episodes=2", "train.episodes was 1, is 2"),
         ("run.seed=3", "run.seed was 0, is 3"),
-        ("algorithm.samples=4", "algorithm.samples was 2, is 4"),
+        ("algorithm.rollout.k=4", "algorithm.rollout.k was 2, is 4"),
     ],
 )
 def test_another_run_is_not_made_of_it_and_the_first_difference_is_named(

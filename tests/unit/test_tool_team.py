@@ -65,6 +65,23 @@ def test_in_parallel_play_both_answer_and_the_planner_sees_the_tool_a_turn_later
     assert answer in task.joint_observations(outcome.state)["plan"].text
 
 
+def test_a_prompt_says_which_answers_it_was_made_from():
+    sequential = PlanPath(train=2, test=1)
+    state = sequential.reset(sequential.items("train")[0], RNG)
+    sources = []
+    for agent in ("tool", "plan", "tool", "plan"):
+        sources.append(sequential.observe(state, agent).made_from)
+        state = sequential.step(state, {agent: "?"}, RNG).state
+    tool, first, again, second = sources
+    assert (tool, first) == ((), ((0, "tool"),))
+    assert again == ((1, "plan"), (0, "tool"))
+    assert second == ((1, "plan"), (2, "tool"))
+    parallel = PlanPath(train=2, test=1, order="parallel")
+    state = parallel.reset(parallel.items("train")[0], RNG)
+    state = parallel.step(state, {"tool": "?", "plan": "?"}, RNG).state
+    assert parallel.observe(state, "plan").made_from == ((0, "plan"), (0, "tool"))
+
+
 @pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
 def test_a_single_agent_plays_without_a_word_of_the_tool(game):
     task = game(variant="single", train=2, test=1)
