@@ -17,6 +17,10 @@ class ConfigError(ColearnError):
     """A setting is missing, unknown, of the wrong type, or does not fit another one."""
 
 
+class DataNotHere(ConfigError):
+    """A task's data are elsewhere and cannot be reached from this machine."""
+
+
 class TaskError(ColearnError):
     """A task broke its contract (not text, not finite, no items, ...)."""
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError, DataNotHere, MissingExtra
 
 
 def hub_rows(name: str, load: Callable[[Any], Iterable[Any]]) -> list[Any]:
@@ -26,7 +26,7 @@ def hub_rows(name: str, load: Callable[[Any], Iterable[Any]]) -> list[Any]:
         return list(load(datasets))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:160]
-        raise ConfigError(
+        raise DataNotHere(
             f"task.data: cannot read '{name}' from the hub; check the network, or give the path "
             f"of a .jsonl file ({reason})"
         ) from None
@@ -40,7 +40,7 @@ def file_rows(path: Path, choices: str) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigError(
+        raise DataNotHere(
             f"task.data: cannot read {path} ({' '.join(str(error).split())}); give {choices} or "
             "the path of a .jsonl file"
         ) from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from colearn.config import Config, bind_agents, build_algorithm, build_task, untrained_config
 from colearn.contract import Algorithm, DecPOMDP, Rollout
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError, DataNotHere, MissingExtra
 from colearn.rollout.chain import Chain
 from colearn.rollout.validate import validate_items
 
@@ -128,8 +128,8 @@ def _read_task(
     try:
         task = build_task(config)
         train = task.items("train")
-    except (ConfigError, MissingExtra) as error:
-        if config.task.settings.get("data") != "hub":
+    except (DataNotHere, MissingExtra) as error:
+        if "data" not in config.task.settings:
             raise
         reason = str(error).removeprefix("task.data: ")
         gone["task.data"] = f"not on this machine; lengths are those of the default data ({reason})"

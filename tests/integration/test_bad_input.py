@@ -334,15 +334,14 @@ def test_an_out_that_is_a_file_is_one_line(
 def test_a_checkpoint_cut_short_is_one_line(
     command: str, name: str, run: Path, colearn: Command, config: Callable[..., str]
 ) -> None:
-    (path, *_) = sorted(run.glob(f"checkpoints/*/{name}")) + sorted(
-        run.glob(f"checkpoints/*/*/{name}")
-    )
-    path.write_bytes(path.read_bytes()[:20])
+    kept = [path for path in run.glob("checkpoints/**/*") if path.name == name]
+    for path in kept:
+        path.write_bytes(path.read_bytes()[:20])
     arguments = ["evaluate", str(run)]
     if command == "train":
         arguments = ["train", config(), "--out", str(run), "--resume"]
     code, err = colearn(*arguments)
-    is_one_line(code, err, str(path), "remove this checkpoint")
+    is_one_line(code, err, str(run), "damaged", "delete")
 
 
 def test_evaluating_what_is_no_run_is_one_line(colearn: Command, tmp_path: Path) -> None:
