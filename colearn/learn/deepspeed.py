@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from colearn.config import OptimizerSettings
 from colearn.contract import Objective
 from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.errors import ConfigError
 from colearn.models.network import Network
 
 from . import files
@@ -46,6 +47,11 @@ class DeepSpeedLearner(NetworkLearner):
         pad: int = 0,
         entropy: bool = False,
     ) -> None:
+        if settings.head_learning_rate is not None:
+            raise ConfigError(
+                f"head_learning_rate: {name} runs under DeepSpeed, whose engine has one rate; leave "
+                "it out, or set run.learner to local"
+            )
         config = engine_config(config_source, settings)
         super().__init__(
             name, network, settings, token_budget=token_budget, pad=pad, entropy=entropy
