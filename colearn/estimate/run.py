@@ -25,6 +25,8 @@ from .script import Script, Speech, read_script, rehearse
 from .voices import read_speech, tokenizer_bytes
 from .work import Updates, plan_updates
 
+_DATA = ("data", "corpus")
+"""Settings of a task that say where its data are."""
 _PROBES = 4
 """Items that are read for the lengths of observations."""
 
@@ -133,7 +135,7 @@ def _read_task(
             raise
         reason = str(error).removeprefix("task.data: ")
         gone["task.data"] = f"not on this machine; lengths are those of the default data ({reason})"
-        own = {key: value for key, value in config.task.settings.items() if key != "data"}
+        own = {key: value for key, value in config.task.settings.items() if key not in _DATA}
         chosen = type(config.task)(name=config.task.name, **own)
         task = build_task(config.model_copy(update={"task": chosen}))
         train = task.items("train")
