@@ -117,8 +117,13 @@ def run_honest(program: str, mechanism: Mechanism) -> list[str]:
     return [] if (output.text, output.error) == ("5\n", None) else [repr(output)]
 
 
+TRACKER = "multiprocessing.resource_tracker"
+"""Python's own: the first pool of a process starts it, and it stays."""
+
+
 def descendants() -> dict[int, str]:
-    """Our processes and theirs, with their command lines; without the server of the namespaces."""
+    """Our processes and theirs, with their command lines; without the server of the namespaces and
+    Python's resource tracker."""
     parents, commands = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -133,7 +138,10 @@ def descendants() -> dict[int, str]:
     return {
         pid: commands[pid]
         for pid in ours - {os.getpid()}
-        if not (parents[pid] == os.getpid() and "_namespaces.py" in commands[pid])
+        if not (
+            parents[pid] == os.getpid()
+            and ("_namespaces.py" in commands[pid] or TRACKER in commands[pid])
+        )
     }
 
 

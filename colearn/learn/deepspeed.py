@@ -49,8 +49,8 @@ class DeepSpeedLearner(NetworkLearner):
     ) -> None:
         if settings.head_learning_rate is not None:
             raise ConfigError(
-                f"head_learning_rate: {name} runs under DeepSpeed, whose engine has one rate; leave "
-                "it out, or set run.learner to local"
+                f"head_learning_rate: {name} runs under DeepSpeed, whose engine has one rate; "
+                "leave it out, or set run.learner to local"
             )
         config = engine_config(config_source, settings)
         super().__init__(

@@ -15,6 +15,7 @@ import yaml
 from tiny import Notes, Scene, register, save_model
 
 from colearn.cli import main
+from colearn.record import RunFolder
 from colearn.types import Outcome
 
 
@@ -334,14 +335,16 @@ def test_an_out_that_is_a_file_is_one_line(
 def test_a_checkpoint_cut_short_is_one_line(
     command: str, name: str, run: Path, colearn: Command, config: Callable[..., str]
 ) -> None:
-    kept = [path for path in run.glob("checkpoints/**/*") if path.name == name]
-    for path in kept:
-        path.write_bytes(path.read_bytes()[:20])
+    *older, newest = RunFolder(run).checkpoints.all()
+    for checkpoint in older:  # the one before would be used, and said so
+        shutil.rmtree(checkpoint.path)
+    path = min(newest.path.rglob(name))
+    path.write_bytes(path.read_bytes()[:20])
     arguments = ["evaluate", str(run)]
     if command == "train":
         arguments = ["train", config(), "--out", str(run), "--resume"]
     code, err = colearn(*arguments)
-    is_one_line(code, err, str(run), "damaged", "delete")
+    is_one_line(code, err, str(path), "damaged", "delete")
 
 
 def test_evaluating_what_is_no_run_is_one_line(colearn: Command, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run, read_manifest, verify
 from colearn.record import RunFolder
+from colearn.record.checksums import write_checksums
 from colearn.types import Tree
 
 ROLES = {"ada": "You are ADA, {{ the }} first.\n", "ben": "You are BEN, the second."}
@@ -389,7 +390,7 @@ def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path)
             line["metrics"]["return"] = float(seed + 10 * (line["iteration"] > 0))
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "all" / "compare.json").write_text(
-        json.dumps({"algorithms": ["collm_cc"], "runs": planned})
+        json.dumps({"digest": "0", "version": "0", "algorithms": ["collm_cc"], "runs": planned})
     )
     inside = tmp_path / "all" / "runs" / "collm_cc-s2"
     (inside / "checkpoints").symlink_to(run / "checkpoints")
@@ -439,6 +440,7 @@ def _damaged(run: Path, folder: Path) -> Path:
     progress = (run / "checkpoints" / "step-2" / "progress.json").read_text()
     (actor.parent / "progress.json").write_text(progress)
     (actor / "weights.safetensors").write_bytes(b"\x00" * 100)
+    write_checksums(actor.parent)
     return folder
 
 
@@ -449,7 +451,7 @@ def _damaged(run: Path, folder: Path) -> Path:
         (_comparison, (), "holds a comparison; give one of its runs under"),
         (_unfinished, (), "no checkpoint yet; let the run reach one"),
         (_damaged, (), "weights.safetensors: cannot be read"),
-        (lambda run, _: run, ("--step", "7"), "the run keeps no such checkpoint; it has: 1, 2"),
+        (lambda run, _: run, ("--step", "7"), "the run keeps no such checkpoint; it has: 0, 1, 2"),
         (lambda run, _: run, ("--adapter", "--dtype", "float16"), "--dtype: an adapter stays in"),
         (lambda run, _: run, ("--comparison", "/nowhere"), "--comparison /nowhere: no comparison"),
     ],
