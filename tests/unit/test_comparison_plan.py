@@ -38,16 +38,16 @@ def test_plan_without_algorithms_is_the_configs_own():
 
 def test_overrides_hold_for_their_algorithm_alone():
     plan = make_plan(
-        config(seeds=(0,), collm_cc={}, magrpo={"algorithm.rollout.k": 4, "train.episodes": 1})
+        config(seeds=(0,), collm_cc={}, magrpo={"algorithm.samples": 4, "train.episodes": 1})
     )
     actor, group = (r.config for r in plan.runs)
-    assert group.algorithm.settings == {"discount": 0.9, "rollout": {"k": 4}}
+    assert group.algorithm.settings == {"discount": 0.9, "samples": 4}
     assert actor.algorithm.settings == {"discount": 0.9}
     assert (actor.train.episodes, group.train.episodes) == (4, 1)
 
 
 def test_two_variants_of_one_algorithm_are_two_labels():
-    variant = {"algorithm.name": "magrpo", "algorithm.rollout.k": 8}
+    variant = {"algorithm.name": "magrpo", "algorithm.samples": 8}
     plan = make_plan(config(seeds=(0,), magrpo={}, magrpo_k8=variant))
     assert [r.algorithm for r in plan.runs] == ["magrpo", "magrpo_k8"]
     assert {r.config.algorithm.name for r in plan.runs} == {"magrpo"}
@@ -143,7 +143,7 @@ def test_digest_ignores_how_and_how_often_it_is_run():
 
 
 def test_the_config_of_a_label_is_that_of_its_run():
-    compared = config(seeds=(0,), magrpo_k8={"algorithm.name": "magrpo", "algorithm.rollout.k": 8})
+    compared = config(seeds=(0,), magrpo_k8={"algorithm.name": "magrpo", "algorithm.samples": 8})
     (run,) = make_plan(compared).runs
     assert config_of(compared, "magrpo_k8") == run.config
 

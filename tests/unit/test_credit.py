@@ -179,6 +179,11 @@ PIPELINE = chain(
 """Three roles one after another; the last edge pays 12."""
 
 
+def test_where_prompts_do_not_say_the_successors_act_at_the_very_next_turn():
+    # the reader follows the asker, the writer the reader: all have the reward of the last edge
+    assert Backward()(PIPELINE) == ({}, {"asks": 12.0}, {"reads": 12.0}, {"writes": 12.0})
+
+
 def test_the_successors_of_an_action_are_those_whose_prompts_hold_its_text():
     # the writer was shown what was asked, not what was read: the reader has no successor
     skipped = made_from(PIPELINE, 2, "writes", ((0, "asks"),))

@@ -119,7 +119,7 @@ def test_a_shape_chooses_children_by_credit():
 class Twice(KaryTree):
     """Two trees for every item."""
 
-    def trees(self, item: Any, rng: np.random.Generator) -> Sequence[Any]:
+    def trees(self, item: Any, agents: Sequence[str], rng: np.random.Generator) -> Sequence[Any]:
         return (Chain(), KaryTree(2))
 
 
@@ -243,6 +243,24 @@ def test_a_fresh_prompt_opens_a_history_of_its_own():
     opened = tree.nodes[1].observations["ada"]
     assert opened.tokens == chat.open(opened.text).tokens
     assert (opened.fresh, opened.made_from) == (True, ((0, "ben"),))
+
+
+class Noting(Seeded):
+    """Notes who asked with an empty history."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+        self.opened += [request.agent for request in requests if request.session is None]
+        return super().generate(requests, greedy=greedy)
+
+
+def test_a_fresh_prompt_is_read_without_what_the_generator_held():
+    generator, chat = Noting(), ChatFormat(byte_tokenizer())
+    players = language_players(generator, dict.fromkeys(("ada", "ben"), chat))
+    grown(Forgetful(horizon=3, items=1), players=players)
+    assert generator.opened == ["ada", "ben", "ada"]
 
 
 # --- local rewards through a pipeline ------------------------------------------------------------
