@@ -8,6 +8,7 @@ from pathlib import Path
 from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
 from colearn.record import Episode
+from colearn.record.run import EPISODES
 
 from .source import Source
 
@@ -86,7 +87,7 @@ def _read(episode: Episode, folder: Path) -> Shown:
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{folder}: a picture of item '{episode.item}' cannot be read "
+            f"{folder / EPISODES}: a picture of item '{episode.item}' cannot be read "
             f"({error or type(error).__name__}); delete the run's folder and run it again"
         ) from None
     return Shown(record=episode, pictures=pictures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 SUMS = "SHA256SUMS"
 
@@ -30,7 +30,7 @@ def damages(folder: Path) -> Iterator[str]:
     sums: dict[str, str] = {}
     for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
         found = _LINE.fullmatch(line)
-        if found is None:
+        if found is None or not _inside(found[2]):
             yield f"{path}:{number}: not a line of sha256sum"
             return
         sums[found[2]] = found[1]
@@ -41,7 +41,13 @@ def damages(folder: Path) -> Iterator[str]:
             yield f"{folder / name}: damaged (its SHA-256 is not that of {SUMS})"
     for name in _names(folder):
         if name not in sums:
-            yield f"{folder / name}: not in {SUMS}"
+            yield f"{folder / name}: not in {SUMS}; if it is yours, remove it"
+
+
+def _inside(name: str) -> bool:
+    """A name of a file below the folder: a list of sums may come from anywhere."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _names(folder: Path) -> list[str]:

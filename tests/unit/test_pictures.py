@@ -307,5 +307,5 @@ def test_the_report_shows_the_text_of_runs_without_pictures(tmp_path):
 def test_a_picture_that_cannot_be_read_names_its_file(tmp_path, plain):
     fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
     give_pictures(tmp_path / "runs" / "magrpo-s0" / "episodes.jsonl", plain)
-    with pytest.raises(CheckpointError, match=r"episodes\.jsonl: a picture of item 'icml'"):
+    with pytest.raises(CheckpointError, match=r"episodes\.jsonl:.*picture"):
         write_report(tmp_path)
