@@ -118,8 +118,8 @@ def _default(field: Field[Any]) -> Any:
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The names of a dataclass's settings: None for a value, for a section those of its part, {}
-    where none stands there. `names` says by section which part does, if not the default.
+    """The names of a dataclass's settings: None for a value, for a section those of its part
+    and its name. `names` says by section which part does, if not the default.
 
     Errors: ConfigError for a part that nobody knows.
     """
@@ -140,8 +140,6 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
             found[field.name] = {"name": None}
             if is_dataclass(part):
                 found[field.name] |= known_settings(part, {})
-            elif field.name not in names:
-                found[field.name] = {}
         elif is_dataclass(hints[field.name]):
             found[field.name] = known_settings(hints[field.name], {})
     return found

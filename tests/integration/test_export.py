@@ -397,7 +397,7 @@ def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path)
     folders = export_run(inside, tmp_path / "out")
     text = (folders["ada"] / "README.md").read_text()
     assert "|  | before | after | 3 seeds, before | 3 seeds, after |" in text
-    assert "| return | 2 | 12 | 1 [0, 2] | 11 [10, 12] |" in text
+    assert "| return | 2 | 12 | 1 [-1.484, 3.484] | 11 [8.516, 13.48] |" in text  # 4.303 / 3**0.5
 
 
 Command = Callable[..., tuple[int, str]]
