@@ -3,6 +3,7 @@
 NAMES = {
     "arxiv": "writing.arxiv:ArXiv",
     "code_loop": "code_loop:ReflectiveVerification",
+    "coder_tester": "coder_tester:CoderTester",
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",

@@ -25,7 +25,7 @@ from .script import Script, Speech, read_script, rehearse
 from .voices import read_speech, tokenizer_bytes
 from .work import Updates, plan_updates
 
-_DATA = ("data", "corpus")
+_DATA = ("data", "test_data", "corpus")
 """Settings of a task that say where its data are."""
 _PROBES = 4
 """Items that are read for the lengths of observations."""

@@ -31,7 +31,7 @@ METHODS = {
     *("raw", "parallel", "pipeline", "discussion"),
 }
 TASKS = ("tldr", "arxiv", "coop_humaneval", "str_build", "house_build")
-HUB = ("hub", "humaneval", "hotpotqa", "nq")
+HUB = ("hub", "humaneval", "hotpotqa", "nq", "apps", "polaris")
 SINGLE = ("raw", "grpo", "ac")
 DEEPSPEED = sorted((ROOT / "configs").rglob("*.json"))
 
@@ -132,6 +132,20 @@ def test_the_single_agent_rows_of_stronger_mas_are_one_agent_of_four_turns(game:
         assert (task.agents, task.horizon) == (("plan",), 4)
 
 
+@pytest.mark.parametrize("subject", ["code", "math"])
+def test_the_budgets_of_code_and_math_are_the_papers_updates(subject: str) -> None:
+    """150 updates x 128 environments x T K candidates, of one agent, two or an ensemble (C.1)."""
+    config = offline(f"paper/stronger_mas_{subject}")
+    for label in config.compare.algorithms:
+        row = config_of(config, label)
+        parts = build_algorithm(row).checked_parts()
+        if row.algorithm.name in ("untrained", "collm_cc", "collm_dc"):
+            continue
+        candidates = build_task(row).horizon * parts.rollout.group_size
+        assert row.train.environment_steps == 150 * 128 * candidates, label
+        assert row.train.minibatch == row.train.episodes // 2 * candidates, label
+
+
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suites_metrics_are_its_tasks(name: str) -> None:
     suite = load_suite(name, ["size=tiny"])
@@ -144,11 +158,12 @@ def test_a_suites_metrics_are_its_tasks(name: str) -> None:
 
 
 def offline(name: str) -> Config:
-    """The config with packaged data in place of a hub's."""
+    """The config with packaged data in place of a hub's, which for math are generated."""
     config = load_config(name)
     hub = config.task.settings.get("data") in HUB
-    own = {"task.corpus": None} if "corpus" in config.task.settings else {}
-    return load_config(name, {"task.data": "packaged", **own}) if hub else config
+    here = "generated" if config.task.name == "math_duo" else "packaged"
+    own = {f"task.{k}": None for k in ("corpus", "test_data") if k in config.task.settings}
+    return load_config(name, {"task.data": here, **own}) if hub else config
 
 
 @pytest.mark.parametrize("name", CONFIGS)

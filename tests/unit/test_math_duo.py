@@ -65,28 +65,54 @@ def test_numeric_equality_has_a_tolerance_of_a_millionth(one, other, same):
     assert terms.step_score(one, other) == terms.team(one, other) == float(same)
 
 
-@pytest.mark.parametrize(
-    "matched, found, expected",
-    [(True, 7, 1.0), (True, 8, 0.2), (True, None, 0.2), (False, None, 0.0), (True, 7 + 1e-7, 1.0)],
-)
-def test_a_reasoner_earns_a_fifth_for_the_form_and_the_rest_for_the_number(
-    matched, found, expected
-):
-    assert terms.reasoner_reward(matched, found, 7) == pytest.approx(expected)
+REASONED = [
+    # schema matched, number read, truth: format, step
+    (True, 7, 7, 1, 1),
+    (True, 8, 7, 1, 0),
+    (True, None, 7, 1, 0),
+    (False, None, 7, 0, 0),
+    (True, 7 + 1e-7, 7, 1, 1),
+    (True, 7 + 2e-5, 7, 1, 0),
+    (True, -7, 7, 1, 0),
+    (True, 0.75, 0.75, 1, 1),
+    (True, 0, 0, 1, 1),
+    (True, 1e9 + 500, 1e9, 1, 1),  # within a millionth of the truth
+    (True, 1e9 + 5000, 1e9, 1, 0),
+    (False, 7, 7, 0, 1),
+]
 
 
-@pytest.mark.parametrize(
-    "matched, ran, found, expected",
-    [
-        (True, True, 7, 1.0),
-        (True, True, 8, 0.2),
-        (True, True, None, 0.2),
-        (True, False, None, 0.1),
-        (False, False, None, 0.0),
-    ],
-)
-def test_a_tool_user_earns_a_tenth_for_the_form_and_one_for_a_run(matched, ran, found, expected):
-    assert terms.tool_reward(matched, ran, found, 7) == pytest.approx(expected)
+@pytest.mark.parametrize("matched, found, truth, form, step", REASONED)
+def test_the_reasoners_terms_by_hand(matched, found, truth, form, step):
+    assert terms.format_score(matched) == form
+    assert terms.step_score(found, truth) == terms.team(found, truth) == step
+    expected = 0.2 * form + 0.8 * step
+    assert terms.reasoner_reward(matched, found, truth) == pytest.approx(expected)
+
+
+RUN = [
+    # block found, program ended well, number printed, truth: format, tool, step
+    (True, True, 7, 7, 1, 1, 1),
+    (True, True, 8, 7, 1, 1, 0),
+    (True, True, None, 7, 1, 1, 0),
+    (True, False, None, 7, 1, 0, 0),
+    (False, False, None, 7, 0, 0, 0),
+    (True, True, 7 - 1e-8, 7, 1, 1, 1),
+    (True, True, 7.1, 7, 1, 1, 0),
+    (True, True, -2.5, -2.5, 1, 1, 1),
+    (True, True, 0, 1e-7, 1, 1, 1),
+    (True, True, 0, 1e-5, 1, 1, 0),
+    (True, True, 1 / 3, 0.333333, 1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("matched, ran, found, truth, form, tool, step", RUN)
+def test_the_tool_users_terms_by_hand(matched, ran, found, truth, form, tool, step):
+    assert terms.format_score(matched) == form
+    assert terms.tool_score(ran) == tool
+    assert terms.step_score(found, truth) == terms.team(found, truth) == step
+    expected = 0.1 * form + 0.1 * tool + 0.8 * step
+    assert terms.tool_reward(matched, ran, found, truth) == pytest.approx(expected)
 
 
 def python_value(text):

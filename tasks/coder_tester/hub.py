@@ -1,0 +1,153 @@
+"""Problems on the hub, as rows of this task's own format: none of their code is run here."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import pickle
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.errors import ConfigError
+
+from ..coop_humaneval.hub import mbpp_row
+from ..rows import hub_rows
+
+Row = dict[str, Any]
+_PYTHON_3 = 3
+"""The language's number in CodeContests."""
+
+
+def humaneval_row(row: Mapping[str, Any]) -> Row:
+    """A function with its asserts."""
+    return {
+        "name": row["task_id"],
+        "question": row["prompt"],
+        "entry_point": row["entry_point"],
+        "asserts": row["test"],
+        "preamble": row["prompt"],
+        "solutions": [row["prompt"] + row["canonical_solution"]],
+    }
+
+
+def mbpp_as_row(row: Mapping[str, Any]) -> Row:
+    """A function with its asserts."""
+    told = mbpp_row(row)
+    return {
+        "name": told["task_id"],
+        "question": told["prompt"],
+        "entry_point": told["entry_point"],
+        "asserts": told["test"],
+        "solutions": [row["code"]],
+    }
+
+
+def apps_row(row: Mapping[str, Any]) -> Row | None:
+    """A program; None for a problem that asks for a function or has no tests."""
+    known = json.loads(row["input_output"] or "{}")
+    if known.get("fn_name") or not known.get("inputs"):
+        return None
+    return {
+        "name": f"APPS/{row['problem_id']}",
+        "question": row["question"],
+        "inputs": [_lines(text) for text in known["inputs"]],
+        "outputs": [_lines(text) for text in known["outputs"]],
+        "solutions": json.loads(row["solutions"] or "[]"),
+    }
+
+
+def introductory(row: Mapping[str, Any]) -> Row | None:
+    """`apps_row` of the easiest third, which Stronger-MAS trains its smaller model on."""
+    return apps_row(row) if row["difficulty"] == "introductory" else None
+
+
+def codecontests_row(row: Mapping[str, Any]) -> Row:
+    """A program, with public, private and generated tests in this order; solutions in Python 3."""
+    kinds = [row[f"{kind}_tests"] for kind in ("public", "private", "generated")]
+    known = zip(row["solutions"]["language"], row["solutions"]["solution"], strict=True)
+    return {
+        "name": f"CodeContests/{row['name']}",
+        "question": row["description"],
+        "inputs": [text for kind in kinds for text in kind["input"]],
+        "outputs": [text for kind in kinds for text in kind["output"]],
+        "solutions": [program for language, program in known if language == _PYTHON_3],
+    }
+
+
+def livecodebench_row(row: Mapping[str, Any]) -> Row | None:
+    """A program; None for a problem that asks for a function. The data has no solutions."""
+    name = f"LiveCodeBench/{row['question_id']}"
+    cases = [*json.loads(row["public_test_cases"]), *private_cases(row["private_test_cases"], name)]
+    if any(case["testtype"] != "stdin" for case in cases):
+        return None
+    return {
+        "name": name,
+        "question": row["question_content"],
+        "inputs": [case["input"] for case in cases],
+        "outputs": [case["output"] for case in cases],
+    }
+
+
+class _Plain(pickle.Unpickler):
+    """Reads text and numbers, and nothing that would run."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        raise pickle.UnpicklingError(f"{module_name}.{global_name} is no plain value")
+
+
+def private_cases(text: str, name: str) -> list[dict[str, str]]:
+    """Tests as JSON, or as JSON pickled, packed and written in base 64.
+
+    Errors: ConfigError where they are neither, or the pickle holds more than text.
+    """
+    try:
+        return list(json.loads(text))
+    except ValueError:
+        pass
+    try:
+        packed = zlib.decompress(base64.b64decode(text.encode()))
+        return list(json.loads(_Plain(io.BytesIO(packed)).load()))
+    except (binascii.Error, zlib.error, pickle.UnpicklingError, TypeError, ValueError) as error:
+        raise ConfigError(f"task.data: the private tests of {name} are unreadable ({error})") from (
+            None
+        )
+
+
+def _lines(text: Any) -> str:
+    """Some of APPS's inputs are lists of lines."""
+    return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
+
+
+@dataclass(frozen=True, slots=True)
+class HubSet:
+    """A data set on the hub and how its rows are read."""
+
+    path: str
+    config: str | None
+    split: str
+    row: Callable[[Mapping[str, Any]], Row | None]
+
+    def rows(self) -> list[Row]:
+        """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
+        names = tuple(filter(None, (self.path, self.config)))
+        found = hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split))
+        return [row for row in map(self.row, found) if row is not None]
+
+
+_APPS, _CONTESTS = "metr-evals/apps", "deepmind/code_contests"
+HUB_SETS = {
+    "humaneval": HubSet("openai/openai_humaneval", None, "test", humaneval_row),
+    "mbpp": HubSet("google-research-datasets/mbpp", "sanitized", "train", mbpp_as_row),
+    "mbpp_test": HubSet("google-research-datasets/mbpp", "sanitized", "test", mbpp_as_row),
+    "apps": HubSet(_APPS, None, "train", introductory),
+    "apps_test": HubSet(_APPS, None, "test", apps_row),
+    "codecontests": HubSet(_CONTESTS, None, "train", codecontests_row),
+    "codecontests_test": HubSet(_CONTESTS, None, "test", codecontests_row),
+    "livecodebench": HubSet("lighteval/code_generation_lite", "v6", "test", livecodebench_row),
+}
+"""By the name that `task.data` gives them. APPS and LiveCodeBench are copies without a script,
+which `datasets` no longer runs."""

@@ -1,0 +1,70 @@
+"""A programming problem with golden tests and reference solutions."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from ..answers import plain_value
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What goes in and what has to come out: text, or for a function its arguments and its value as
+    Python writes them."""
+
+    input: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Programs read the input and print the output, or define the function `entry_point`."""
+
+    name: str
+    question: str
+    tests: tuple[Case, ...] = ()
+    """Golden tests of a program."""
+    entry_point: str | None = None
+    asserts: str = ""
+    """Golden tests of a function: Python text, each statement with an `assert` a test."""
+    preamble: str = ""
+    """Trusted source that `asserts` may use."""
+    solutions: tuple[str, ...] = ()
+    """Reference programs; () where the data has none."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def script(problem: Problem, program: str, test: Case) -> tuple[str, str]:
+    """A program that prints the answer to a test, and its standard input."""
+    if problem.entry_point is None:
+        return program, test.input
+    return f"{program}\nprint(repr({problem.entry_point}(*{arguments(test.input)!r})))\n", ""
+
+
+def expected(problem: Problem, test: Case) -> str:
+    """What such a script has to print."""
+    return test.output if problem.entry_point is None else repr(plain_value(test.output))
+
+
+def same(printed: str, wanted: str) -> bool:
+    """White space aside."""
+    return printed.split() == wanted.split()
+
+
+def arguments(text: str) -> tuple[Any, ...] | None:
+    """The values between the brackets of a call; None where they are no literals."""
+    value = plain_value(f"({text},)") if text.strip() else ()
+    return value if isinstance(value, tuple) else None
+
+
+def is_literal(text: str) -> bool:
+    """Whether a text is one value as Python writes it."""
+    try:
+        ast.literal_eval(text.strip())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,36 @@
+"""What a tester answered: one test."""
+
+from __future__ import annotations
+
+import re
+
+from .problem import Case, Problem, arguments, is_literal
+
+INPUT, OUTPUT = "**Test Input:**", "**Test Output:**"
+LONGEST = 20_000
+_FENCED = re.compile(r"```\w*[ \t]*\n(.*?)\n?```", re.DOTALL)
+
+
+def read_test(problem: Problem, text: str) -> Case | None:
+    """What follows the one `**Test Input:**` and the one `**Test Output:**` after it, each of them
+    maybe fenced; None where one is missing, empty or there twice, or is no literal where a function
+    is tested."""
+    if text.count(INPUT) != 1 or text.count(OUTPUT) != 1 or len(text) > LONGEST:
+        return None
+    before, _, output = text.partition(OUTPUT)
+    _, found, given = before.partition(INPUT)
+    if not found:
+        return None
+    test = Case(_bare(given), _bare(output))
+    if not test.input or not test.output:
+        return None
+    if problem.entry_point is not None and (
+        arguments(test.input) is None or not is_literal(test.output)
+    ):
+        return None
+    return test
+
+
+def _bare(text: str) -> str:
+    fenced = _FENCED.fullmatch(text.strip())
+    return (fenced[1] if fenced else text).strip()

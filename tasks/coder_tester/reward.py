@@ -1,0 +1,76 @@
+"""The terms of the rewards for code (Stronger-MAS, B.2), each a function of what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..local_reward import local_reward, weights
+from .running import Trial, share
+
+CODER = weights(build=0.10, run=0.10, passes=0.80)
+TESTER = weights(valid=0.20, agrees=0.80)
+SMOKE = 2
+"""Golden tests of the smoke subset: the first ones."""
+TAU = 0.60
+"""tau_mut: a test counts where more than this share of the reference programs pass it."""
+
+
+def team(trials: Sequence[Trial]) -> float:
+    """p: the share of golden tests that the program passes."""
+    return share(trials)
+
+
+def margin(before: float, after: float) -> float:
+    """What a turn adds to p. The sum over turns is the p of the final program, and candidates of
+    one turn differ by it as they do by p itself."""
+    return after - before
+
+
+def build_score(trials: Sequence[Trial]) -> float:
+    """s_build: it compiles and its imports are there."""
+    return float(bool(trials) and trials[0].error not in ("syntax", "import"))
+
+
+def run_score(trials: Sequence[Trial]) -> float:
+    """s_run: no uncaught exception and no timeout on the first golden tests."""
+    smoke = trials[:SMOKE]
+    return float(bool(smoke) and all(trial.error is None for trial in smoke))
+
+
+def pass_score(trials: Sequence[Trial]) -> float:
+    """s_nr of the coder: the share of golden tests that it passes."""
+    return share(trials)
+
+
+def valid_score(references: Sequence[Trial]) -> float:
+    """s_valid: more than TAU of the references run on the test's input without an error. Tests are
+    texts, so they are deterministic."""
+    return float(_share(trial.error is None for trial in references) > TAU)
+
+
+def agree_score(references: Sequence[Trial]) -> float:
+    """s_nr of the tester, of its one test: more than TAU of the references pass it."""
+    return float(_share(trial.passed for trial in references) > TAU)
+
+
+def coder_reward(trials: Sequence[Trial] | None) -> float:
+    """r_loc of the coder; m = 1 where a program was read, and so there are results."""
+    trials = trials or ()
+    scores = {
+        "build": build_score(trials),
+        "run": run_score(trials),
+        "passes": pass_score(trials),
+    }
+    return local_reward(CODER, scores, available=bool(trials))
+
+
+def tester_reward(references: Sequence[Trial] | None) -> float:
+    """r_loc of the tester; m = 1 where a test was read and the problem has reference programs."""
+    references = references or ()
+    scores = {"valid": valid_score(references), "agrees": agree_score(references)}
+    return local_reward(TESTER, scores, available=bool(references))
+
+
+def _share(holds: Iterable[bool]) -> float:
+    found = list(holds)
+    return sum(found) / len(found) if found else 0.0

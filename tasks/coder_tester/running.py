@@ -1,0 +1,82 @@
+"""Programs on tests, in the sandbox."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colearn.sandbox import ErrorKind, Limits, run_program, run_tests
+
+from .problem import Case, Problem, expected, same, script
+
+_SHOWN = 1000
+_LEAST = 0.05
+"""Seconds without which nothing is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A program on one test."""
+
+    passed: bool
+    error: ErrorKind | None
+    """Why it did not end by itself; None where it did, whatever it printed."""
+    printed: str = ""
+    """The output, or the error in words."""
+
+
+def try_test(problem: Problem, program: str, test: Case, seconds: float) -> Trial:
+    """A program on one test of a tester.
+
+    Errors: ConfigError if no sandbox works here.
+    """
+    code, stdin = script(problem, program, test)
+    found = run_program(code, stdin, limits=Limits(seconds=seconds))
+    if found.error is not None:
+        return Trial(False, found.error, f"{found.error}: {found.message}")
+    return Trial(same(found.text, expected(problem, test)), None, found.text[:_SHOWN].strip())
+
+
+def try_golden(problem: Problem, program: str, seconds: float) -> tuple[Trial, ...]:
+    """A program on all golden tests, each in a process of its own; `seconds` for all together, so
+    that what comes after an endless loop counts as not passed in time. A program that does not
+    parse is not run again.
+
+    Errors: as in `try_test`.
+    """
+    if problem.entry_point is not None:
+        return _asserted(problem, program, seconds)
+    ends = time.monotonic() + seconds
+    trials: list[Trial] = []
+    for test in problem.tests:
+        left = ends - time.monotonic()
+        if trials and trials[0].error == "syntax":
+            trials.append(trials[0])
+        elif left < _LEAST:
+            trials.append(Trial(False, "timeout"))
+        else:
+            trials.append(try_test(problem, program, test, left))
+    return tuple(trials)
+
+
+def _asserted(problem: Problem, program: str, seconds: float) -> tuple[Trial, ...]:
+    assert problem.entry_point is not None
+    verdict = run_tests(
+        program,
+        problem.entry_point,
+        problem.asserts,
+        prompt=problem.preamble,
+        limits=Limits(seconds=seconds),
+    )
+    first = next((k for k, passed in enumerate(verdict.passed) if not passed), None)
+    error = None if verdict.error == "assertion" else verdict.error
+    return tuple(
+        Trial(passed, error if k == first or error == "syntax" else None, verdict.message)
+        for k, passed in enumerate(verdict.passed)
+    )
+
+
+def share(trials: Sequence[Trial]) -> float:
+    """Of tests that were passed; 0 of none."""
+    return sum(trial.passed for trial in trials) / len(trials) if trials else 0.0

@@ -1,0 +1,236 @@
+"""Code with unit tests as a Dec-POMDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+from colearn.types import Outcome, Prompt
+
+from ..answers import code_block
+from ..checks import check_choice, check_number, check_whole
+from . import reward
+from .data import load_problems
+from .problem import Case, Problem
+from .reading import INPUT, OUTPUT, read_test
+from .running import Trial, try_golden, try_test
+from .text import Round, coder_prompt, tester_prompt
+
+CODER, TESTER = "coder", "tester"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeState:
+    """What was written, and what came of it."""
+
+    item: Problem
+    turn: int = 0
+    """Whole turns played."""
+    waiting: str | None = None
+    """The coder's program of this turn, while the tester has not answered to it (sequential
+    play); '' for an answer without format."""
+    rounds: tuple[Round, ...] = ()
+    """The turns so far."""
+    passed: float = 0.0
+    """p of the newest program."""
+    answers: int = 0
+    valid: int = 0
+    """Answers of valid format."""
+
+
+@dataclass(kw_only=True, eq=False)
+class CoderTester(DecPOMDP[Problem, CodeState]):
+    """`coder` writes a program, `tester` one unit test, until the program passes the test or for T
+    turns (B.2). Programs run in the sandbox.
+
+    The team earns p, the share of golden tests that the program passes: at each turn what the turn
+    added to it, so that the sum is the p of the last program, the paper's r_team. Among the
+    candidates of one turn the two differ by a constant, which no group's advantage sees. Locally
+
+        coder   0.1 builds + 0.1 runs + 0.8 p       runs: no crash on the first two golden tests
+        tester  0.2 valid + 0.8 agrees              valid: references run on it; agrees: pass it
+
+    both 0 where the answer cannot be read: of `coder` the one fenced block of Python, of `tester`
+    what follows the one `**Test Input:**` and the one `**Test Output:**`. Problems without
+    reference programs pay the tester nothing (its mask is 0).
+
+    `data`: 'packaged', or from the hub (extra `tasks`) 'humaneval', 'mbpp', 'apps' (introductory),
+    'codecontests', 'livecodebench', or the path of a .jsonl file; `test_data` is the test split,
+    such as 'apps_test' or 'codecontests_test', else the last fifth. Problems of APPS and
+    LiveCodeBench that ask for a function are left out. In HumanEval and MBPP programs define a
+    function; a test's input is then its arguments and the output its value, as Python writes them.
+
+    Where the paper is silent: "pass > tau_mut" (the reference programs that pass a test are more
+    than 0.6 of up to three), the smoke subset (two tests), what a tester sees in sequential play
+    (the new program), the single agent's end (its program stays as it is).
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
+    """
+
+    variant: Literal["team", "single"] = "team"
+    """'single': `coder` alone, which refines its own program; the paper's has `turns: 1`."""
+    order: Literal["parallel", "sequential"] = "parallel"
+    """'parallel': both answer at once. 'sequential': `tester` sees the new program."""
+    turns: int = 4
+    """T. In sequential play a turn of the team is two steps of the task."""
+    rewards: Literal["shaped", "outcome"] = "shaped"
+    """'outcome': the team's is 1 where all golden tests pass, a local one 1 for a valid format
+    (B.6)."""
+    data: str = "packaged"
+    test_data: str | None = None
+    golden: int = 10
+    """At most so many golden tests of a problem are run, the first ones."""
+    seconds: float = 10.0
+    """For a program on all golden tests, and again for each single test."""
+
+    def __post_init__(self) -> None:
+        check_choice("variant", self.variant, ("team", "single"))
+        check_choice("order", self.order, ("parallel", "sequential"))
+        check_choice("rewards", self.rewards, ("shaped", "outcome"))
+        check_whole("turns", self.turns, 1)
+        check_whole("golden", self.golden, 1)
+        check_number("seconds", self.seconds, 0.1, 600.0)
+        self.agents = (CODER, TESTER) if self.variant == "team" else (CODER,)
+        self.horizon = self.turns * (2 if self._in_sequence else 1)
+        self.pays = frozenset({"team", "local"})
+        self.reward_range = (-1.0, 1.0)
+        self._problems = load_problems(self.data, self.test_data, self.golden)
+
+    def items(self, split: str) -> Sequence[Problem]:
+        """The problems of 'train' or 'test'."""
+        if split not in self._problems:
+            known = nearest(split, self._problems)
+            raise ConfigError(f"task.items: unknown split '{split}'; {known}")
+        return self._problems[split]
+
+    def reset(self, item: Problem, rng: np.random.Generator) -> CodeState:
+        """Nothing is written; nothing is random."""
+        return CodeState(item=item)
+
+    def observe(self, state: CodeState, agent: str) -> Prompt | None:
+        """The problem anew with what did not match: None for who does not act at this step."""
+        tests_now = state.waiting is not None
+        if self._in_sequence and (agent == TESTER) != tests_now:
+            return None
+        steps = 2 if self._in_sequence else 1
+        places = {CODER: 0, TESTER: steps - 1}
+        made_from = [
+            (steps * turn + places[a], a) for turn in range(state.turn) for a in self.agents
+        ]
+        if tests_now:
+            made_from.append((steps * state.turn, CODER))
+        if agent == CODER:
+            text = coder_prompt(state.item, state.rounds)
+        else:
+            text = tester_prompt(state.item, state.rounds, state.waiting)
+        return Prompt(text, fresh=True, made_from=tuple(made_from))
+
+    def step(
+        self, state: CodeState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[CodeState]:
+        """Run the program on the golden tests and on the tester's; nothing is random.
+
+        Errors: ConfigError if no sandbox works here.
+        """
+        local: dict[str, float] = {}
+        code, passed, team, valid = state.waiting, state.passed, 0.0, state.valid
+        if CODER in actions:
+            code = code_block(actions[CODER]) or ""
+            trials = try_golden(state.item, code, self.seconds) if code else None
+            passed = reward.team(trials or ())
+            team = reward.margin(self._worth(state.passed), self._worth(passed))
+            local[CODER] = self._local(bool(code), reward.coder_reward(trials))
+            valid += bool(code)
+        test = None
+        if TESTER in actions:
+            test = read_test(state.item, actions[TESTER])
+            found = None if test is None else self._references(state.item, test)
+            local[TESTER] = self._local(test is not None, reward.tester_reward(found))
+            valid += test is not None
+        after = replace(
+            state, passed=passed, answers=state.answers + len(actions), valid=valid, waiting=code
+        )
+        ends = not self._in_sequence or TESTER in actions
+        if not ends:
+            return Outcome(state=after, reward=team, local_rewards=local)
+        trial = None
+        if code and test is not None:
+            trial = try_test(state.item, code, test, self.seconds)
+        now = Round(code or "", test, trial.printed if trial else "")
+        done = self._settled(state.rounds, now, trial) or state.turn + 1 == self.turns
+        after = replace(after, waiting=None, turn=state.turn + 1, rounds=(*state.rounds, now))
+        return Outcome(state=after, reward=team, done=done, local_rewards=local)
+
+    def metrics(self, state: CodeState) -> Mapping[str, float]:
+        """`solved`: all golden tests pass; `passed`, their share; `rounds`, whole turns; `valid`,
+        the share of answers in a valid format."""
+        return {
+            "solved": float(state.passed == 1.0),
+            "passed": state.passed,
+            "rounds": float(state.turn),
+            "valid": state.valid / state.answers if state.answers else 0.0,
+        }
+
+    def global_info(self, state: CodeState) -> str:
+        """m_t: the turn, from 1, and p in percent."""
+        turn = min(state.turn + 1, self.turns)
+        return f"turn {turn} of {self.turns} passed {100 * state.passed:.0f}"
+
+    def reference_actions(self, state: CodeState) -> dict[str, str] | None:
+        """The first reference program and the first golden test; None where there is none."""
+        if not state.item.solutions or not state.item.tests:
+            return None
+        said = {CODER: _block(state.item.solutions[0]), TESTER: _written(state.item.tests[0])}
+        return {agent: said[agent] for agent in self.joint_observations(state)}
+
+    def legal_action(self, state: CodeState, agent: str, rng: np.random.Generator) -> str:
+        """The program or a test of some problem, whatever was asked: what the embedded model starts
+        from."""
+        problems = self._problems["train"]
+        drawn = problems[int(rng.integers(len(problems)))]
+        if agent == TESTER:
+            tests = drawn.tests or (Case("0", "0"),)
+            return _written(tests[int(rng.integers(len(tests)))])
+        return _block(drawn.solutions[0] if drawn.solutions else "print(0)")
+
+    def render(self, state: CodeState) -> str:
+        """The newest program and test."""
+        if not state.rounds:
+            return state.item.name
+        last = state.rounds[-1]
+        test = "no test" if last.test is None else f"{last.test.input} -> {last.test.output}"
+        return (
+            f"{state.item.name}\n{last.code or 'no program'}\n{test}: {last.printed or 'nothing'}"
+        )
+
+    @property
+    def _in_sequence(self) -> bool:
+        return self.order == "sequential" and len(self.agents) > 1
+
+    def _settled(self, before: Sequence[Round], now: Round, trial: Trial | None) -> bool:
+        """The program passes the test; of a single agent, it is what it was."""
+        if self.variant == "single":
+            return bool(before) and bool(now.code) and before[-1].code == now.code
+        return trial is not None and trial.passed
+
+    def _references(self, item: Problem, test: Case) -> tuple[Trial, ...]:
+        return tuple(try_test(item, program, test, self.seconds) for program in item.solutions)
+
+    def _worth(self, passed: float) -> float:
+        return passed if self.rewards == "shaped" else float(passed == 1.0)
+
+    def _local(self, valid: bool, shaped: float) -> float:
+        return float(valid) if self.rewards == "outcome" else shaped
+
+
+def _block(program: str) -> str:
+    return f"**Code:**\n```python\n{program.strip()}\n```"
+
+
+def _written(test: Case) -> str:
+    return f"{INPUT}\n{test.input.strip()}\n{OUTPUT}\n{test.output.strip()}"
