@@ -45,7 +45,8 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
 
     Where the paper is silent: walls (a cell is one with probability 0.22), a list in place of the
     action of its formulas (legal: all moves, shortest: their share), an empty list (no format), and
-    the team's reward for a tool's step (none).
+    the team's reward for a
+    tool's step (what its proposal would earn, which the planner's step then does not).
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

@@ -54,7 +54,8 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
 
     Where the paper is silent: boxes (one), inner walls (an inner cell is one with probability 0.1),
     a list in place of the action of its formulas (legal and deadlock free: all moves), a deadlocked
-    room (play goes on), an empty list (no format), and the team's reward for a tool's step (none).
+    room (play goes on), an empty list (no format), and the team's reward for a
+    tool's step (what its proposal would earn, which the planner's step then does not).
     Its appendix has no prompts for Sokoban: those of Plan-Path are used.
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.

@@ -49,7 +49,8 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
     as letters; fills are answered as `b1_4 a2_3`.
 
     Where the paper is silent: blanks (8), whether illegal fills stay (they do, and may be
-    overwritten), an empty list (no format), and the team's reward for a tool's step (none).
+    overwritten), an empty list (no format), and the team's reward for a
+    tool's step (what its proposal would earn, which the planner's step then does not).
 
     Errors: ConfigError from the constructor and from `items`, one line that names the setting.
     """

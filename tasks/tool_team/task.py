@@ -72,7 +72,7 @@ class ToolTeam(
         steps = len(self.agents) if self.order == "sequential" else 1
         self.horizon = self.turns * steps
         self.pays = frozenset({"team", "local"})
-        self.reward_range = (0.0, 1.0)
+        self.reward_range = (-1.0, 1.0)
 
     def items(self, split: str) -> Sequence[Item]:
         """The instances of 'train' or 'test'."""
@@ -109,8 +109,9 @@ class ToolTeam(
     ) -> Outcome[TeamState[Item, World, Answer]]:
         """Run the tool's program, carry out the plan, or both; nothing is random.
 
-        The team's reward is that of the turn, paid by the step that ends it: a step of `tool` alone
-        changes no world and earns the team nothing.
+        In sequential play a step of `tool` pays the team what its proposal would earn if it were
+        carried out, and the step of `plan` what is left of the turn's r_team: each is compared by
+        what it did, and a turn pays r_team in sum.
         Errors: ConfigError if no sandbox works here.
         """
         local: dict[str, float] = {}
@@ -119,6 +120,7 @@ class ToolTeam(
         if TOOL in actions:
             tool, played = self._run(state, actions[TOOL]), self.order == "sequential"
             valid += tool.answer is not None
+            reward = self._promised(state, tool)
             local[TOOL] = self._local(tool.answer, self.tool_reward(state.item, state.world, tool))
         if PLAN in actions:
             answer = self._decided(state, actions[PLAN])
@@ -129,9 +131,7 @@ class ToolTeam(
                 answer, self.plan_reward(state.item, state.world, answer, world)
             )
             decisions, played = (*decisions, Decision(answer, world)), False
-            solved = self.solved(state.item, world)
-            shaped = self.team_reward(state.item, state.world, world)
-            reward = float(solved) if self.rewards == "outcome" else shaped
+            reward = self._team(state, world) - self._promised(state, state.tool)
         after = TeamState(
             item=state.item,
             world=world,
@@ -206,6 +206,20 @@ class ToolTeam(
     def _decided(self, state: TeamState[Item, World, Answer], text: str) -> Answer | None:
         answer = text if self.prompt == "compact" else final_answer(text)
         return None if answer is None else self.read(state.item, answer)
+
+    def _team(self, state: TeamState[Item, World, Answer], after: World) -> float:
+        """r_team of a turn that leaves the world `after`."""
+        if self.rewards == "outcome":
+            return float(self.solved(state.item, after))
+        return self.team_reward(state.item, state.world, after)
+
+    def _promised(
+        self, state: TeamState[Item, World, Answer], run: ToolRun[Answer] | None
+    ) -> float:
+        """r_team of this turn's proposal, tried out; nothing where `plan` does not see it yet."""
+        if not self._in_sequence or run is None or run.answer is None:
+            return 0.0
+        return self._team(state, self.carried_out(state.item, state.world, run.answer))
 
     def _local(self, answer: Answer | None, shaped: float) -> float:
         return float(answer is not None) if self.rewards == "outcome" else shaped

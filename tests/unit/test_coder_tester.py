@@ -194,6 +194,7 @@ def test_an_endless_program_costs_the_time_of_all_golden_tests_once():
     task, state = started(seconds=0.5)
     trials = try_golden(state.item, "while True: pass", task.seconds)
     assert [trial.error for trial in trials] == ["timeout"] * 5
+    assert [bool(trial.printed) for trial in trials] == [True] + [False] * 4  # four never ran
     assert terms.coder_reward(trials) == pytest.approx(0.1)
 
 

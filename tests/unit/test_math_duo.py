@@ -198,27 +198,6 @@ def test_the_judge_of_an_ensemble_sees_all_answers_and_decides():
     assert final.done and final.reward == 1 and final.local_rewards == {"judge": 1}
 
 
-HOSTILE = {
-    "no block": "print(7)",
-    "two blocks": program("print(7)") * 2,
-    "prints nothing": program("x = 7"),
-    "prints words": program("print('seven is it')"),
-    "raises": program("print(7); 1/0"),
-    "exits": program("import os; os._exit(1)"),
-    "loops": program("while True: pass"),
-    "prints a tower": program("print('9**9**9**9')"),
-}
-
-
-@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_program_never_earns_for_its_number_and_play_goes_on(said):
-    task, state = duo()
-    outcome = task.step(state, {"reasoner": "####", "tool": said}, RNG)
-    assert outcome.local_rewards["tool"] <= 0.2 + 1e-9 and outcome.local_rewards["reasoner"] == 0
-    assert not outcome.done and outcome.reward == 0
-    assert task.observe(outcome.state, "reasoner")
-
-
 def test_a_file_gives_the_problems_whose_answers_are_numbers(tmp_path):
     path = tmp_path / "problems.jsonl"
     rows = [{"problem": f"p{k}", "answer": rf"\frac{{{k}}}{{2}}"} for k in range(20)]

@@ -29,7 +29,7 @@ def test_in_sequential_play_the_planner_sees_the_tool_of_its_own_turn(game):
     state, said = solving(task, "tool")
     assert list(task.joint_observations(state)) == ["tool"]
     outcome = task.step(state, {"tool": said}, RNG)
-    assert not outcome.done and outcome.reward == 0
+    assert not outcome.done and outcome.reward == 1  # what the proposal would earn
     assert outcome.local_rewards.keys() == {"tool"}
     assert outcome.state.world == state.world and outcome.state.turn == 0
     seen = task.joint_observations(outcome.state)
@@ -44,11 +44,31 @@ def test_in_sequential_play_the_planner_sees_the_tool_of_its_own_turn(game):
 @pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
 def test_the_planners_decision_ends_the_turn_and_the_episode_where_it_solves(game):
     task = game(train=2, test=1)
-    state, said = solving(task, "tool")
-    state = task.step(state, {"tool": said}, RNG).state
+    state = task.reset(task.items("train")[0], RNG)
+    state = task.step(state, {"tool": "no idea"}, RNG).state
     outcome = task.step(state, {"plan": solving(task, "plan")[1]}, RNG)
     assert outcome.done and outcome.reward == 1 and outcome.state.turn == 1
-    assert task.metrics(outcome.state) == {"solved": 1, "progress": 1, "rounds": 1, "valid": 1}
+    assert task.metrics(outcome.state) == {"solved": 1, "progress": 1, "rounds": 1, "valid": 0.5}
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+@pytest.mark.parametrize("rewards", ["shaped", "outcome"])
+def test_the_two_steps_of_a_turn_pay_the_teams_reward_of_what_was_decided(game, rewards):
+    task = game(rewards=rewards, train=20, test=1, prompt="compact")
+    rng = np.random.default_rng(3)
+    shares = set()
+    for item in task.items("train"):
+        start = task.reset(item, rng)
+        said = {agent: task.legal_action(start, agent, rng) for agent in task.agents}
+        middle = task.step(start, {"tool": said["tool"]}, rng)
+        last = task.step(middle.state, {"plan": said["plan"]}, rng)
+        alone = task.step(
+            task.step(start, {"tool": "?"}, rng).state, {"plan": said["plan"]}, rng
+        ).reward
+        assert middle.reward + last.reward == pytest.approx(alone)
+        assert task.step(middle.state, {"plan": said["tool"]}, rng).reward == 0
+        shares.add(middle.reward)
+    assert len(shares) > 1 or game is not PlanPath or rewards == "outcome"
 
 
 @pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
@@ -91,61 +111,6 @@ def test_a_single_agent_plays_without_a_word_of_the_tool(game):
     assert "Tool" not in shown and "code" not in shown
     outcome = task.step(state, {"plan": said}, RNG)
     assert outcome.done and outcome.reward == 1
-
-
-HOSTILE = {
-    "nothing": "",
-    "no block": 'print("U")',
-    "an open block": "```python\nprint(1)",
-    "two blocks": program("print('[\"U\"]')") + program("print('[\"U\"]')"),
-    "a block of another language": "```bash\necho [U]\n```",
-    "an empty block": "```python\n\n```",
-    "prints nothing": program("x = 1"),
-    "prints a wrong list": program("print(['N', 'E'])"),
-    "prints text around": program("print('moves:', ['U'])"),
-    "prints an empty list": program("print([])"),
-    "does not parse": program("print(["),
-    "raises after printing": program("print(['U'])", "1/0"),
-    "exits": program("import os", "os._exit(3)"),
-    "loops": program("while True: pass"),
-    "eats memory": program("x = 'x' * 10**11"),
-    "prints without end": program("while True: print('U' * 1000)"),
-    "reads a file": program("print(open('/etc/passwd').read())"),
-    "opens a socket": program("import socket", "socket.create_connection(('1.1.1.1', 80))"),
-}
-
-
-@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_or_malformed_program_earns_nothing_and_play_goes_on(said):
-    task = PlanPath(train=1, test=1, seconds=1.0)
-    state = task.reset(task.items("train")[0], RNG)
-    outcome = task.step(state, {"tool": said}, RNG)
-    assert outcome.local_rewards == {"tool": 0}
-    assert outcome.state.valid == 0 and outcome.state.answers == 1
-    assert "Proposed action: none" in task.observe(outcome.state, "plan").text
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "####",
-        "[U]",
-        "#### U",
-        "so #### [U]",
-        "#### []",
-        "##### [U]",
-        "#### [U]\nor [D]",
-        "#### [X]",
-    ],
-)
-def test_a_planners_answer_without_its_format_changes_nothing(said):
-    task = PlanPath(train=1, test=1, variant="single")
-    state = task.reset(task.items("train")[0], RNG)
-    outcome = task.step(state, {"plan": said}, RNG)
-    assert outcome.local_rewards == {"plan": 0} and outcome.reward == 0
-    assert outcome.state.world == state.world and outcome.state.turn == 1
-    assert "no valid action list" in task.observe(outcome.state, "plan").text
 
 
 def test_the_last_marked_line_is_the_final_answer():
