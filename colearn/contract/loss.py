@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,9 @@ class PolicyBatch:
     advantages: Tensor
     """[S]"""
     old_logprobs: Tensor
-    """[N] behaviour policy's, teacher-forced."""
+    """[N] the policy's before this update, teacher-forced, or the behaviour policy's."""
+    behaviour: Tensor
+    """[N] as the generator sampled them."""
     ref_logprobs: Tensor | None
     """[N] reference policy's; present when the loss asks for it."""
     entropy: Tensor | None
@@ -40,6 +42,8 @@ class PolicyLoss(ABC):
 
     needs_reference: bool = False
     needs_entropy: bool = False
+    old: Literal["read", "behaviour"] = "read"
+    """Whether the old log-probabilities are read by the trainer or taken as they were sampled."""
 
     def at(self, done: float) -> PolicyLoss:
         """The loss when the share `done` of the training budget is used; most stay as they are."""

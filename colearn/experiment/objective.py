@@ -35,7 +35,8 @@ def actor_objective(
     total_marks = sum(len(row.marks) for group in groups for row in group)
 
     def objective(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
-        old = batch.per_action("old_logprobs")
+        behaviour = batch.per_action("behaviour")
+        old = behaviour if loss_part.old == "behaviour" else batch.per_action("old_logprobs")
         detached = outputs.logprobs.detach()
         loss, metrics = loss_part(
             PolicyBatch(
@@ -43,6 +44,7 @@ def actor_objective(
                 action_of=batch.action_of,
                 advantages=batch.per_action("advantages"),
                 old_logprobs=old if len(old) else detached,
+                behaviour=behaviour,
                 ref_logprobs=batch.per_action("ref_logprobs")
                 if loss_part.needs_reference
                 else None,
@@ -51,7 +53,6 @@ def actor_objective(
                 total_tokens=total_tokens,
             )
         )
-        behaviour = batch.per_action("behaviour")
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
         metrics["behaviour_gap"] = gap.item() / max(total_tokens, 1)
         if len(old):

@@ -136,7 +136,7 @@ class Updater:
         for name, learner in self.actors.items():
             keys = [key for key in found if self._model(trees[key[0]], key[1]) == name]
             groups = [found[key] for key in keys]
-            if several_steps:
+            if several_steps and self.parts.loss.old == "read":
                 self._attach(found, keys, "old", learner.evaluate(groups))
             if self.parts.loss.needs_reference:
                 bare = [[replace(row, marks=()) for row in group] for group in groups]

@@ -39,6 +39,12 @@ class PolicyGradient(PolicyLoss):
     from saying what the reference never would, and lets it give up what the reference might."""
     entropy: float = 0.0
     """Weight of the entropy bonus, per token, over all words, legal or not."""
+    old: Literal["read", "behaviour"] = "read"
+    """Where pi_old comes from: read anew by the trainer before the first of several steps, or, a pass
+    cheaper, "behaviour": as the generator sampled, whose arithmetic and weights may differ."""
+    importance_cap: float | None = None
+    """C: what an action (with ratio "token", a token) teaches weighs min(C, pi_old / pi_behaviour):
+    truncated importance weights for samples of older weights or of another engine."""
     anneal: float | None = None
     """The share of the training budget over which `kl` and `entropy` fall to 0, linearly; None
     keeps them. Early they keep a team trying what is legal, late they keep it from deciding."""
@@ -56,6 +62,17 @@ class PolicyGradient(PolicyLoss):
             raise ConfigError("clip_high: must be above 0; set clip too")
         if self.dual_clip is not None and self.dual_clip <= 1.0:
             raise ConfigError(f"dual_clip: must be above 1, got {self.dual_clip}; 3 is usual")
+        if self.old not in ("read", "behaviour"):
+            raise ConfigError(f"old: unknown '{self.old}'; use read or behaviour")
+        if self.importance_cap is not None and self.importance_cap <= 0.0:
+            raise ConfigError(
+                f"importance_cap: must be above 0, got {self.importance_cap}; 2 is usual"
+            )
+        if self.importance_cap is not None and self.old == "behaviour":
+            raise ConfigError(
+                "importance_cap: nothing differs where the behaviour policy is the old one; "
+                "use old: read, or leave the cap out"
+            )
         for name, weight in (("kl", self.kl), ("entropy", self.entropy)):
             if weight < 0.0:
                 raise ConfigError(f"{name}: must be 0 or more, got {weight}; 0 is off")
@@ -77,10 +94,8 @@ class PolicyGradient(PolicyLoss):
             advantages = advantages[batch.action_of]
             terms = batch.total_tokens
         else:
-            log_ratio = torch.zeros_like(advantages, dtype=log_ratio.dtype).index_add(
-                0, batch.action_of, log_ratio
-            )
             terms = batch.total_samples
+        log_ratio = self._per_term(log_ratio, batch)
         divisor = batch.total_tokens if self.reduction == "token_mean" else batch.total_samples
         weights = self._token_weights(batch)
         ratio = log_ratio.exp()
@@ -94,12 +109,17 @@ class PolicyGradient(PolicyLoss):
             dual=self.dual_clip,
         )
         gain = kept * weights if self.ratio == "token" else kept
+        if self.importance_cap is not None:
+            trust = self._per_term(batch.old_logprobs - batch.behaviour, batch).exp()
+            gain = gain * trust.clamp(max=self.importance_cap)
         loss = -gain.sum() / divisor
         metrics = {
             "policy_loss": loss,
             "ratio_mean": ratio.sum() / terms,
             "clip_fraction": (kept != plain).sum() / terms,
         }
+        if self.importance_cap is not None:
+            metrics["importance_capped"] = (trust > self.importance_cap).sum() / terms
         if self.kl > 0.0:
             assert batch.ref_logprobs is not None, "kl needs the reference's log-probs"
             gap = batch.ref_logprobs - batch.logprobs
@@ -111,6 +131,14 @@ class PolicyGradient(PolicyLoss):
             loss = loss - self.entropy * (batch.entropy * weights).sum() / divisor
             metrics["entropy"] = batch.entropy.sum() / batch.total_tokens
         return loss, floats(metrics)
+
+    def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
+        """[N] as it is where tokens are terms, else [S]: an action's is the sum over its tokens."""
+        if self.ratio == "token":
+            return log_ratio
+        return torch.zeros_like(batch.advantages, dtype=log_ratio.dtype).index_add(
+            0, batch.action_of, log_ratio
+        )
 
     def _token_weights(self, batch: PolicyBatch) -> Tensor:
         """[N] what a token's term weighs; an action lies in one micro-batch as a whole."""

@@ -99,6 +99,7 @@ def objective(groups: list[list[Row]]) -> Objective:
                     action_of=batch.action_of,
                     advantages=batch.per_action("advantages"),
                     old_logprobs=outputs.logprobs.detach(),
+                    behaviour=outputs.logprobs.detach(),
                     ref_logprobs=None,
                     entropy=None,
                     total_samples=samples,

@@ -187,6 +187,27 @@ def test_ratios_leave_one_when_the_policy_moves():
     assert abs(metrics["ada/ratio_mean"] - 1.0) > 1e-3
 
 
+@pytest.mark.parametrize(("old", "passes"), [("read", 2), ("behaviour", 0)])
+def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypatch, old, passes):
+    """The weights moved after the episodes were played: what was sampled knows it, a pass cannot."""
+    team = cast(shared=False)
+    trees = play(Notes(items=3), team)
+    with torch.no_grad():
+        for agent in team.voices:
+            for weight in team.network(agent).parameters():
+                weight.mul_(1.05)
+    updater = updater_of(CoLLMCC(loss=PolicyGradient(old=old)), team, epochs=3)
+    held(updater)
+    evaluate, seen = LocalLearner.evaluate, []
+    monkeypatch.setattr(
+        LocalLearner, "evaluate", lambda self, *a, **k: (seen.append(self), evaluate(self, *a, **k))[1]
+    )
+    metrics = updater.update(trees, 0)
+    assert len([learner for learner in seen if learner in updater.actors.values()]) == passes
+    off = abs(metrics["ada/ratio_mean"] - 1.0)
+    assert off > 0.01 if old == "behaviour" else off < 1e-6
+
+
 def targets_of(frozen):
     """The mean target of each of three passes while the critic learns fast."""
     team = cast(shared=False)

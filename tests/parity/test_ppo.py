@@ -69,6 +69,7 @@ def our_loss(loss, logprobs, old, advantages, action_of):
             action_of=action_of,
             advantages=advantages,
             old_logprobs=old,
+            behaviour=old,
             ref_logprobs=None,
             entropy=None,
             total_samples=len(advantages),

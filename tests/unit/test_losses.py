@@ -22,6 +22,7 @@ def batch(logprobs, advantages=ADVANTAGES, **settings):
         "action_of": OF,
         "advantages": advantages,
         "old_logprobs": OLD,
+        "behaviour": OLD,
         "ref_logprobs": None,
         "entropy": None,
         "total_samples": 2,
@@ -67,6 +68,7 @@ def test_the_gradient_through_a_policy_is_rho_a_grad_log_pi():
             action_of=torch.tensor([0]),
             advantages=torch.tensor([2.0]),
             old_logprobs=torch.tensor([math.log(0.5)]),  # rho = 1/2
+            behaviour=torch.tensor([math.log(0.5)]),
             ref_logprobs=None,
             entropy=None,
             total_samples=1,
@@ -177,6 +179,7 @@ def test_the_clipped_objective_is_that_of_torchrl():
             action_of=torch.arange(64),
             advantages=advantages[:, 0],
             old_logprobs=old,
+            behaviour=old,
             ref_logprobs=None,
             entropy=None,
             total_samples=64,
@@ -213,6 +216,27 @@ def test_nothing_extra_is_asked_for_by_default():
     assert not PolicyGradient().needs_entropy
 
 
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [  # the first action was sampled half as often as pi_old says it, the second e^0.5 times as often
+        ("sequence", [-0.5 * 2.0 * 1.5] * 2 + [0.5 * math.exp(-0.5)] * 3),
+        ("token", [-1.0, -1.0 * 1.5] + [0.5, 0.5, 0.5 * math.exp(-0.5)]),
+    ],
+)
+def test_an_action_of_other_weights_is_weighed_by_its_truncated_importance(ratio, expected):
+    """min(1.5, pi_old / pi_behaviour): the first action's is 2, the second's e^-0.5."""
+    sampled = OLD + torch.tensor([0.0, -math.log(2.0), 0.0, 0.0, 0.5])
+    loss = PolicyGradient(ratio=ratio, importance_cap=1.5)
+    _, grad, metrics = gradient(loss, OLD, behaviour=sampled)
+    assert grad == pytest.approx(expected)
+    assert metrics["importance_capped"] == pytest.approx(1 / 2 if ratio == "sequence" else 1 / 5)
+
+
+def test_a_cap_where_nothing_can_differ_is_an_error():
+    with pytest.raises(ConfigError, match="^importance_cap: nothing differs"):
+        PolicyGradient(old="behaviour", importance_cap=2.0)
+
+
 @pytest.mark.parametrize("ratio", ["sequence", "token"])
 @pytest.mark.parametrize("reduction", ["sample_mean", "token_mean"])
 def test_micro_batches_add_up_to_the_whole(ratio, reduction):
@@ -228,6 +252,7 @@ def test_micro_batches_add_up_to_the_whole(ratio, reduction):
             whole,
             logprobs=whole.logprobs[here],
             old_logprobs=whole.old_logprobs[here],
+            behaviour=whole.behaviour[here],
             ref_logprobs=whole.ref_logprobs[here],
             entropy=whole.entropy[here],
             action_of=torch.zeros(int(here.sum()), dtype=torch.long),
