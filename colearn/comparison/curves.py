@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ _LABELS = {
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 """Okabe and Ito's, without those that vanish on white or on black."""
 _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
-_INK = {False: ("#22262b", "#d9dde2", "#ffffff"), True: ("#dfe3e8", "#3a4048", "#171a1e")}
-"""Text, grid and background, by darkness."""
+_INK, _GRID, _BACKGROUND = "#22262b", "#d9dde2", "#ffffff"
+_DARK = {_INK: "#dfe3e8", _GRID: "#3a4048", _BACKGROUND: "#171a1e"}
 
 
 def colour(index: int) -> str:
@@ -34,35 +35,40 @@ def colour(index: int) -> str:
 
 def write_curves(summary: Summary, path: Path) -> None:
     """All three panels side by side, as a PNG."""
-    figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_INK[False][2])
+    figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_BACKGROUND)
     panels = figure.subplots(1, len(AXES), sharey=True)
     for panel, axis in zip(panels, AXES, strict=True):
-        _draw(panel, summary, axis, dark=False)
+        _draw(panel, summary, axis)
     panels[0].set_ylabel("evaluation return")
-    handles = _legend(summary, dark=False)
+    handles = _legend(summary)
     columns = min(len(handles), 6)
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
     figure.savefig(path, dpi=140)
 
 
-def panel_svg(summary: Summary, axis: str, *, dark: bool) -> str:
+def panel_svg(summary: Summary, axis: str) -> str:
     """Returns over an axis as SVG text, sized for the width of a phone; it holds nothing
     external."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
-    _draw(panel, summary, axis, dark=dark)
+    _draw(panel, summary, axis)
     panel.set_ylabel("evaluation return")
     return _svg(figure)
 
 
-def small_svg(curves: Mapping[int, Curve], *, dark: bool) -> str:
+def small_svg(curves: Mapping[int, Curve]) -> str:
     """Any curves over environment steps, by the algorithm's number, as a small SVG."""
     figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")
     panel = figure.subplots()
     for index, curve in curves.items():
         _draw_curve(panel, curve, index)
-    _style(panel, dark=dark)
+    _style(panel)
     return _svg(figure)
+
+
+def darkened(svg: str) -> str:
+    """The same picture for dark pages: drawing takes long, three colours are all that differs."""
+    return re.sub("|".join(_DARK), lambda found: _DARK[found[0]], svg)
 
 
 def _svg(figure: Figure) -> str:
@@ -73,30 +79,29 @@ def _svg(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def _draw(panel: Any, summary: Summary, axis: str, *, dark: bool) -> None:
+def _draw(panel: Any, summary: Summary, axis: str) -> None:
     for index, algorithm in enumerate(summary.algorithms.values()):
         if axis in algorithm.curves:
             _draw_curve(panel, algorithm.curves[axis], index)
     if summary.optimum is not None:
-        panel.axhline(summary.optimum, color=_INK[dark][0], linestyle="--", linewidth=1)
+        panel.axhline(summary.optimum, color=_INK, linestyle="--", linewidth=1)
     panel.set_xlabel(_LABELS[axis])
-    _style(panel, dark=dark)
+    _style(panel)
 
 
-def _style(panel: Any, *, dark: bool) -> None:
-    ink, grid, background = _INK[dark]
-    panel.xaxis.label.set_color(ink)
-    panel.yaxis.label.set_color(ink)
-    panel.set_facecolor(background)
-    panel.tick_params(colors=ink, length=3)
-    panel.grid(color=grid, linewidth=0.7)
+def _style(panel: Any) -> None:
+    panel.xaxis.label.set_color(_INK)
+    panel.yaxis.label.set_color(_INK)
+    panel.set_facecolor(_BACKGROUND)
+    panel.tick_params(colors=_INK, length=3)
+    panel.grid(color=_GRID, linewidth=0.7)
     panel.set_axisbelow(True)
     panel.margins(x=0.02)
     panel.xaxis.set_major_locator(MaxNLocator(5))
     panel.xaxis.set_major_formatter(FuncFormatter(_thousands))
     for side, spine in panel.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(ink)
+        spine.set_color(_INK)
 
 
 def _draw_curve(panel: Any, curve: Curve, index: int) -> None:
@@ -114,14 +119,14 @@ def _draw_curve(panel: Any, curve: Curve, index: int) -> None:
     panel.plot(curve.x, curve.mean, color=tint, linewidth=2, linestyle=dash)
 
 
-def _legend(summary: Summary, *, dark: bool) -> Sequence[Any]:
+def _legend(summary: Summary) -> Sequence[Any]:
     handles: list[Any] = [
         Line2D([], [], color=colour(index), linestyle=_dash(index), linewidth=2, label=label)
         for index, label in enumerate(summary.algorithms)
     ]
     handles.append(Patch(color="#8c8c8c", alpha=0.35, linewidth=0, label="95% interval"))
     if summary.optimum is not None:
-        handles.append(Line2D([], [], color=_INK[dark][0], linestyle="--", label="optimum"))
+        handles.append(Line2D([], [], color=_INK, linestyle="--", label="optimum"))
     return handles
 
 

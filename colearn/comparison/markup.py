@@ -10,7 +10,7 @@ from typing import Any
 
 from colearn.record import Turn
 
-from .curves import colour
+from .curves import colour, darkened
 from .escape import escape
 from .pictures import Drawing
 from .settings import Setting, show
@@ -24,12 +24,12 @@ def swatch(index: int, label: str) -> str:
     return f'<span class="swatch" style="--tint:{colour(index)}"></span>{escape(label)}'
 
 
-def picture(light: str, dark: str, caption: str) -> str:
-    """An SVG in two versions as a figure; the reader's colour scheme chooses."""
+def picture(svg: str, caption: str) -> str:
+    """An SVG as a figure, light or dark as the reader's colour scheme chooses."""
     return (
         "<figure><picture>"
-        f'<source media="(prefers-color-scheme: dark)" srcset="{_data_uri(dark)}">'
-        f'<img src="{_data_uri(light)}" alt="{escape(caption)}">'
+        f'<source media="(prefers-color-scheme: dark)" srcset="{_data_uri(darkened(svg))}">'
+        f'<img src="{_data_uri(svg)}" alt="{escape(caption)}">'
         f"</picture><figcaption>{escape(caption)}</figcaption></figure>"
     )
 
@@ -97,8 +97,8 @@ def settings_rows(found: Sequence[Setting], labels: Sequence[str]) -> str:
     )
 
 
-def small_pictures(pictures: Iterable[tuple[str, str, str]]) -> str:
-    """Small figures side by side: (light SVG, dark SVG, caption) of each."""
+def small_pictures(pictures: Iterable[tuple[str, str]]) -> str:
+    """Small figures side by side: (SVG, caption) of each."""
     return f'<div class="figures small">{"".join(picture(*one) for one in pictures)}</div>'
 
 

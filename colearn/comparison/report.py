@@ -154,8 +154,7 @@ def _curves(summary: Summary) -> str:
     )
     figures = "".join(
         markup.picture(
-            panel_svg(summary, axis, dark=False),
-            panel_svg(summary, axis, dark=True),
+            panel_svg(summary, axis),
             _CAPTIONS[axis],
         )
         for axis in AXES
@@ -213,11 +212,7 @@ def _more_curves(summary: Summary) -> str:
     ]
     parts = [
         f"<h3>{title}</h3>"
-        + markup.small_pictures(
-            (small_svg(curves, dark=False), small_svg(curves, dark=True), caption)
-            for caption, curves in found
-            if curves
-        )
+        + markup.small_pictures((small_svg(curves), caption) for caption, curves in found if curves)
         for title, found in (("The task's own metrics", metrics), ("Diagnostics", diagnostics))
         if any(curves for _, curves in found)
     ]

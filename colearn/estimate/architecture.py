@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
-from colearn.models.embedded import EMBEDDED, embedded_parts
+from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
 from colearn.models.load import load_tokenizer
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class Architectures:
         return self._tokenizers[path]
 
     def _embedded(self, name: str, field: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-        return _embedded(_Hidden(self.task), self._task_key, name, field)
+        embedded_recipe(self.task, name, field)
+        return _embedded(_Hidden(self.task), self._task_key, name)
 
 
 def _resident() -> int:
@@ -89,7 +90,7 @@ class _Hidden:
 
 @lru_cache(maxsize=8)
 def _embedded(
-    hidden: _Hidden, task_key: str, name: str, field: str
+    hidden: _Hidden, task_key: str, name: str
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """Playing the warm-start episodes takes a second: once for each task, name and field."""
-    return embedded_parts(hidden.task, name, field)
+    """Playing the warm-start episodes takes seconds: once for each task and name."""
+    return embedded_parts(hidden.task, name, "path")

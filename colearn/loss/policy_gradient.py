@@ -40,8 +40,8 @@ class PolicyGradient(PolicyLoss):
     entropy: float = 0.0
     """Weight of the entropy bonus, per token, over all words, legal or not."""
     old: Literal["read", "behaviour"] = "read"
-    """Where pi_old comes from: read anew by the trainer before the first of several steps, or, a pass
-    cheaper, "behaviour": as the generator sampled, whose arithmetic and weights may differ."""
+    """Where pi_old comes from: read anew by the trainer before the first of several steps, or, a
+    pass cheaper, "behaviour": as the generator sampled, whose arithmetic and weights may differ."""
     importance_cap: float | None = None
     """C: what an action (with ratio "token", a token) teaches weighs min(C, pi_old / pi_behaviour):
     truncated importance weights for samples of older weights or of another engine."""

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError, create_model
@@ -46,17 +47,17 @@ class Tool:
         return {
             "name": self.name,
             "description": inspect.cleandoc(self.function.__doc__ or ""),
-            "inputSchema": self._model().model_json_schema(),
+            "inputSchema": _arguments(self.function).model_json_schema(),
         }
 
     def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:
         """All arguments by name, checked by type; what is wrong with them, where something is."""
         try:
-            bound = inspect.signature(self.function).bind(*args, **arguments)
+            bound = _signature(self.function).bind(*args, **arguments)
         except TypeError as error:
             return ToolError(_line(error))
         try:
-            return self._model().model_validate(bound.arguments).model_dump()
+            return _arguments(self.function).model_validate(bound.arguments).model_dump()
         except ValidationError as error:
             first = error.errors()[0]
             return ToolError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
@@ -74,13 +75,21 @@ class Tool:
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, its caller is told
             return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
 
-    def _model(self) -> Any:
-        fields: dict[str, Any] = {}
-        for name, parameter in inspect.signature(self.function, eval_str=True).parameters.items():
-            kind = Any if parameter.annotation is parameter.empty else parameter.annotation
-            default = ... if parameter.default is parameter.empty else parameter.default
-            fields[name] = (kind, default)
-        return create_model(self.name, **fields)
+
+@lru_cache(maxsize=256)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function, eval_str=True)
+
+
+@lru_cache(maxsize=256)
+def _arguments(function: Callable[..., Any]) -> Any:
+    """The arguments' types, as a model: making one takes longer than most calls."""
+    fields: dict[str, Any] = {}
+    for name, parameter in _signature(function).parameters.items():
+        kind = Any if parameter.annotation is parameter.empty else parameter.annotation
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[name] = (kind, default)
+    return create_model(function.__name__, **fields)
 
 
 def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[Event]:

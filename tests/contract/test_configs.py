@@ -99,6 +99,7 @@ def test_a_suite_runs_shipped_configs_that_have_all_its_rows(name: str) -> None:
             assert set(suite.rows) <= set(load_config(config).compare.algorithms)
 
 
+@pytest.mark.slow
 def test_the_tiny_suite_can_be_planned() -> None:
     plans = plan_suite(load_suite("table1", ["size=tiny"]))
     assert tuple(plans) == TASKS

@@ -77,6 +77,7 @@ def strict_return(team, tree):
     return total, False
 
 
+@pytest.mark.slow
 def test_the_exact_value_is_what_many_episodes_earn_on_average(team, episodes):
     returns = np.array([strict_return(team, tree)[0] for tree in episodes])
     error = returns.std() / EPISODES**0.5

@@ -154,6 +154,7 @@ print(json.dumps(said))
 """Each folder's tokens before and of every answer, with nothing of colearn."""
 
 
+@pytest.mark.slow
 def test_the_quickstart_s_agents_say_the_same_in_plain_transformers(tmp_path: Path) -> None:
     """Without colearn, from text alone, on every held-out letter and over both turns."""
     config = load_config(

@@ -219,7 +219,11 @@ def taught(evaluator, networks):
 
 
 @pytest.mark.parametrize(
-    ("problem", "horizon", "shape"), [("climbing", 1, KaryTree(4)), ("two_step", 2, Chain())]
+    ("problem", "horizon", "shape"),
+    [
+        ("climbing", 1, KaryTree(4)),
+        pytest.param("two_step", 2, Chain(), marks=pytest.mark.slow),
+    ],
 )
 def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(problem, horizon, shape):
     task = TextDecPOMDP(

@@ -227,7 +227,9 @@ def test_a_line_cut_off_in_mid_write_is_dropped_on_resuming(models, whole, tmp_p
         "critic-team/learner.json",
     ],
 )
-@pytest.mark.parametrize("damage", ["a flipped bit", "cut short", "missing"])
+@pytest.mark.parametrize(
+    "damage", ["a flipped bit", *[pytest.param(d, marks=SLOW) for d in ("cut short", "missing")]]
+)
 def test_of_a_damaged_checkpoint_the_one_before_is_taken_and_it_is_said(
     models, whole, tmp_path, capsys, name, damage
 ):

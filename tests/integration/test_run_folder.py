@@ -117,6 +117,7 @@ def test_evaluate_reproduces_the_last_evaluation_exactly(
     }
 
 
+@pytest.mark.slow
 def test_steps_in_worker_processes_give_the_same_run(run: Path, tmp_path: Path, model: str) -> None:
     train(tmp_path / "pooled", model, step_workers=2)
     assert results(tmp_path / "pooled") == results(run)

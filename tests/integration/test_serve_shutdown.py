@@ -25,6 +25,7 @@ def begin(server: Running, client: httpx.Client) -> Any:
     return client.stream("POST", url, json={**BODY, "stream": True}, timeout=30)
 
 
+@pytest.mark.slow
 def test_a_running_answer_is_finished_and_nothing_new_begins(folder: Path) -> None:
     with serving(folder) as server, httpx.Client() as client:
         with begin(server, client) as answer:

@@ -200,7 +200,9 @@ def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypat
     held(updater)
     evaluate, seen = LocalLearner.evaluate, []
     monkeypatch.setattr(
-        LocalLearner, "evaluate", lambda self, *a, **k: (seen.append(self), evaluate(self, *a, **k))[1]
+        LocalLearner,
+        "evaluate",
+        lambda self, *a, **k: (seen.append(self), evaluate(self, *a, **k))[1],
     )
     metrics = updater.update(trees, 0)
     assert len([learner for learner in seen if learner in updater.actors.values()]) == passes

@@ -181,6 +181,7 @@ def test_the_first_setting_that_differs_is_named(tmp_path):
         run(config(seeds=(0,), collm_cc={}, magrpo={"train.epochs": 3}), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_extended_and_never_shortened(tmp_path):
     run(config(seeds=(0,)), tmp_path)
     longer = config(seeds=(0,)).model_dump(mode="json")
@@ -245,6 +246,7 @@ def test_more_seeds_extend_a_comparison(tmp_path):
     assert len(read_source(tmp_path).runs) == 6
 
 
+@pytest.mark.slow
 def test_a_partly_finished_folder_is_reported_with_what_is_missing(tmp_path):
     run(config(seeds=(0, 1)), tmp_path)
     record = tmp_path / "runs" / "magrpo-s1" / "run.json"

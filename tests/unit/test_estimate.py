@@ -119,6 +119,7 @@ def test_models_trained_in_full_keep_sixteen_bytes_a_weight(estimated: Any) -> N
         )
 
 
+@pytest.mark.slow
 def test_adapters_share_one_frozen_base(estimated: Any) -> None:
     found = {network.name: network for network in estimated(*SHARED).networks}
     total, _ = weights_of_tiny_llama()
@@ -138,6 +139,7 @@ def test_a_frozen_base_is_stored_in_its_compute_type(estimated: Any) -> None:
     assert wide - narrow == 2 * weights_of_tiny_llama()[0]
 
 
+@pytest.mark.slow
 def test_lora_needs_less_than_training_in_full(estimated: Any) -> None:
     assert estimated(*SHARED).peak("cpu") < estimated().peak("cpu")
 

@@ -137,6 +137,7 @@ def test_the_same_command_makes_only_what_is_missing(tmp_path):
     assert "one/magrpo-s0: already finished" in told and "one/magrpo-s1: finished" in told
 
 
+@pytest.mark.slow
 def test_another_size_in_the_same_folder_is_refused(tmp_path):
     out = tmp_path / "out"
     run(suite(tmp_path), out)
@@ -155,6 +156,7 @@ def test_a_failed_run_is_a_note_in_the_table_and_then_an_error(tmp_path):
     assert notes[1] == "One, Group: run failed: RuntimeError: the batch is not finite"
 
 
+@pytest.mark.slow
 def test_a_report_can_be_written_again_from_the_folder(tmp_path):
     out = tmp_path / "out"
     run(suite(tmp_path), out)
@@ -164,6 +166,7 @@ def test_a_report_can_be_written_again_from_the_folder(tmp_path):
     assert (out / "board.md").read_text() == before
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_gets_a_table_for_each_task(tmp_path):
     wide = run(suite(tmp_path), tmp_path / "out")
     narrow = run(suite(tmp_path), tmp_path / "out", width=60)
