@@ -1,5 +1,5 @@
-"""Makes the shared parts of the tests (`tiny`) importable, keeps torch to one thread, and says which
-tests are the fast tier: `pytest -m fast -n 2`, under a minute on two cores."""
+"""Makes the shared parts of the tests (`tiny`) importable, keeps torch to one thread, and says
+which tests are the fast tier: `pytest -m fast -n 2`, about a minute on two cores."""
 
 from __future__ import annotations
 

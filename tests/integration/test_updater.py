@@ -189,7 +189,7 @@ def test_ratios_leave_one_when_the_policy_moves():
 
 @pytest.mark.parametrize(("old", "passes"), [("read", 2), ("behaviour", 0)])
 def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypatch, old, passes):
-    """The weights moved after the episodes were played: what was sampled knows it, a pass cannot."""
+    """The weights moved after the episodes were played: samples know it, a pass cannot."""
     team = cast(shared=False)
     trees = play(Notes(items=3), team)
     with torch.no_grad():
@@ -199,11 +199,12 @@ def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypat
     updater = updater_of(CoLLMCC(loss=PolicyGradient(old=old)), team, epochs=3)
     held(updater)
     evaluate, seen = LocalLearner.evaluate, []
-    monkeypatch.setattr(
-        LocalLearner,
-        "evaluate",
-        lambda self, *a, **k: (seen.append(self), evaluate(self, *a, **k))[1],
-    )
+
+    def counted(self, *args, **settings):
+        seen.append(self)
+        return evaluate(self, *args, **settings)
+
+    monkeypatch.setattr(LocalLearner, "evaluate", counted)
     metrics = updater.update(trees, 0)
     assert len([learner for learner in seen if learner in updater.actors.values()]) == passes
     off = abs(metrics["ada/ratio_mean"] - 1.0)

@@ -218,9 +218,9 @@ def test_nothing_extra_is_asked_for_by_default():
 
 @pytest.mark.parametrize(
     ("ratio", "expected"),
-    [  # the first action was sampled half as often as pi_old says it, the second e^0.5 times as often
+    [  # sampled half as often as pi_old says the first action, e^0.5 times as often the second
         ("sequence", [-0.5 * 2.0 * 1.5] * 2 + [0.5 * math.exp(-0.5)] * 3),
-        ("token", [-1.0, -1.0 * 1.5] + [0.5, 0.5, 0.5 * math.exp(-0.5)]),
+        ("token", [-1.0, -1.5, 0.5, 0.5, 0.5 * math.exp(-0.5)]),
     ],
 )
 def test_an_action_of_other_weights_is_weighed_by_its_truncated_importance(ratio, expected):
@@ -233,7 +233,7 @@ def test_an_action_of_other_weights_is_weighed_by_its_truncated_importance(ratio
 
 
 def test_a_cap_where_nothing_can_differ_is_an_error():
-    with pytest.raises(ConfigError, match="^importance_cap: nothing differs"):
+    with pytest.raises(ConfigError, match=r"^importance_cap: nothing differs"):
         PolicyGradient(old="behaviour", importance_cap=2.0)
 
 
