@@ -1,27 +1,22 @@
-"""One set of base weights in memory, and any number of LoRA adapters on it."""
+"""One set of base weights in memory: backbone and head, called apart."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from colearn.errors import ConfigError
+
+from .adapters import Adapted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from colearn.config import LoRASettings
 
-NO_ADAPTER = "__base__"
-"""peft's name, in a mixed batch, for rows that use the base weights alone."""
-
-
-class Base(nn.Module):
+class Base(Adapted):
     """A causal language model as a backbone, a head and switchable adapters.
 
     The backbone and the head are called apart: a critic never runs the head, and an actor runs it
@@ -29,20 +24,10 @@ class Base(nn.Module):
     """
 
     def __init__(self, model: PreTrainedModel, compute: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.model: Any = model
+        super().__init__(model)
         self.compute = compute
-        self.adapters: list[str] = []
         self.in_use = threading.RLock()
         """Held while a generator runs: which adapter is on belongs to one thread at a time."""
-        self._causal = model
-        self._row_adapters: list[str] | None = None
-        self.model.eval()
-
-    @property
-    def causal(self) -> PreTrainedModel:
-        """The transformers model itself, adapters injected."""
-        return self._causal
 
     @property
     def config(self) -> Any:
@@ -52,60 +37,6 @@ class Base(nn.Module):
     @property
     def device(self) -> torch.device:
         return self._causal.device
-
-    def add_adapter(self, name: str, lora: LoRASettings) -> None:
-        """Inject a fresh adapter (float32, B = 0: it changes nothing until it is trained)."""
-        from peft import LoraConfig, get_peft_model
-        from peft.tuners.lora import LoraLayer
-
-        settings = LoraConfig(
-            r=lora.rank,
-            lora_alpha=lora.alpha,
-            target_modules=lora.targets,
-        )
-        if not self.adapters:
-            self.model = get_peft_model(self._causal, settings, adapter_name=name)
-            for layer in self.model.modules():
-                if isinstance(layer, LoraLayer):
-                    layer.register_forward_pre_hook(self._route, with_kwargs=True)
-        else:
-            self.model.add_adapter(name, settings)
-        self.adapters.append(name)
-        self.model.eval()
-
-    def _route(self, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
-        if self._row_adapters is not None:
-            kwargs["adapter_names"] = self._row_adapters
-        return args, kwargs
-
-    @contextmanager
-    def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
-        """Run with one adapter, with none, or (inference only) with one for each row."""
-        if not self.adapters:
-            yield
-            return
-        if not isinstance(adapters, str) and adapters is not None:
-            if len(set(adapters)) > 1:
-                self._row_adapters = [adapter or NO_ADAPTER for adapter in adapters]
-                try:
-                    yield
-                finally:
-                    self._row_adapters = None
-                return
-            adapters = adapters[0]
-        if adapters is None:
-            with self.model.disable_adapter():
-                yield
-            return
-        if self.model.active_adapter != adapters:
-            self.model.set_adapter(adapters)
-        yield
-
-    def adapter_parameters(self, name: str) -> dict[str, nn.Parameter]:
-        """The trained tensors of one adapter, by peft's name."""
-        return {
-            key: parameter for key, parameter in self.model.named_parameters() if f".{name}." in key
-        }
 
     def hidden(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
-from colearn.seeding import Key, derive_rng, derive_seed
+from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
 from .transition import prompts
@@ -79,8 +79,7 @@ class Growth:
         found = []
         for seat, observation in node.observations.items():
             seeds = tuple(
-                derive_seed(self.seed, "act", self.key, *node.path, seat, k)
-                for k in range(counts[seat])
+                action_seed(self.seed, self.key, node.path, seat, k) for k in range(counts[seat])
             )
             found.append(
                 Ask(
