@@ -19,7 +19,7 @@ from typing import Any
 
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint import list_checkpoints, load_checkpoint
+from colearn.experiment.keeper import list_checkpoints, load_checkpoint
 from colearn.experiment.matches import tally
 from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow

@@ -27,8 +27,8 @@ def evaluate(
     checkpoint.say_passed()
 
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.checkpoint import load_learners
     from colearn.experiment.evaluate import evaluate_team
+    from colearn.experiment.keeper import load_learners
     from colearn.experiment.processes import Processes
     from colearn.models.load import resolve_device
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
 from colearn.record import Episode
-from colearn.record.run import EPISODES
+from colearn.record.folder import EPISODES
 
 from .source import Source
 

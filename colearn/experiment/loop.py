@@ -27,9 +27,9 @@ from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Tree
 
 from .assemble import Assembly, assemble
-from .checkpoint import Keeper
 from .evaluate import evaluate_team, transcript
 from .interruption import Interrupted, Interruption
+from .keeper import Keeper
 from .played import credited_returns
 from .processes import Processes
 from .trackers import open_trackers

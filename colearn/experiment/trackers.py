@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from colearn.errors import MissingExtra
-from colearn.record.run import RUNS
+from colearn.record.folder import RUNS
 
 
 class Tracker(Protocol):

@@ -9,7 +9,7 @@ from colearn import registry
 from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
 from colearn.errors import ConfigError, nearest
 from colearn.record import open_run
-from colearn.record.run import COMPARISON, CONFIG
+from colearn.record.folder import COMPARISON, CONFIG
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:

@@ -8,7 +8,7 @@ from .checkpoints import Checkpoint, Checkpoints
 from .comparison import ComparisonFolder, ComparisonRecord, Entry, SuiteFolder, SuiteRecord
 from .difference import first_difference
 from .fields import Best, Episode, Line, Progress, RunRecord, Turn
-from .run import Run, RunFolder, Status, open_run, read_run
+from .folder import Run, RunFolder, Status, open_run, read_run
 from .writer import RunWriter
 
 __all__ = [

@@ -12,7 +12,7 @@ from colearn.config import SuiteSettings, load_suite
 from colearn.errors import CheckpointError, ConfigError
 
 from .files import read_fields, read_yaml, write_text
-from .run import COMPARISON, RUN, RUNS, RunFolder
+from .folder import COMPARISON, RUN, RUNS, RunFolder
 
 SUITE = "suite.json"
 

@@ -18,8 +18,8 @@ from colearn.errors import CheckpointError
 from .difference import first_difference, value_at
 from .fields import Line, Progress, RunRecord
 from .files import write_text
+from .folder import CONFIG, EPISODES, METRICS, RUN, RunFolder
 from .place import LOCK, check_place, lock_folder
-from .run import CONFIG, EPISODES, METRICS, RUN, RunFolder
 
 
 class RunWriter:

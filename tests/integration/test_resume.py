@@ -301,7 +301,7 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(models, tmp_path):
 def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, monkeypatch):
     """Each look at the clock is four minutes after the one before: due at every third."""
     clock = iter(range(0, 100_000, 240))
-    monkeypatch.setattr("colearn.experiment.checkpoint.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("colearn.experiment.keeper.time.monotonic", lambda: next(clock))
     folder = tmp_path / "run"
     told = {"checkpoint_every": None, "checkpoint_minutes": 10, "keep_checkpoints": 9}
     config = config_of(models, run=told, evaluation={"every": 100})
