@@ -30,7 +30,11 @@ class CheckpointError(ColearnError):
 
 
 class MissingExtra(ColearnError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Whoever reads it has colearn, so pip resolves the extra of what is installed, from any folder
+    and without an index that has colearn itself.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'colearn-llm[{extra}]'")

@@ -65,10 +65,10 @@ def _limits(manifest: AgentManifest) -> str:
 
 
 _COLEARN = """\
-An OpenAI-compatible server that keeps the exact token ids and the cache of every session:
+An OpenAI-compatible server that keeps the exact token ids and the cache of every session, once
+`pip install -e ".[serve]"` was said in a clone of colearn:
 
 ```bash
-pip install "colearn-llm[serve]"
 colearn serve . --port 8000     # {agent}
 ```
 """
