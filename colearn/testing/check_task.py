@@ -157,21 +157,29 @@ class _Checker:
     ) -> Value:
         """Call, do something else, call again, and call on the copy: all must give the same."""
         before = {name: fingerprint(value) for name, value in arguments.items()}
+
+        def check_arguments() -> None:
+            """Before results are compared: a changed state would be the reason that they differ."""
+            for name, value in arguments.items():
+                if fingerprint(value) != before[name]:
+                    raise TaskError(
+                        f"task.{method}: changed the {name} it was given in place; make it a "
+                        "frozen dataclass and return a new one"
+                    )
+
         result = _guarded(method, call, self.task)
         found = fingerprint(result)
+        check_arguments()
         if between is not None:
             _guarded(method, between, self.task)
+            check_arguments()
         for task, where in ((self.task, "again"), (self.copy, "on a copy of the task")):
-            if fingerprint(_guarded(method, call, task)) != found:
+            other = fingerprint(_guarded(method, call, task))
+            check_arguments()
+            if other != found:
                 raise TaskError(
                     f"task.{method}: the same call gives something else {where}; draw from the "
                     "given rng alone and remember nothing outside the state"
-                )
-        for name, value in arguments.items():
-            if fingerprint(value) != before[name]:
-                raise TaskError(
-                    f"task.{method}: changed the {name} it was given; make it a frozen dataclass "
-                    "and return a new one"
                 )
         return result
 

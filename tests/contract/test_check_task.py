@@ -259,6 +259,17 @@ class Mutating(Good):
         return Outcome(state=Board(turn=state.turn + 1), reward=0.0)
 
 
+class GoesOn(Good):
+    """The state that it gives back is the one that it was given, changed."""
+
+    def reset(self, item, rng):
+        return Board()
+
+    def step(self, state, actions, rng):
+        state.said += 1
+        return Outcome(state=state, reward=0.0)
+
+
 class LiveState(Good):
     def step(self, state, actions, rng):
         outcome = super().step(state, actions, rng)
@@ -311,7 +322,8 @@ BROKEN = {
     LocalInfinity: "task.step: local reward of 'a' is inf, must be a finite number",
     Fragile: "task.step: raised ValueError: invalid literal for int()",
     TakesActions: "task.step: changed the actions it was given; copy them first",
-    Mutating: "task.step: changed the state it was given; make it a frozen dataclass",
+    Mutating: "task.step: changed the state it was given in place; make it a frozen dataclass",
+    GoesOn: "task.step: changed the state it was given in place; make it a frozen dataclass",
     LiveState: "task.step: the state does not pickle",
     NoMetrics: "task.metrics: must be a mapping with at least one entry",
     SometimesMetrics: "task.metrics: names change from ['goal 3'] to ['goal",
@@ -326,6 +338,7 @@ def test_a_broken_task_is_caught_with_the_method_and_the_remedy(broken):
         check_task(broken(), seeds=range(4), episodes=4)
     assert BROKEN[broken] in str(caught.value)
     assert "\n" not in str(caught.value) and isinstance(caught.value, ColearnError)
+    assert ("in place" in str(caught.value)) == (broken in (Mutating, GoesOn))
 
 
 class Deep(Good):
