@@ -17,6 +17,9 @@ from .suite import SuiteSettings
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
+_ROOM = 100
+"""Characters that an error shows of what it was given."""
+
 
 def load_config(
     source: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()
@@ -147,10 +150,21 @@ def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
         )
     if first["type"] == "missing":
         return f"{where}: missing; add it to the config"
-    message = first["msg"].removeprefix("Value error, ").lower()
     given = first.get("input")
-    shown = "" if isinstance(given, (Mapping, BaseModel)) else f", got {given!r}"
-    return f"{where}: {message}{shown}"
+    if first["type"] in ("tuple_type", "list_type"):
+        whole = f"; write [{given}]" if isinstance(given, (str, int, float)) else ""
+        return f"{where}: must be a list, got {_shown(given)}{whole}"
+    if first["type"] in ("dict_type", "model_type"):
+        return f"{where}: must be a section with keys of its own, got {_shown(given)}"
+    message = first["msg"].removeprefix("Value error, ").lower()
+    got = "" if isinstance(given, (Mapping, BaseModel)) else f", got {_shown(given)}"
+    return f"{where}: {message}{got}"
+
+
+def _shown(value: Any) -> str:
+    """A value as Python writes it, not longer than a line has room for."""
+    text = repr(value)
+    return text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
 
 
 def _siblings(location: Sequence[int | str], cls: type[BaseModel]) -> list[str]:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 class NotHere(Exception):
     """A model that can be counted only where its config.json is; says what to do."""
 
+    def __init__(self, path: str, field: str) -> None:
+        super().__init__(
+            f"not on this machine: {path}; its small files are enough here "
+            f"(hf download {path} --include '*.json'), or set {field} to a folder"
+        )
+
 
 class Architectures:
     """What is known of the models of one task, each read or made once."""
@@ -45,10 +51,7 @@ class Architectures:
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         except (OSError, ValueError):
-            raise NotHere(
-                f"not on this machine: {path}; its small files are enough here "
-                f"(hf download {path} --include '*.json'), or set {field} to a folder"
-            ) from None
+            raise NotHere(path, field) from None
 
     def tokenizer(self, path: str, field: str) -> PreTrainedTokenizerBase:
         """Errors: as in `config`, and ConfigError for a model without a tokenizer."""

@@ -26,7 +26,7 @@ class FakeTeamBuilder(TeamBuilder):
         super().__init__(config)
         self.architectures = architectures
         self.missing: dict[str, str] = {}
-        self._stand_ins: dict[Base, str] = {}
+        self._stand_ins: set[Base] = set()
 
     def _network(
         self,
@@ -40,7 +40,8 @@ class FakeTeamBuilder(TeamBuilder):
     ) -> Network:
         network = super()._network(field_name, adapter, path, settings, trained=trained, head=head)
         if network.base in self._stand_ins:
-            self.missing[f"{field_name}.path"] = self._stand_ins[network.base]
+            field = f"{field_name}.path"  # a base may stand under several
+            self.missing[field] = str(NotHere(path, field))
         return network
 
     def _load(
@@ -54,11 +55,11 @@ class FakeTeamBuilder(TeamBuilder):
     ) -> Base:
         from transformers import AutoModelForCausalLM, LlamaConfig
 
-        gone: str | None = None
+        here = True
         try:
             found = self.architectures.config(path, source)
-        except NotHere as reason:
-            gone = str(reason)
+        except NotHere:
+            here = False
             found = LlamaConfig(
                 vocab_size=1,
                 hidden_size=2,
@@ -78,8 +79,8 @@ class FakeTeamBuilder(TeamBuilder):
             model.set_output_embeddings(nn.Identity())
         model.requires_grad_(trained)
         base = Base(model, dtype)
-        if gone is not None:
-            self._stand_ins[base] = gone
+        if not here:
+            self._stand_ins.add(base)
         return base
 
     def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:

@@ -119,7 +119,16 @@ SETTINGS = {
         "did you mean 'max_tokens'?",
     ),
     "a word for a number": ("train.epochs=many", "train.epochs: ", "integer", "got 'many'"),
-    "a number for a section": ("train=3", "train: ", "got 3"),
+    "a number for a section": ("train=3", "train: must be a section", "got 3"),
+    "a word for a list": (
+        "run.trackers=wandb",
+        "run.trackers: must be a list, got 'wandb'; write [wandb]",
+    ),
+    "a long text for a number": (
+        f"train.epochs={'x' * 3000}",
+        f"train.epochs: input should be a valid integer, unable to parse string as an integer, "
+        f"got '{'x' * 99} ...\n",
+    ),
     "a negative learning rate": (
         "models.*.learning_rate=-1e-4",
         "models.*.learning_rate: ",
