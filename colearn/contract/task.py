@@ -86,6 +86,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """The state as a picture for reports and the watch page; None where there is none."""
         return None
 
+    def alone(self) -> DecPOMDP[Item, State]:
+        """This task as one agent plays it for the whole team (`wrapper: single`): without what its
+        reward pays for cooperation. Itself where it pays for nothing of the kind."""
+        return self
+
     def joint_observations(self, state: State) -> Mapping[str, Prompt]:
         """The prompts of all agents that act in `state`; empty where none does."""
         seen = {agent: self.observe(state, agent) for agent in self.agents}

@@ -36,14 +36,14 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         ### summary
 
     What stands before the first such line belongs to the first part; a part without its line is
-    empty. The reward is the task's, its terms for cooperation included. A task that is set to one
-    agent is played as it is.
+    empty. The reward is that of the task's `alone()`: as in the paper, without the terms that pay
+    for cooperation. A task that is set to one agent is played as it is.
 
     The paper does not say how its single models were prompted.
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
-        super().__init__(inner)
+        super().__init__(inner if len(inner.agents) == 1 else inner.alone())
         if len(inner.agents) > 1:
             self.agents = (SOLO,)
             if "team" not in inner.pays:

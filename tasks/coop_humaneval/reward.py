@@ -15,7 +15,9 @@ from .use import Use, find_use
 AUX_DEFINED, MAIN_DEFINED, PARSES = 0.4, 0.6, 0.5
 TESTS = 1.0
 CALLS, SUBSTANCE, IGNORES = 0.5, 1.0, -0.5
-HIGHEST = AUX_DEFINED + MAIN_DEFINED + PARSES + TESTS + CALLS + SUBSTANCE
+HIGHEST_ALONE = AUX_DEFINED + MAIN_DEFINED + PARSES + TESTS
+"""Without cooperation."""
+HIGHEST = HIGHEST_ALONE + CALLS + SUBSTANCE
 
 _SETTLED = (None, "syntax", "import", "exception", "assertion", "forbidden")
 """Errors that do not depend on how busy the machine is."""
@@ -81,8 +83,9 @@ def examine(
     )
 
 
-def raw_reward(found: Found, variant: str) -> float:
-    """In [0, 4]; the count ends at the first level that fails, and what was earned stays."""
+def raw_reward(found: Found, variant: str, *, cooperation: bool = True) -> float:
+    """In [0, 4]; the count ends at the first level that fails, and what was earned stays. In
+    [0, 2.5] where cooperation is not paid."""
     reward = AUX_DEFINED * found.aux_defined
     if not found.main_defined:
         return reward
@@ -90,7 +93,7 @@ def raw_reward(found: Found, variant: str) -> float:
     if not found.parses:
         return reward
     reward += PARSES + TESTS * sum(found.passed) / len(found.passed)
-    if not any(found.passed) or not found.aux_defined or not found.use.calls:
+    if not cooperation or not any(found.passed) or not found.aux_defined or not found.use.calls:
         return reward
     reward += CALLS + SUBSTANCE * (not found.use.wrapper)
     return reward + IGNORES * (found.use.ignored and variant == "paper")

@@ -5,6 +5,7 @@ They write at the same time, and tests run the joint program in a sandbox.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,10 +20,11 @@ from . import text
 from .actions import legal_function, one_line
 from .data import Problem, load_problems
 from .parse import AUX
-from .reward import HIGHEST, Found, examine, raw_reward
+from .reward import HIGHEST, HIGHEST_ALONE, Found, examine, raw_reward
 from .settings import check_settings, make_limits
 
-_COMLRL_SOLVED = 3.8
+_COMLRL_SHORT = 0.2
+"""An episode ends in variant comlrl when less than this is missing to the highest reward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,9 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
                     -0.5  no result of a call is read
 
     What was earned stays when the count ends. The task adds `reward_shift`, -4 by default: rewards
-    are then never positive, so that finishing early is never worse than playing on.
+    are then never positive, so that finishing early is never worse than playing on. One agent that
+    plays for both (`wrapper: single`) is not paid for cooperation: its most is 2.5, and it is done
+    when all tests pass.
 
     Of an answer, fenced blocks count where there are any, and imports, definitions and assignments
     at the left margin; prose and other statements are left out. A definition that does not parse
@@ -140,8 +144,19 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
         self.variant, self.horizon, self.prompt = variant, horizon, prompt
         self.feedback, self.feedback_tests, self.sandbox = feedback, feedback_tests, sandbox
         self.reward_shift = float(reward_shift)
-        self.reward_range = (self.reward_shift, HIGHEST + self.reward_shift)
+        self._pay_for_cooperation(True)
         self._items = load_problems(data)
+
+    def alone(self) -> CoopHumanEval:
+        """Without the reward's last level, as the paper's single models play (6.2)."""
+        other = copy.copy(self)
+        other._pay_for_cooperation(False)
+        return other
+
+    def _pay_for_cooperation(self, cooperation: bool) -> None:
+        self.cooperation = cooperation
+        self.highest = HIGHEST if cooperation else HIGHEST_ALONE
+        self.reward_range = (self.reward_shift, self.highest + self.reward_shift)
 
     def items(self, split: str) -> Sequence[Problem]:
         """The problems of 'train' or 'test'."""
@@ -169,6 +184,7 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
                 problem.entry_point,
                 turn=state.turn + 1,
                 horizon=self.horizon,
+                highest=self.highest,
             )
         total = len(problem.asserts)
         usual = total if self.variant == "paper" else 1
@@ -191,11 +207,12 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
             limits=self.limits,
             sandbox=self.sandbox,
         )
-        reward = raw_reward(found, self.variant)
+        reward = raw_reward(found, self.variant, cooperation=self.cooperation)
         if self.variant == "comlrl":
-            done = reward > _COMLRL_SOLVED
+            done = reward > self.highest - _COMLRL_SHORT
         else:
-            done = found.solved and found.cooperates and not found.use.wrapper
+            worked = found.cooperates and not found.use.wrapper
+            done = found.solved and (worked or not self.cooperation)
         after = CoopHumanEvalState(item=state.item, turn=state.turn + 1, found=found, reward=reward)
         return Outcome(state=after, reward=reward + self.reward_shift, done=done)
 
@@ -219,7 +236,7 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
         return (
             f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
             f"{self.horizon}-turn episode.\n"
-            f"Your last-turn reward is {state.reward:.2f} / {HIGHEST:.2f}."
+            f"Your last-turn reward is {state.reward:.2f} / {self.highest:.2f}."
         )
 
     def reference_actions(self, state: CoopHumanEvalState) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .data import Problem
 from .parse import AUX
-from .reward import HIGHEST, Found
+from .reward import Found
 
 _RULES = """\
 - Output ONLY the function code, no explanations or examples
@@ -95,10 +95,12 @@ def compact_feedback(found: Found, *, shown: int, total: int) -> str:
     return " ".join(words)
 
 
-def score_feedback(reward: float, agent: str, entry_point: str, *, turn: int, horizon: int) -> str:
+def score_feedback(
+    reward: float, agent: str, entry_point: str, *, turn: int, horizon: int, highest: float
+) -> str:
     name = AUX if agent == AUX else entry_point
     return (
-        f"Turn {turn} of {horizon}. Reward of the last program: {reward:.2f} / {HIGHEST:.2f}.\n"
+        f"Turn {turn} of {horizon}. Reward of the last program: {reward:.2f} / {highest:.2f}.\n"
         f"Revise your {name}. Output ONLY the function code."
     )
 

@@ -23,6 +23,7 @@ from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.coop_humaneval.reward import Found, raw_reward
 from colearn.tasks.coop_humaneval.use import Use, find_use
 from colearn.testing import check_task
+from colearn.wrappers import Single
 
 PUBLISHED = Path(
     os.environ.get("COLEARN_COOP_HUMANEVAL")
@@ -118,6 +119,37 @@ def test_the_reward_of_a_turn_by_hand(aux, main, reward):
 def test_each_level_adds_its_weight_and_the_first_that_fails_ends_the_count(changed, paper, comlrl):
     assert raw_reward(found(**changed), "paper") == pytest.approx(paper)
     assert raw_reward(found(**changed), "comlrl") == pytest.approx(comlrl)
+
+
+@pytest.mark.parametrize(
+    "changed, reward",
+    [
+        ({}, 2.5),  # 0.4 + 0.6 + 0.5 + 4/4, and nothing for the call
+        ({"use": Use()}, 2.5),
+        ({"use": Use(calls=True, ignored=True)}, 2.5),  # nothing is deducted either
+        ({"passed": (True, False)}, 2.0),
+        ({"main_defined": False, "passed": ()}, 0.4),
+    ],
+)
+@pytest.mark.parametrize("variant", ["paper", "comlrl"])
+def test_alone_the_count_ends_with_the_tests(variant, changed, reward):
+    assert raw_reward(found(**changed), variant, cooperation=False) == pytest.approx(reward)
+
+
+@executes
+@pytest.mark.parametrize("variant", ["paper", "comlrl"])
+def test_a_single_model_is_not_paid_for_cooperation_and_done_when_all_tests_pass(variant):
+    team = CoopHumanEval(variant=variant, reward_shift=0)
+    task = Single(team)
+    rng = np.random.default_rng(0)
+    state = task.reset(team.items("train")[SHARE], rng)
+    apart = task.step(state, {"solo": f"### aux\n{AUX}\n### main\n{ALONE}"}, rng)
+    used = task.step(state, {"solo": f"### aux\n{AUX}\n### main\n{MAIN}"}, rng)
+    assert (apart.reward, apart.done) == (used.reward, used.done) == (pytest.approx(2.5), True)
+    assert task.global_info(used.state).endswith("2.50 / 2.50.")
+    assert task.reward_range == (0, 2.5)
+    assert team.reward_range == (0, 4)  # the team's own task is as it was
+    assert play(team, AUX, ALONE).reward == 2.5 and not play(team, AUX, ALONE).done
 
 
 @executes
