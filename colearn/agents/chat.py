@@ -8,6 +8,9 @@ placeholders; every turn is then written by appending those pieces, and the old 
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +28,8 @@ class ChatFormat:
     """Turns observations into the ids that an agent's history grows by.
 
     `chat` is 'auto' (the tokenizer's template, or plain text where it has none), 'plain', or the
-    path of a .jinja file. In plain format an observation is followed by a line break and an
+    path of a .jinja file; `template` holds further arguments of it, `today` the date that it is
+    told (None: this machine's). In plain format an observation is followed by a line break and an
     action ends with the tokenizer's end token.
 
     Errors: ConfigError when the template does not keep what it is given, or there is no end token.
@@ -37,19 +41,22 @@ class ChatFormat:
         *,
         chat: str = "auto",
         system: str | None = None,
-        **template_arguments: Any,
+        template: Mapping[str, Any] | None = None,
+        today: date | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
-        template = _template(tokenizer, chat)
-        if template is None:
+        source = _template(tokenizer, chat)
+        if source is None:
             start = tokenizer.bos_token or ""
             self._opening = start + (f"{system}\n" if system else "")
             self._between, self._after = tokenizer.eos_token or "", "\n"
         else:
-            self._opening, self._between, self._after = _cut(
-                tokenizer, template, system, template_arguments
-            )
+            arguments = dict(template or {})
+            if today is not None:
+                source = _dated(source, today)
+                arguments = {"date_string": f"{today:%d %b %Y}", **arguments}
+            self._opening, self._between, self._after = _cut(tokenizer, source, system, arguments)
         between = self._ids(self._between)
         # all_special_ids leaves out markers like Gemma 3's <end_of_turn>
         added = {
@@ -116,14 +123,36 @@ def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:
     return path.read_text()
 
 
+_DIRECTIVES = "aAbBcdDeFHIjmMpSTuUVwWxXyYZ"
+_CLOCK = """\
+{{%- macro strftime_now(format) -%}}
+    {{{{- format{replaced} -}}}}
+{{%- endmacro -%}}
+"""
+
+
+def _dated(source: str, today: date) -> str:
+    """The template with a clock that stands still, in place of transformers' function of that name,
+    which goes on."""
+    if "strftime_now" not in source:
+        return source
+    told = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
+    return _CLOCK.format(replaced="".join(f" | replace({a!r}, {b!r})" for a, b in told)) + source
+
+
 def _cut(
     tokenizer: PreTrainedTokenizerBase,
     template: str,
     system: str | None,
-    arguments: dict[str, Any],
+    arguments: Mapping[str, Any],
 ) -> tuple[str, str, str]:
     """What the template writes before the first user text, between an answer and the next user
     text, and after a user text up to the place where the answer begins."""
+    for name in inspect.signature(tokenizer.apply_chat_template).parameters:
+        if name in arguments:
+            raise ConfigError(
+                f"agents.template.{name}: is the tokenizer's own, not the template's; leave it out"
+            )
     messages = [{"role": "system", "content": system}] if system else []
     messages += [
         {"role": "user", "content": _USER},

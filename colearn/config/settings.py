@@ -15,6 +15,7 @@ may name one model (full sharing); models with the same path and LoRA share one 
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -98,6 +99,11 @@ class AgentSettings(_Settings):
     """The role prompt, before everything else in the history."""
     chat: str = "auto"
     """`auto`: the tokenizer's chat template, `plain` where it has none; or a .jinja file."""
+    template: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Arguments of the chat template, such as Qwen3's `enable_thinking: false`."""
+    today: date = date(2024, 7, 26)
+    """What a chat template is told that asks for the date, as Llama 3's do: a prompt must not
+    change at midnight. The default is what those say themselves where there is no clock."""
     sampling: SamplingSettings = SamplingSettings()
     window: int | None = Field(default=None, ge=1)
     """C: keep the most recent C key/value pairs at the start of each turn; None keeps all."""
@@ -106,6 +112,11 @@ class AgentSettings(_Settings):
     def speaks(self) -> bool:
         """A language model of this run plays it."""
         return self.program is None and self.endpoint is None
+
+    @property
+    def chat_format(self) -> dict[str, Any]:
+        """What `ChatFormat` takes beside a tokenizer."""
+        return {name: getattr(self, name) for name in ("chat", "system", "template", "today")}
 
     @property
     def request_fields(self) -> dict[str, Any]:

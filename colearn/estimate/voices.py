@@ -18,7 +18,7 @@ def read_speech(config: Config, architectures: Architectures) -> dict[str, Speec
             tokenizer = architectures.tokenizer(path, f"models.{settings.model}.path")
         except NotHere:
             return None
-        chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
+        chat = ChatFormat(tokenizer, **settings.chat_format)
         speech[agent] = Speech(chat, settings.sampling.max_tokens)
     return speech
 

@@ -230,7 +230,7 @@ def _voice(
     tokenizer = tokenizers.load(
         config.models[settings.model].path, field=f"models.{settings.model}.path"
     )
-    chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
+    chat = ChatFormat(tokenizer, **settings.chat_format)
     sampling = settings.sampling
     return Voice(
         adapter=network.adapter,

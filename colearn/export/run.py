@@ -103,8 +103,8 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
     settings = trained.config.agents[manifest.agent]
     field = f"models.{settings.model}.path"
     tokenizer: Any = load_tokenizer(trained.paths[settings.model], field=field)
-    chat = ChatFormat(tokenizer, chat=settings.chat, system=settings.system)
-    template = write_template(tokenizer, chat=settings.chat, system=settings.system)
+    chat = ChatFormat(tokenizer, **settings.chat_format)
+    template = write_template(tokenizer, **settings.chat_format)
     network = load_actor(trained, settings.model)
     if manifest.base is not None:
         save_adapter(network, folder, manifest.base)

@@ -75,22 +75,26 @@ class _Pieces(ChatFormat):
 
 
 def write_template(
-    tokenizer: PreTrainedTokenizerBase, *, chat: str = "auto", system: str | None = None
+    tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
 ) -> str:
-    """The Jinja template of an agent with `agents.chat` and `agents.system`.
+    """The Jinja template of an agent; `settings` as for `ChatFormat`.
 
     Messages are [system], user, assistant, user, ...; without a system message the role prompt
     `system` is said, with an empty one none is. An answer is closed by the end token.
     Errors: ConfigError as from `ChatFormat`.
     """
-    pieces = _Pieces(tokenizer, chat=chat, system=system)
+
+    def pieces_with(system: str | None) -> _Pieces:
+        return _Pieces(tokenizer, system=system, **settings)
+
+    pieces = pieces_with(system)
     return _TEMPLATE.format(
         opening=_literal(pieces.opening),
         between=_literal(pieces.between),
         after=_literal(pieces.after),
         end=_literal(pieces.end),
-        own_system=_own_system(_Pieces(tokenizer, chat=chat, system=_SYSTEM).opening),
-        bare=_literal(_Pieces(tokenizer, chat=chat).opening),
+        own_system=_own_system(pieces_with(_SYSTEM).opening),
+        bare=_literal(pieces_with(None).opening),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from importlib.resources import files
 from itertools import pairwise
 
@@ -10,7 +11,9 @@ from tiny import Notes, byte_tokenizer, cast, play
 from tokenizers import AddedToken
 
 from colearn.agents import ChatFormat
+from colearn.config import AgentSettings, load_config
 from colearn.errors import ConfigError
+from colearn.export.template import write_template
 from colearn.types import Action
 
 QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")
@@ -219,3 +222,63 @@ def test_a_quoted_special_token_stays_text(name):
     assert after.tokens.count(number) == chat.continuation(
         "y", Action("x", (tokenizer.eos_token_id,))
     ).tokens.count(number)
+
+
+def with_template(name, special=QWEN):
+    template = files("trl.chat_templates").joinpath(f"{name}.jinja").read_text()
+    return byte_tokenizer(template=template, special=special)
+
+
+def prompt_of(tokenizer, settings):
+    chat = ChatFormat(tokenizer, **settings.chat_format | {"system": "You build."})
+    return tokenizer.decode(chat.open("What is seen?").tokens)
+
+
+DATED = {"llama3_1": "26 Jul 2024", "llama3_2": "26 Jul 2024", "gptoss": "2024-07-26"}
+
+
+@pytest.mark.parametrize("name", DATED)
+def test_a_template_is_told_the_same_date_on_every_day(name):
+    tokenizer = with_template(name)
+    assert f"ate: {DATED[name]}\n" in prompt_of(tokenizer, AgentSettings())
+    assert f"{date.today():%Y}" not in prompt_of(tokenizer, AgentSettings())
+    assert prompt_of(tokenizer, AgentSettings()).lstrip() == prompt_of(tokenizer, AgentSettings())
+
+
+def test_another_date_is_a_setting():
+    settings = AgentSettings.model_validate({"today": "2025-03-01"})
+    assert "Today Date: 01 Mar 2025\n" in prompt_of(with_template("llama3_2"), settings)
+    assert "Current date: 2025-03-01\n" in prompt_of(with_template("gptoss"), settings)
+    assert AgentSettings.model_validate(settings.model_dump(mode="json")) == settings
+
+
+def test_an_exported_template_keeps_the_date_and_no_thinking():
+    tokenizer = with_template("llama3_2")
+    settings = AgentSettings.model_validate({"today": "2025-03-01"})
+    written = write_template(tokenizer, **settings.chat_format)
+    assert "Today Date: 01 Mar 2025" in written
+
+
+def test_thinking_is_off_where_the_config_says_so():
+    settings = AgentSettings.model_validate({"template": {"enable_thinking": False}})
+    tokenizer = with_template("qwen3")
+    empty = "<think>\n\n</think>\n\n"
+    assert prompt_of(tokenizer, settings).endswith(f"<|im_start|>assistant\n{empty}")
+    assert not prompt_of(tokenizer, AgentSettings()).endswith(empty)
+    chat = ChatFormat(tokenizer, **settings.chat_format)
+    # every answer of a conversation is asked for without thoughts, and the prefix is kept
+    steps = histories(chat, TURNS)
+    assert tokenizer.decode(steps[-1]).count(empty) == len(TURNS)
+    for before, after in pairwise(steps):
+        assert after[: len(before)] == before
+
+
+@pytest.mark.parametrize("name", ["paper/arxiv", "paper/tldr"])
+def test_the_papers_writers_do_not_think(name):
+    config = load_config(name)
+    assert config.agents["*"].template == {"enable_thinking": False}
+
+
+def test_an_argument_that_is_the_tokenizers_own_is_refused():
+    with pytest.raises(ConfigError, match=r"^agents\.template\.tokenize: "):
+        ChatFormat(with_template("qwen3"), template={"tokenize": True})
