@@ -207,10 +207,13 @@ class Experiment:
             progress.evaluated = progress.iteration
             if improved:
                 progress.best = Best(iteration=progress.iteration, value=value)
-            self.record.episodes(
+            episodes = [
                 {"iteration": progress.iteration, **transcript(self.parts.task, tree)}
                 for tree in shown
-            )
+            ]
+            self.record.episodes(episodes)
+            for tracker in trackers:
+                tracker.transcripts(episodes, step=progress.environment_steps)
             self._line("evaluation", found.metrics, trackers)
         report(progress, {f"evaluation/{key}": value for key, value in found.metrics.items()})
         return improved

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,9 +14,12 @@ from colearn.record.folder import RUNS
 
 
 class Tracker(Protocol):
-    """Takes numbers by name at an environment step."""
+    """Takes numbers by name, and episodes in full (lines of episodes.jsonl), at an environment
+    step."""
 
     def log(self, metrics: Mapping[str, float], step: int) -> None: ...
+
+    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None: ...
 
     def close(self) -> None: ...
 
@@ -26,7 +29,7 @@ class WandbTracker:
     comparison are a group; WANDB_PROJECT names the project."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        wandb = _require("wandb", "wandb")
+        self._wandb = wandb = _require("wandb", "wandb")
         known = folder / "wandb" / "id.txt"
         if not known.is_file():
             known.parent.mkdir(parents=True, exist_ok=True)
@@ -46,6 +49,12 @@ class WandbTracker:
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         self.run.log(dict(metrics), step=step)
 
+    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
+        """As a table of their own at each evaluation: a row for each agent and turn."""
+        rows = [[row[column] for column in _COLUMNS] for row in _rows(episodes)]
+        table = self._wandb.Table(columns=list(_COLUMNS), data=rows)
+        self.run.log({"transcripts": table}, step=step)
+
     def close(self) -> None:
         self.run.finish()
 
@@ -63,6 +72,9 @@ class TensorBoardTracker:
         for name, value in metrics.items():
             self.writer.add_scalar(name, value, step)
 
+    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
+        """Left to episodes.jsonl and the report: TensorBoard has no tables."""
+
     def close(self) -> None:
         self.writer.close()
 
@@ -74,6 +86,25 @@ def open_trackers(names: Sequence[str], folder: Path, settings: Mapping[str, Any
         "tensorboard": TensorBoardTracker,
     }
     return [kinds[name](folder, settings) for name in names]
+
+
+_COLUMNS = ("iteration", "episode", "item", "turn", "agent", "observation", "action", "reward")
+
+
+def _rows(episodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One for each agent that saw something in a turn; an agent may be shown what it only reads."""
+    for episode in episodes:
+        told = {key: episode[key] for key in ("iteration", "episode", "item")}
+        for number, turn in enumerate(episode["turns"]):
+            for agent, observation in turn["observations"].items():
+                yield {
+                    **told,
+                    "turn": number,
+                    "agent": agent,
+                    "observation": observation,
+                    "action": turn["actions"].get(agent),
+                    "reward": turn["reward"],
+                }
 
 
 def _require(module: str, extra: str) -> Any:

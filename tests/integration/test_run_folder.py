@@ -139,6 +139,21 @@ def test_wandb_writes_an_offline_run(
     train(tmp_path / "run", model, trackers=["wandb"])
     (record,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
     assert record.stat().st_size > 0
+    tables = (tmp_path / "run" / "wandb").glob("offline-run-*/files/media/table/*.table.json")
+    rows = [row for path in tables for row in _rows_of(path)]
+    told = [
+        (line["iteration"], line["item"], number, agent, turn["actions"][agent], turn["reward"])
+        for line in map(json.loads, (tmp_path / "run" / "episodes.jsonl").open())
+        for number, turn in enumerate(line["turns"])
+        for agent in turn["observations"]
+    ]
+    names = ("iteration", "item", "turn", "agent", "action", "reward")
+    assert sorted(tuple(row[name] for name in names) for row in rows) == sorted(told)
+
+
+def _rows_of(path: Path) -> list[dict[str, Any]]:
+    table = json.loads(path.read_text())
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
 
 
 @pytest.mark.slow
