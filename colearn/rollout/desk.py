@@ -15,9 +15,12 @@ from .counts import Counts
 from .free import advance
 from .growth import Growth
 
+AT_ONCE = 256
+"""Threads, started as they are needed: what is slow here mostly waits."""
+
 
 class Free:
-    """Every tree goes its own pace: a slow step, tool or table holds up nobody else.
+    """Every branch goes its own pace: a slow step, tool or table holds up nobody else.
 
     A table is asked for everyone who waits for it when it becomes free, so the make-up of batches
     follows the clock; what is drawn does not, but for rounding in a batch.
@@ -36,7 +39,10 @@ class Free:
             thread.submit(asyncio.run, self._all(growths)).result()
 
     async def _all(self, growths: Sequence[Growth]) -> None:
-        with ThreadPoolExecutor(thread_name_prefix="free") as threads:
+        with (
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table") as threads,
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
+        ):
             desks: dict[Table, _Desk] = {}
             places: dict[Hashable, asyncio.Lock] = {}
 
@@ -48,7 +54,7 @@ class Free:
                 return await desks[table].say(ask)
 
             beside = partial(_run, threads)
-            step = partial(_run, threads if self.pool is None else self.pool)
+            step = partial(_run, steps if self.pool is None else self.pool)
             try:
                 async with asyncio.TaskGroup() as group:
                     for growth in growths:

@@ -1,12 +1,14 @@
 """One tree advances on its own, without waiting for any other: for slow tools and remote agents.
 
-Within a tree a turn is still a turn: all its live nodes are asked at once, and then stepped.
+Within a tree every branch goes its own pace, too: it waits for its siblings only where the shape
+compares them before it says who goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from colearn.contract import Ask, Spoken
@@ -46,36 +48,56 @@ async def advance(
     live: list[Live] = await beside(growth.start)
     if follower is not None:
         await follower.grown(growth.nodes[0])
-    while live:
-        drawn = await _speak(growth, live, say)
-        tried = [growth.edges(at, said) for at, said in zip(live, drawn, strict=True)]
-        following: list[Live] = []
-        for at, edges in zip(live, tried, strict=True):
-            outcomes = await _step(edges, step)
-            if follower is not None:
-                for outcome in outcomes:
-                    await follower.stepped(at.node, outcome)
-            known = len(growth.nodes)
-            following += await beside(growth.settle, at, edges, outcomes)
-            if follower is not None:
-                for node in growth.nodes[known:]:
-                    await follower.grown(node)
-        live = following
+    await _Branches(growth, say, beside, step, follower).go_on(live)
 
 
-async def _speak(growth: Growth, live: list[Live], say: Say) -> list[dict[str, list[Spoken]]]:
-    asked = [{ask.seat: ask for ask in growth.asks(at)} for at in live]
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    growth: Growth
+    say: Say
+    beside: Beside
+    step: Beside
+    follower: Follower | None
+
+    async def go_on(self, live: list[Live]) -> None:
+        """To the end of every branch: one alone here, several each in a task of its own."""
+        while len(live) == 1:
+            (at,) = live
+            edges = self.growth.edges(at, await self._speak(at))
+            if not self.growth.compares and len(edges) > 1:
+                await _all(self._follow(at, [edge]) for edge in edges)
+                return
+            live = await self._settle(at, edges)
+        await _all(self.go_on([at]) for at in live)
+
+    async def _follow(self, at: Live, edges: list[Edge]) -> None:
+        await self.go_on(await self._settle(at, edges))
+
+    async def _speak(self, at: Live) -> dict[str, list[Spoken]]:
+        asks = self.growth.asks(at)
+        said = await _all(_awaited(self.say, ask) for ask in asks)
+        return {ask.seat: spoken for ask, spoken in zip(asks, said, strict=True)}
+
+    async def _settle(self, at: Live, edges: list[Edge]) -> list[Live]:
+        """Step, and add what it led to."""
+        steps = (self.step(transition, *edge.stepping) for edge in edges)
+        outcomes: list[Outcome[Any]] = list(await asyncio.gather(*steps))
+        if self.follower is not None:
+            for outcome in outcomes:
+                await self.follower.stepped(at.node, outcome)
+        known = len(self.growth.nodes)
+        following: list[Live] = await self.beside(self.growth.settle, at, edges, outcomes)
+        if self.follower is not None:
+            for node in self.growth.nodes[known:]:
+                await self.follower.grown(node)
+        return following
+
+
+async def _all(waiting: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     async with asyncio.TaskGroup() as group:
-        saying = [
-            {seat: group.create_task(_awaited(say, ask)) for seat, ask in asks.items()}
-            for asks in asked
-        ]
-    return [{seat: task.result() for seat, task in tasks.items()} for tasks in saying]
+        tasks = [group.create_task(one) for one in waiting]
+    return [task.result() for task in tasks]
 
 
 async def _awaited(say: Say, ask: Ask) -> list[Spoken]:
     return await say(ask)
-
-
-async def _step(edges: list[Edge], step: Beside) -> list[Outcome[Any]]:
-    return list(await asyncio.gather(*(step(transition, *edge.stepping) for edge in edges)))

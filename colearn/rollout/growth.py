@@ -7,8 +7,9 @@ changes nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
@@ -64,6 +65,13 @@ class Growth:
         self.seed, self.episode, self.member = seed, episode, member
         self.key: Key = episode if member == 0 else f"{episode}/{member}"
         self.nodes: list[Node[Any]] = []
+        """In the order in which they grew."""
+        self._adding = threading.Lock()
+
+    @property
+    def compares(self) -> bool:
+        """The shape looks at all children of a node before it says which of them go on."""
+        return type(self.shape).continues is not Rollout.continues
 
     def start(self) -> list[Live]:
         """The root, if anybody acts there."""
@@ -108,16 +116,19 @@ class Growth:
     def settle(
         self, at: Live, edges: Sequence[Edge], outcomes: Sequence[Outcome[Any]]
     ) -> list[Live]:
-        """Add what the joint actions led to; the children that go on."""
-        children = [
-            Child(
-                chosen=edge.chosen,
-                outcome=outcome,
-                rewards=self.credit.step(outcome, self.task.agents),
-            )
-            for edge, outcome in zip(edges, outcomes, strict=True)
-        ]
-        expanded = set(self.shape.continues(self._branching(at), children))
+        """Add what the joint actions led to; the children that go on. All of a node's at once where
+        the shape `compares` them."""
+        expanded = {edge.child for edge in edges}
+        if self.compares:
+            children = [
+                Child(
+                    chosen=edge.chosen,
+                    outcome=outcome,
+                    rewards=self.credit.step(outcome, self.task.agents),
+                )
+                for edge, outcome in zip(edges, outcomes, strict=True)
+            ]
+            expanded = set(self.shape.continues(self._branching(at), children))
         following = []
         for edge, outcome in zip(edges, outcomes, strict=True):
             actions = {seat: spoken.action for seat, spoken in edge.joint.items()}
@@ -130,13 +141,24 @@ class Growth:
         return following
 
     def tree(self) -> Tree[Any]:
-        """What has grown."""
+        """What has grown, turn by turn whatever came first."""
+        nodes = sorted(self.nodes, key=lambda node: (node.turn, node.path))
+        if any(node.index != number for number, node in enumerate(nodes)):
+            place = {node.index: number for number, node in enumerate(nodes)}
+            nodes = [
+                replace(
+                    node,
+                    index=number,
+                    parent=None if node.parent is None else place[node.parent],
+                )
+                for number, node in enumerate(nodes)
+            ]
         return Tree(
             item=self.item,
             episode=self.episode,
             member=self.member,
             agents=tuple(self.task.agents),
-            nodes=tuple(self.nodes),
+            nodes=tuple(nodes),
             cast=self.cast,
         )
 
@@ -159,19 +181,22 @@ class Growth:
             for seat, prompt in prompts(self.task, outcome.state).items():
                 before = None if prompt.fresh else last.get(seat)
                 observations[seat] = self.seats[seat].read(prompt, before)
-        node = Node(
-            index=len(self.nodes),
-            parent=None if parent is None else parent.index,
-            path=path,
-            state=outcome.state,
-            observations=observations,
-            global_info=self.task.global_info(outcome.state),
-            actions=actions,
-            reward=outcome.reward,
-            local_rewards=outcome.local_rewards,
-            earned=outcome.earned,
-            done=outcome.done,
-            metrics={} if observations else dict(self.task.metrics(outcome.state)),
-        )
-        self.nodes.append(node)
+        info = self.task.global_info(outcome.state)
+        metrics = {} if observations else dict(self.task.metrics(outcome.state))
+        with self._adding:  # branches may grow in threads of their own
+            node = Node(
+                index=len(self.nodes),
+                parent=None if parent is None else parent.index,
+                path=path,
+                state=outcome.state,
+                observations=observations,
+                global_info=info,
+                actions=actions,
+                reward=outcome.reward,
+                local_rewards=outcome.local_rewards,
+                earned=outcome.earned,
+                done=outcome.done,
+                metrics=metrics,
+            )
+            self.nodes.append(node)
         return node
