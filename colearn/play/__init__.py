@@ -2,8 +2,8 @@
 
 from .episode import Episode, Loss
 from .result import Played
-from .runner import play
+from .runner import play, play_item
 from .source import load_source
 from .team import make_team
 
-__all__ = ["Episode", "Loss", "Played", "load_source", "make_team", "play"]
+__all__ = ["Episode", "Loss", "Played", "load_source", "make_team", "play", "play_item"]

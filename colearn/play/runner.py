@@ -69,6 +69,38 @@ async def play(
     return played
 
 
+async def play_item(
+    task: DecPOMDP[Any, Any],
+    agents: Mapping[str, AsyncRemoteAgent],
+    item: Any,
+    *,
+    seed: int = 0,
+    greedy: bool = True,
+) -> Episode:
+    """Play one item of your own, which need be in no split: a deployed team at work. The last
+    node's state is what came of it. The agents are not open yet.
+
+    Errors: as for `play`; an agent lost on the way is `Episode.lost`.
+    """
+    async with AsyncExitStack() as stack:
+        for agent in agents.values():
+            await stack.enter_async_context(agent)
+        thread = ThreadPoolExecutor(1)
+        try:
+            room = Room(
+                task=task,
+                agents=agents,
+                seed=seed,
+                greedy=greedy,
+                thread=thread,
+                steps=thread,
+                tell=None,
+            )
+            return await play_episode(room, 0, item)
+        finally:
+            thread.shutdown(wait=False, cancel_futures=True)
+
+
 async def _all(room: Room, items: list[Any], at_once: int) -> list[Episode]:
     """Every item's episode, in order, `at_once` of them side by side."""
     found: dict[int, Episode] = {}
