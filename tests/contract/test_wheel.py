@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from wheel_install import install_wheel
+import yaml
+from tiny import save_model
+from wheel_install import ROOT, install_wheel
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +49,36 @@ def test_the_wheel_installs_the_command(installed: Path) -> None:
     assert "quickstart" in run.stdout
 
 
-def _output(python: Path, *arguments: str) -> str:
+def test_the_workflow_of_the_docs_is_checked_and_trained_in_an_empty_folder(
+    installed: Path, tmp_path: Path
+) -> None:
+    """docs/workflows.md: its 25 lines, and its config with a model that is here."""
+    text = (ROOT / "docs" / "workflows.md").read_text()
+    code, check, config = re.findall(r"```(?:python|yaml)\n(.*?)```", text, re.S)[:3]
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "quiz.py").write_text(code)
+    lines = [line for line in code.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(lines) <= 25
+    _output(installed, "-c", f"from quiz import *\n{check}", cwd=folder)
+    settings = yaml.safe_load(config)
+    settings["models"]["shared"] = {"path": save_model(tmp_path / "model")}
+    settings["agents"]["*"]["sampling"]["max_tokens"] = 4
+    settings |= {
+        "train": {"environment_steps": 8, "episodes": 1},
+        "evaluation": {"episodes": 1},
+        "run": {"device": "cpu"},
+    }
+    (folder / "quiz.yaml").write_text(yaml.safe_dump(settings))
+    _output(installed, "-m", "colearn", "train", "quiz.yaml", "--out", "run", cwd=folder)
+    lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    assert len(lines) >= 3, "an evaluation before and after, and an update between"
+    assert '"f1"' in lines[-1]
+
+
+def _output(python: Path, *arguments: str, cwd: Path | str = "/") -> str:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     run = subprocess.run(
-        [python, *arguments], check=True, capture_output=True, text=True, cwd="/", env=environment
+        [python, *arguments], check=True, capture_output=True, text=True, cwd=cwd, env=environment
     )
     return run.stdout
