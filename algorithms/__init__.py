@@ -18,5 +18,6 @@ NAMES = {
     "mhgpo_is": "mhgpo:MHGPOIndependent",
     "mhgpo_rr": "mhgpo:MHGPORoundRobin",
     "mappo": "mappo:MAPPO",
+    "mappo_call": "mappo:MAPPOInvocation",
     "untrained": "untrained:Untrained",
 }

@@ -13,5 +13,6 @@ NAMES = {
     "question": "question:Question",
     "role_baseline": "role_baseline:RoleBaseline",
     "sum_then_normalize": "sum_then_normalize:SumThenNormalize",
+    "token_gae": "token_gae:TokenGAE",
     "turn_by_turn": "turn_by_turn:TurnByTurn",
 }

@@ -3,7 +3,16 @@ generator and a learner must do. Parts implement them, algorithms choose among t
 imports torch.
 """
 
-from .advantage import Advantage, AgentValues, Episodes, NodeAdvantages, Values
+from .advantage import (
+    Advantage,
+    Advantages,
+    AgentValues,
+    Episodes,
+    NodeAdvantages,
+    TokenAdvantages,
+    TokenValues,
+    Values,
+)
 from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, Segment
@@ -17,6 +26,7 @@ from .task import DecPOMDP
 __all__ = [
     "Acts",
     "Advantage",
+    "Advantages",
     "AgentValues",
     "Algorithm",
     "Ask",
@@ -44,6 +54,8 @@ __all__ = [
     "Session",
     "Spoken",
     "Table",
+    "TokenAdvantages",
+    "TokenValues",
     "ValueLoss",
     "Values",
     "View",

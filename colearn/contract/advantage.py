@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 from colearn.types import Credited
 
 Values = Sequence[float | None]
 """One agent's values, by node; None where its reader gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenValues(Sequence[float | None]):
+    """V at the nodes, as it is without tokens, and V inside of actions."""
+
+    seen: tuple[float | None, ...]
+    """By node: V(h_t), before the first token of whatever is said there."""
+    inside: tuple[tuple[float, ...], ...]
+    """By node: V before each further token of the agent's action that led there."""
+
+    @overload
+    def __getitem__(self, node: int) -> float | None: ...
+    @overload
+    def __getitem__(self, node: slice) -> tuple[float | None, ...]: ...
+    def __getitem__(self, node: int | slice) -> float | tuple[float | None, ...] | None:
+        return self.seen[node]
+
+    def __len__(self) -> int:
+        return len(self.seen)
+
 
 AgentValues = Mapping[str, Values]
 """By agent name."""
@@ -17,6 +39,12 @@ AgentValues = Mapping[str, Values]
 NodeAdvantages = tuple[Mapping[str, float], ...]
 """For each node of a tree, by agent: what the action that led there was worth ({} at the root). An
 agent left out has no advantage there: its action is not trained and counts nowhere."""
+
+TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
+"""The same token by token."""
+
+Advantages = Sequence[NodeAdvantages | TokenAdvantages]
+"""Of every tree."""
 
 Episodes = Sequence[Credited[Any]]
 
@@ -29,7 +57,7 @@ class Advantage(ABC):
     call is repeated for every minibatch, since the critic moves between them.
     """
 
-    reads: Literal["v", "q"] | None = None
+    reads: Literal["v", "q", "token"] | None = None
     """The kind of value that it needs; None: it needs no critic."""
     minimum_group: int = 1
     """The fewest joint actions per node for which the baseline carries a signal."""
@@ -37,7 +65,7 @@ class Advantage(ABC):
     @abstractmethod
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
-    ) -> list[NodeAdvantages]:
+    ) -> Advantages:
         """Advantages of the actions of every tree."""
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:

@@ -112,7 +112,16 @@ class Algorithm(ABC):
                 f"{_VALUES[parts.advantage.reads]}, and {name} has {_VALUES[value]}; choose an "
                 "advantage and a critic that fit (critic.value: v or q)"
             )
+        if value == "token" and not parts.loss.by_token:
+            raise ConfigError(
+                f"loss.ratio: {name} has an advantage for each token; set it to token"
+            )
         return parts
 
 
-_VALUES = {"v": "a critic of V", "q": "a critic of Q", None: "no critic"}
+_VALUES = {
+    "v": "a critic of V",
+    "q": "a critic of Q",
+    "token": "a critic of tokens",
+    None: "no critic",
+}

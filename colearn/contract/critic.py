@@ -23,10 +23,11 @@ class Critic(ABC):
 
     The experiment gives every reader a value model (a language model with a scalar head in fp32)
     and reads all values of a tree in one forward pass: V(h_t) at the end of `seen` of node t,
-    Q(h_{t-1}, a_{t-1}) at the end of `done` of node t.
+    Q(h_{t-1}, a_{t-1}) at the end of `done` of node t. A critic of "token" values reads no stream:
+    its value model is given an agent's own history, token by token, and values every prefix of it.
     """
 
-    value: Literal["v", "q"]
+    value: Literal["v", "q", "token"]
     global_info: bool
     """Whether m_t is part of the stream."""
 

@@ -23,7 +23,7 @@ class PolicyBatch:
     action_of: Tensor
     """[N] long: which of the S actions a token belongs to."""
     advantages: Tensor
-    """[S]"""
+    """[S], or [N] where they are of tokens."""
     old_logprobs: Tensor
     """[N] the policy's before this update, teacher-forced, or the behaviour policy's."""
     behaviour: Tensor
@@ -44,6 +44,8 @@ class PolicyLoss(ABC):
     needs_entropy: bool = False
     old: Literal["read", "behaviour"] = "read"
     """Whether the old log-probabilities are read by the trainer or taken as they were sampled."""
+    by_token: bool = False
+    """It takes an advantage for each token of an action, too."""
 
     def at(self, done: float) -> PolicyLoss:
         """The loss when the share `done` of the training budget is used; most stay as they are."""

@@ -43,6 +43,8 @@ class Mark:
 
     node: int
     index: int
+    inside: int | None = None
+    """None: of all that the node holds. k: before token k + 1 of the action that led to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,4 +3,5 @@
 NAMES = {
     "centralized": "centralized:Centralized",
     "decentralized": "decentralized:Decentralized",
+    "tokenwise": "tokenwise:Tokenwise",
 }

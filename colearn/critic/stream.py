@@ -25,6 +25,7 @@ class Stream:
 
 def text_stream(tree: Tree[Any], critic: Critic, reader: str, tokenize: Tokenize) -> Stream:
     """The stream of `reader` in the critic's own words: roles and turns marked, then the text."""
+    assert critic.value != "token", "it reads ids, no stream"
     agents = critic.readers(tree.agents)[reader]
     seen, done, reads = [], [], []
     for node in tree.nodes:

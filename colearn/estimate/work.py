@@ -9,9 +9,9 @@ from typing import Any
 from colearn.config import Config
 from colearn.contract import Parts
 from colearn.contract.rows import Row
-from colearn.critic.stream import text_stream
+from colearn.learn.critic_row import critic_row, head_value
 from colearn.learn.minibatch import minibatches
-from colearn.learn.row import actor_rows, stream_row
+from colearn.learn.row import actor_rows
 from colearn.types import Tree
 
 from .architecture import Architectures, NotHere
@@ -67,7 +67,7 @@ def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[str, list[li
                 key=number,
                 window=settings.window,
                 budget=None if shared else config.train.token_budget,
-                value=parts.critic.value if shared and parts.critic is not None else None,
+                value=head_value(parts.critic) if shared else None,
             )
             kept = [row for row in rows if row.spans or row.marks]
             found.setdefault(f"actor-{settings.model}", []).append(kept)
@@ -88,13 +88,11 @@ def _critic_rows(
     found: dict[str, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for reader in critic.readers(tree.agents):
-            row = stream_row(
-                tree,
-                text_stream(tree, critic, reader, limit_tokens(ids)),
-                key=number,
-                limit=settings.max_length,
-                field_name="critic.max_length",
+            row = critic_row(
+                tree, critic, reader, limit_tokens(ids), key=number, limit=settings.max_length
             )
+            if not row.marks:
+                continue
             found.setdefault(f"critic-{settings.value_model(reader)}", []).append([row])
     return found
 

@@ -25,6 +25,7 @@ from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player, 
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.learn.critic_row import head_value
 from colearn.learn.local import LocalLearner
 from colearn.models.base import Base
 from colearn.models.embedded import EMBEDDED, embedded_model
@@ -107,6 +108,11 @@ def _updater(
     }
     if not actors:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
+    shared = parts.critic is not None and critic is None
+    if shared:
+        head_value(parts.critic)
+    elif critic is not None and critic.critic.value == "token":
+        _check_words(config, tokenizers)
     return Updater(
         parts=parts,
         roles={
@@ -119,7 +125,7 @@ def _updater(
         },
         actors=actors,
         critic=critic,
-        shared_head=parts.critic is not None and critic is None,
+        shared_head=shared,
         references=team.references,
         seed=config.run.seed,
         epochs=config.train.epochs,
@@ -127,6 +133,20 @@ def _updater(
         target_kl=config.train.target_kl,
         token_budget=config.train.token_budget,
     )
+
+
+def _check_words(config: Config, tokenizers: Tokenizers) -> None:
+    """A critic of tokens reads the agents' own ids."""
+    assert config.critic is not None and config.critic.path is not None
+    words = tokenizers.load(config.critic.path, field="critic.path").get_vocab()
+    for name, model in config.models.items():
+        if model.trained:
+            own = tokenizers.load(model.path, field=f"models.{name}.path").get_vocab()
+            if own != words:
+                raise ConfigError(
+                    f"critic.path: reads the tokens of models.{name}, which has other words; give "
+                    "it the same base, or a critic that reads text (critic.name: decentralized)"
+                )
 
 
 def _exact(

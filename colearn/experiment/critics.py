@@ -15,12 +15,13 @@ from colearn.contract import (
     Critic,
     Episodes,
     Learner,
+    TokenValues,
     ValueLoss,
     Values,
 )
 from colearn.contract.rows import Outputs, Row, RowBatch
-from colearn.critic.stream import Tokenize, text_stream
-from colearn.learn.row import stream_row
+from colearn.critic.stream import Tokenize
+from colearn.learn.critic_row import critic_row
 from colearn.loss.value import value_loss
 from colearn.types import Tree
 
@@ -67,20 +68,16 @@ class CriticTrainer(ValueReader):
     def rows(self, trees: Trees, model: str) -> list[Row]:
         """The streams of all readers of a value model; their keys are read by `_place`."""
         return [
-            replace(self._row(tree, reader), key=place * len(trees) + number)
+            replace(row, key=place * len(trees) + number)
             for place, reader in enumerate(self._readers(trees[0], model))
             for number, tree in enumerate(trees)
+            if (row := self._row(tree, reader)).marks
         ]
 
     def _row(self, tree: Tree[Any], reader: str) -> Row:
         if (id(tree), reader) in self._packed:
             return self._packed[id(tree), reader][1]
-        return stream_row(
-            tree,
-            text_stream(tree, self.critic, reader, self.tokenize),
-            limit=self.max_length,
-            field_name="critic.max_length",
-        )
+        return critic_row(tree, self.critic, reader, self.tokenize, limit=self.max_length)
 
     def read(self, trees: Trees) -> list[AgentValues]:
         found: list[dict[str, Values]] = [{} for _ in trees]
@@ -168,8 +165,17 @@ class CriticTrainer(ValueReader):
     def _by_agent(
         self, tree: Tree[Any], reader: str, row: Row, values: Sequence[float]
     ) -> AgentValues:
-        at = {mark.node: value for mark, value in zip(row.marks, values, strict=True)}
-        return values_by_agent(tree, self.critic, reader, at)
+        read = list(zip(row.marks, values, strict=True))
+        at = {mark.node: value for mark, value in read if mark.inside is None}
+        if self.critic.value != "token":
+            return values_by_agent(tree, self.critic, reader, at)
+        inside: list[list[float]] = [[] for _ in tree.nodes]
+        for mark, value in read:
+            if mark.inside is not None:
+                inside[mark.node].append(value)
+        seen = tuple(at.get(node.index) for node in tree.nodes)
+        own = TokenValues(seen, tuple(map(tuple, inside)))
+        return dict.fromkeys(self.critic.readers(tree.agents)[reader], own)
 
 
 def values_by_agent(
@@ -188,6 +194,10 @@ def _at_marks(values: AgentValues, row: Row, agents: Sequence[str]) -> list[floa
     """One number for each mark: that of the first agent who has one there."""
     found = []
     for mark in row.marks:
-        number = next(v for a in agents if (v := values[a][mark.node]) is not None)
-        found.append(number)
+        if mark.inside is None:
+            found.append(next(v for a in agents if (v := values[a][mark.node]) is not None))
+        else:
+            own = values[agents[0]]
+            assert isinstance(own, TokenValues), "marks inside of actions are of tokens"
+            found.append(own.inside[mark.node][mark.inside])
     return found

@@ -7,22 +7,25 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import AgentValues, Episodes, NodeAdvantages
+from colearn.contract import Advantages, AgentValues, Episodes
 
 
 def advantage_metrics(
-    advantages: Sequence[NodeAdvantages],
+    advantages: Advantages,
     episodes: Episodes,
     values: Sequence[AgentValues] | None,
-    reads: Literal["v", "q"] | None,
+    reads: Literal["v", "q", "token"] | None,
 ) -> dict[str, float]:
     """Spread of the advantages and how many actions had one; with a V critic, the share of the
     variance of the credited returns that it explains."""
-    flat = [value for tree in advantages for node in tree for value in node.values()]
-    metrics = {"advantage/actions": float(len(flat))}
-    if flat:
+    actions: list[float | tuple[float, ...]] = [
+        value for tree in advantages for node in tree for value in node.values()
+    ]
+    metrics = {"advantage/actions": float(len(actions))}
+    flat = np.hstack([np.asarray(value, dtype=float) for value in (*actions, ())])
+    if len(flat):
         metrics |= {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
-    if values is not None and reads == "v":
+    if values is not None and reads in ("v", "token"):
         pairs = []
         for episode, by_agent in zip(episodes, values, strict=True):
             below = episode.tree.below()

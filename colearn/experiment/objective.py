@@ -15,6 +15,7 @@ from colearn.contract import (
     Objective,
     PolicyBatch,
     PolicyLoss,
+    TokenAdvantages,
     ValueLoss,
 )
 from colearn.contract.rows import Outputs, Row, RowBatch
@@ -85,7 +86,7 @@ def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, 
 def with_targets(
     row: Row,
     agent: str,
-    advantages: NodeAdvantages,
+    advantages: NodeAdvantages | TokenAdvantages,
     targets: Sequence[AgentValues] | None,
     old: Sequence[AgentValues] | None,
     place: int,
@@ -102,10 +103,16 @@ def with_targets(
     row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
     return replace(
         row,
-        advantages=tuple(advantages[span.node][agent] for span in row.spans),
+        advantages=tuple(
+            number for span in row.spans for number in _numbers(advantages[span.node][agent])
+        ),
         targets=at_marks(targets),
         old_values=at_marks(old),
     )
+
+
+def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:
+    return advantage if isinstance(advantage, tuple) else (advantage,)
 
 
 def _with_spans(row: Row, kept: Sequence[bool]) -> Row:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.contract import AgentValues, Episodes, Learner, NodeAdvantages, Parts
+from colearn.contract import Advantages, AgentValues, Episodes, Learner, Parts
 from colearn.contract.rows import Outputs, Row
+from colearn.learn.critic_row import head_value
 from colearn.learn.evaluate import evaluate
 from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows
@@ -117,6 +118,7 @@ class Updater:
     def _rows(self, trees: Trees, *, several_steps: bool) -> dict[tuple[int, str], list[Row]]:
         """Every trained agent's rows of every tree, with old and reference log-probabilities."""
         found: dict[tuple[int, str], list[Row]] = {}
+        head = head_value(self.parts.critic) if self.shared_head else None
         for agent in trees[0].agents:
             for number, tree in enumerate(trees):
                 role = self._role(tree, agent)
@@ -129,9 +131,7 @@ class Updater:
                     window=role.window,
                     temperature=role.temperature,
                     budget=None if self.shared_head else self.token_budget,
-                    value=self.parts.critic.value
-                    if self.shared_head and self.parts.critic is not None
-                    else None,
+                    value=head,
                 )
         for name, learner in self.actors.items():
             keys = [key for key in found if self._model(trees[key[0]], key[1]) == name]
@@ -211,7 +211,7 @@ class Updater:
         numbers: Sequence[int],
         rows: Mapping[tuple[int, str], list[Row]],
         old_values: Sequence[AgentValues] | None,
-        fixed: Sequence[NodeAdvantages] | None,
+        fixed: Advantages | None,
         done: float,
     ) -> dict[str, float]:
         mine = [episodes[number] for number in numbers]

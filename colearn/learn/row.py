@@ -133,12 +133,45 @@ def stream_row(
                 marks.append(Mark(node.index, packer.last_index(here)))
         piece_of[node.index] = here
         if packer.position_after(here) > limit:
-            raise ConfigError(
-                f"{field_name}: a stream of {packer.position_after(here)} tokens exceeds {limit}; "
-                "raise it, or shorten the task's texts"
-            )
+            raise too_long(field_name, packer.position_after(here), limit)
     return Row(
         tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks), key=key
+    )
+
+
+def token_row(tree: Tree[object], agent: str, *, key: int = 0, limit: int, field_name: str) -> Row:
+    """An agent's history over a whole tree, all of its contexts side by side, with a mark before
+    every token of its actions. Without a mark where the agent's texts have no tokens.
+
+    Errors: ConfigError where the longest branch exceeds `limit` tokens.
+    """
+    packer, marks = _Packer(), []
+    for context in contexts(tree, agent):
+        piece_of: dict[int | None, int] = {None: -1}
+        for part in context:
+            here = piece_of[part.parent]
+            if part.action is not None and part.action.tokens:
+                here = packer.add(part.action.tokens, here, 0)
+                start = packer.pieces[here].start
+                marks += [
+                    Mark(part.node, start + k, inside=k) for k in range(len(part.action.tokens) - 1)
+                ]
+            if part.observation is not None and part.observation.tokens:
+                here = packer.add(part.observation.tokens, here, 0)
+                marks.append(Mark(part.node, packer.last_index(here)))
+            piece_of[part.node] = here
+            if packer.position_after(here) > limit:
+                raise too_long(field_name, packer.position_after(here), limit)
+    return Row(
+        tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks), key=key
+    )
+
+
+def too_long(field_name: str, tokens: int, limit: int) -> ConfigError:
+    """What a critic cannot read as a whole."""
+    return ConfigError(
+        f"{field_name}: a stream of {tokens} tokens exceeds {limit}; raise it, or shorten the "
+        "task's texts"
     )
 
 

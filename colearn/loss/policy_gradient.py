@@ -81,6 +81,7 @@ class PolicyGradient(PolicyLoss):
         # The contract's flags follow from the weights; nothing else is ever set here.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
+        object.__setattr__(self, "by_token", self.ratio == "token")
 
     def at(self, done: float) -> PolicyGradient:
         if self.anneal is None:
@@ -91,7 +92,8 @@ class PolicyGradient(PolicyLoss):
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
         log_ratio, advantages = batch.logprobs - batch.old_logprobs, batch.advantages
         if self.ratio == "token":
-            advantages = advantages[batch.action_of]
+            if len(advantages) != len(log_ratio):
+                advantages = advantages[batch.action_of]
             terms = batch.total_tokens
         else:
             terms = batch.total_samples
@@ -145,7 +147,8 @@ class PolicyGradient(PolicyLoss):
         one = torch.ones_like(batch.logprobs)
         if self.reduction != "action_mean":
             return one
-        lengths = torch.zeros_like(batch.advantages).index_add(0, batch.action_of, one)
+        actions = int(batch.action_of.max()) + 1 if len(one) else 0
+        lengths = one.new_zeros(actions).index_add(0, batch.action_of, one)
         return 1.0 / lengths[batch.action_of]
 
 

@@ -8,9 +8,12 @@ import pytest
 import torch
 from tiny import save_model
 
-from colearn.config import Config
+from colearn.config import Config, CriticSettings
+from colearn.contract.rows import Mark, Piece, Row
+from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.rollout.grow import grow
+from colearn.rollout.parallel import Parallel
 from colearn.workflow import Workflow
 
 
@@ -62,7 +65,7 @@ def config_of(folder: str, sharing: str, algorithm: str = "mhgpo") -> Config:
             "algorithm": {"name": algorithm},
             "models": {name: {"path": folder, "learning_rate": 1e-2} for name in names},
             "agents": agents,
-            "critic": {"path": folder, "learning_rate": 1e-2} if algorithm == "mappo" else None,
+            "critic": {"path": folder, "learning_rate": 1e-2} if "mappo" in algorithm else None,
             "train": {"episodes": 2, "token_budget": 4000},
             "run": {"device": "cpu"},
         }
@@ -116,8 +119,57 @@ def test_old_and_sampled_log_probabilities_agree_in_fresh_contexts(folder):
     assert metrics["one/ratio_mean"] == pytest.approx(1.0, abs=1e-5)
 
 
-def test_mappo_trains_critics_beside_the_roles(folder):
-    _, _, metrics, moved = trained(config_of(folder, "full", "mappo"))
+@pytest.mark.parametrize("algorithm", ["mappo", "mappo_call"])
+def test_mappo_trains_critics_beside_the_roles(folder, algorithm):
+    _, _, metrics, moved = trained(config_of(folder, "full", algorithm))
     assert any(name.startswith("critic") for name in moved)
     assert "actor-one" in moved
+    assert all(math.isfinite(value) for value in metrics.values())
+
+
+def test_token_values_are_those_of_every_prefix_read_alone(folder):
+    """All contexts of a role stand in one row; V before a token sees its own prompt and no more."""
+    parts = assemble(config_of(folder, "full", "mappo"))
+    for learner in parts.learners.values():
+        if learner.name.startswith("critic"):
+            torch.manual_seed(0)
+            torch.nn.init.normal_(learner.network.head.linear.weight)
+    trees, _ = grow(parts.task, ["ash"], parts.players, Parallel(2), seed=0)
+    (tree,), critic = trees, parts.updater.critic
+    (values,) = critic.read(trees)
+    read = 0
+    for node in tree.nodes[1:]:
+        for role, action in node.actions.items():
+            prompt = tree.history(node.parent, role).tokens
+            learner = critic.learners[role]
+            for k in range(len(action.tokens)):
+                ids = (*prompt, *action.tokens[:k])
+                piece = Piece(0, len(ids), -1, 0, 0)
+                row = Row(tokens=ids, pieces=(piece,), marks=(Mark(0, len(ids) - 1),))
+                ((alone,),) = learner.evaluate([[row]])
+                own = values[role]
+                here = own.inside[node.index][k - 1] if k else own[node.parent]
+                assert here == pytest.approx(alone.values.item(), abs=1e-4)
+                read += 1
+    assert read > 12
+
+
+def test_a_critic_of_tokens_needs_the_words_of_its_roles(folder, tmp_path):
+    other = save_model(tmp_path, merges=True)
+    config = config_of(folder, "full", "mappo").model_copy()
+    critic = config.critic.model_copy(update={"path": other})
+    with pytest.raises(ConfigError, match=r"^critic\.path: .*models\.one"):
+        assemble(config.model_copy(update={"critic": critic}))
+    shared = CriticSettings(share="actor")
+    with pytest.raises(ConfigError, match=r"^critic\.share: "):
+        assemble(config.model_copy(update={"critic": shared}))
+
+
+def test_a_critic_for_each_model_is_one_key(folder):
+    """UnityMAS-O's: the readers map to value models as the roles do to models."""
+    config = config_of(folder, "partial", "mappo")
+    readers = {"rewriter": "one", "*": "two"}
+    critic = config.critic.model_copy(update={"readers": readers})
+    _, _, metrics, moved = trained(config.model_copy(update={"critic": critic}))
+    assert moved == {"actor-one", "actor-two", "critic-one", "critic-two"}
     assert all(math.isfinite(value) for value in metrics.values())

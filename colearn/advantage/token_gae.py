@@ -1,0 +1,171 @@
+"""Generalised advantage estimation over tokens, within an action and from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.contract import Advantage, AgentValues, Episodes, TokenAdvantages, TokenValues
+from colearn.errors import ConfigError
+from colearn.types import Credited, Node
+
+from .finish import EPSILON, check_clip, deviation
+from .recursion import own_rewards
+
+Worths = tuple[tuple[float, ...], ...]
+"""By node: a number for each token of the agent's action that led there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenGAE(Advantage):
+    """A_l = delta_l + gamma lambda A_{l+1}, delta_l = R_l + gamma V_{l+1} - V_l over the tokens l
+    of an agent's actions (MHGPO, Eq. 2): R is the action's credited reward at its last token, 0 at
+    the others. After the last token comes the first of the agent's next action, with the
+    algorithm's `discount` for gamma: at 0 every action ends its own episode. In a tree what comes
+    next is the mean over the branches.
+
+    The critic's target at a token is A + V. Wrong at `discount` 1 with credit that is an action's
+    whole worth already (`invocation`): it then counts twice.
+    """
+
+    gamma: float = 1.0
+    """Between the tokens of an action."""
+    trace: float = 1.0
+    """lambda: 1 is the return minus V at every token, 0 the difference to the next token's V."""
+    clip: float | None = None
+    """Keep each advantage within [-clip, clip]; never the target."""
+    normalize: bool = False
+    """After the clip: zero mean, unit deviation over all tokens of one agent in the call."""
+
+    reads = "token"
+
+    def __post_init__(self) -> None:
+        for name in ("gamma", "trace"):
+            value = getattr(self, name)
+            if not 0.0 <= value <= 1.0:
+                raise ConfigError(f"{name}: must lie in 0 to 1, got {value}; 1.0 is the paper's")
+        check_clip(self.clip)
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[TokenAdvantages]:
+        if values is None:
+            raise TypeError(f"{type(self).__name__} needs the critic's values")
+        errors = [self._errors(*pair) for pair in zip(episodes, values, strict=True)]
+        if self.clip is not None:
+            errors = [
+                {agent: _mapped(own, -self.clip, self.clip) for agent, own in by_agent.items()}
+                for by_agent in errors
+            ]
+        if self.normalize:
+            errors = _normalized(errors)
+        return [
+            tuple(
+                {a: own[node.index] for a, own in by_agent.items() if a in node.actions}
+                for node in episode.tree.nodes
+            )
+            for episode, by_agent in zip(episodes, errors, strict=True)
+        ]
+
+    def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
+        return [
+            {
+                agent: _targets(episode, _tokens(own), self._worths(episode, agent, _tokens(own)))
+                for agent, own in by_agent.items()
+            }
+            for episode, by_agent in zip(episodes, values, strict=True)
+        ]
+
+    def _errors(self, episode: Credited[Any], values: AgentValues) -> dict[str, Worths]:
+        """A of every token."""
+        found = {}
+        for agent, own in values.items():
+            read = _tokens(own)
+            worths = self._worths(episode, agent, read)
+            found[agent] = tuple(
+                _less(worths[node.index], read, node) for node in episode.tree.nodes
+            )
+        return found
+
+    def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
+        """The TD(lambda) return of every token."""
+        tree, rewards = episode.tree, own_rewards(episode, agent)
+        below = tree.below()
+        worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
+        ahead = [0.0] * len(tree.nodes)  # what the edge into a node is worth at its beginning
+        for node in reversed(tree.nodes):
+            children, value = below[node.index], values.seen[node.index]
+            future = sum(ahead[c] for c in children) / len(children) if children else 0.0
+            if value is not None:
+                future = self._mixed(value, future) if children else value
+            last = rewards[node.index] + episode.discount * future
+            spoken = node.actions.get(agent)
+            if spoken is not None and spoken.tokens and node.parent is not None:
+                worths[node.index] = self._back(last, values.inside[node.index])
+                last = worths[node.index][0]
+            ahead[node.index] = last
+        return tuple(worths)
+
+    def _back(self, last: float, inside: Sequence[float]) -> tuple[float, ...]:
+        found = [last]
+        for value in reversed(inside):
+            found.append(self.gamma * self._mixed(value, found[-1]))
+        return tuple(reversed(found))
+
+    def _mixed(self, value: float, worth: float) -> float:
+        return (1.0 - self.trace) * value + self.trace * worth
+
+
+def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:
+    """What the tokens of the action that led to a node were worth, less V before each."""
+    if not worths:
+        return ()
+    assert node.parent is not None, "an action leads from somewhere"
+    first = values.seen[node.parent]
+    assert first is not None, "a critic gives a value wherever its agent acts"
+    return tuple(w - v for w, v in zip(worths, (first, *values.inside[node.index]), strict=True))
+
+
+def _targets(episode: Credited[Any], values: TokenValues, worths: Worths) -> TokenValues:
+    """A cut branch has no action to learn from: its target is its own V, an error of 0."""
+    seen = list(values.seen)
+    for node, children in zip(episode.tree.nodes, episode.tree.below(), strict=True):
+        first = [worths[child][0] for child in children if worths[child]]
+        if seen[node.index] is not None and first:
+            seen[node.index] = sum(first) / len(first)
+    return TokenValues(tuple(seen), tuple(own[1:] for own in worths))
+
+
+def _tokens(values: Any) -> TokenValues:
+    assert isinstance(values, TokenValues), "the critic is one of tokens"
+    return values
+
+
+def _mapped(worths: Worths, low: float, high: float) -> Worths:
+    return tuple(tuple(max(low, min(high, worth)) for worth in own) for own in worths)
+
+
+def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths]]:
+    """A lone token has no deviation and is left as it is."""
+    flat: dict[str, list[float]] = {}
+    for by_agent in errors:
+        for agent, worths in by_agent.items():
+            flat.setdefault(agent, []).extend(worth for own in worths for worth in own)
+    scale = {
+        agent: (sum(all_of) / len(all_of), deviation(all_of) + EPSILON)
+        for agent, all_of in flat.items()
+        if len(all_of) > 1
+    }
+    return [
+        {
+            agent: tuple(
+                tuple((worth - scale[agent][0]) / scale[agent][1] for worth in own)
+                if agent in scale
+                else own
+                for own in worths
+            )
+            for agent, worths in by_agent.items()
+        }
+        for by_agent in errors
+    ]
