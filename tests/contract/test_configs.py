@@ -13,6 +13,7 @@ from colearn.comparison.plan import config_of, make_plan
 from colearn.comparison.suite import plan_suite
 from colearn.config import (
     Config,
+    bind_agents,
     build_algorithm,
     build_task,
     dump_config,
@@ -113,6 +114,27 @@ def test_the_tiny_suite_of_stronger_mas_has_eight_rows_of_five_seeds_on_three_ga
     plans = plan_suite(load_suite("stronger_mas", ["size=tiny"]))
     assert tuple(plans) == GAMES
     assert [len(plan.runs) for plan in plans.values()] == [8 * 5] * 3
+
+
+def test_the_suites_of_both_workflow_papers_have_their_rows_at_the_tiny_size() -> None:
+    mhgpo = plan_suite(load_suite("mhgpo", ["size=tiny"]))
+    assert {name: len(plan.runs) for name, plan in mhgpo.items()} == {"hotpotqa": 5 * 5}
+    unity = plan_suite(load_suite("unitymas_o", ["size=tiny"]))
+    counts = {name: len(plan.runs) for name, plan in unity.items()}
+    assert counts == {"parallel": 2 * 5, "extract": 2 * 5, "loop": 2 * 5}
+    assert tuple(load_suite("unitymas_o").configs) == (*counts, "code")
+
+
+@pytest.mark.parametrize(
+    "name", ["search_mhgpo", "search_parallel", "search_extract", "search_loop", "code_loop"]
+)
+def test_workflows_of_the_papers_have_a_critic_for_each_model(name: str) -> None:
+    config = config_of(offline(f"paper/{name}"), "mappo")
+    task = build_task(config)
+    bound = bind_agents(config, task.agents)
+    assert bound.critic is not None
+    critics = {role: bound.critic.value_model(role) for role in task.agents}
+    assert critics == {role: bound.agents[role].model for role in task.agents}
 
 
 @pytest.mark.parametrize("game", GAMES)
