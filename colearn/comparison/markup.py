@@ -137,12 +137,20 @@ def _episode(title: str, shown: Shown, drawing: Drawing) -> str:
         f'<section class="episode"><h4>{escape(title)} <small>iteration '
         f"{episode.iteration}, item {escape(episode.item)}</small></h4><p>{values}</p>"
         + (f'<pre class="picture">{escape(text)}</pre>' if text else "")
+        + _drawn(episode.drawing)
         + "".join(
             _turn(number, turn, "" if picture is None else drawing.draw(picture, earlier))
             for number, (turn, picture, earlier) in enumerate(turns, start=1)
         )
         + "</section>"
     )
+
+
+def _drawn(drawing: str | None) -> str:
+    """As an image, in which nothing that a run's file holds can run."""
+    if drawing is None:
+        return ""
+    return f'<img class="drawing" alt="What was executed" src="{_data_uri(drawing)}">'
 
 
 def _turn(number: int, turn: Turn, drawn: str) -> str:

@@ -91,6 +91,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
         reward pays for cooperation. Itself where it pays for nothing of the kind."""
         return self
 
+    def svg(self, state: State) -> str | None:
+        """The whole episode up to `state` as a drawing, which the report shows as an image; None
+        where there is none."""
+        return None
+
     def joint_observations(self, state: State) -> Mapping[str, Prompt]:
         """The prompts of all agents that act in `state`; empty where none does."""
         seen = {agent: self.observe(state, agent) for agent in self.agents}

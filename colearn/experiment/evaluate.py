@@ -77,7 +77,8 @@ def evaluate_team(
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     """An episode as a reader wants it: per turn, what each agent saw, did, and the reward.
 
-    A task's `render` gives the text of the last state, its `picture` the picture after each turn.
+    A task's `render` gives the text of the last state, its `picture` the picture after each turn,
+    its `svg` the drawing of the whole.
     """
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
     return {
@@ -86,6 +87,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
         "return": tree.returns(1.0)[0],
         "metrics": dict(chain[-1].metrics),
         "picture": task.render(chain[-1].state),
+        "drawing": task.svg(chain[-1].state),
         "turns": [
             {
                 "reward": after.reward,

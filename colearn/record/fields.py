@@ -118,4 +118,6 @@ class Episode(_Fields):
     metrics: dict[str, Number] = {}
     picture: str | None = None
     """The task's rendering of the last state."""
+    drawing: str | None = None
+    """The episode as SVG."""
     turns: tuple[Turn, ...] = ()

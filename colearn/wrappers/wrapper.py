@@ -26,7 +26,7 @@ class HasInner(Protocol[Inner_co]):
 
 
 class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
-    """Items, metrics, m_t are the task's; so are `render`, `picture` and `legal_action`."""
+    """Items, metrics, m_t are the task's; so are `render`, `picture`, `svg` and `legal_action`."""
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         self.inner = inner
@@ -58,3 +58,7 @@ class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
     def picture(self, state: Outer) -> Picture | None:
         """The task's."""
         return self.inner.picture(state.inner)
+
+    def svg(self, state: Outer) -> str | None:
+        """The task's."""
+        return self.inner.svg(state.inner)

@@ -268,6 +268,19 @@ def test_a_transcript_of_a_task_without_pictures_has_none(monkeypatch):
     assert "picture" not in record["turns"][0]
 
 
+def test_the_report_shows_the_executed_graph_of_an_episode_as_an_image(tmp_path):
+    """Of a file that anybody may have written: nothing in it can run."""
+    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
+    path = tmp_path / "runs" / "magrpo-s0" / "episodes.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["drawing"] = "<svg><script>alert(1)</script></svg>"
+    fabricated.write_jsonl(path, lines)
+    page = write_report(tmp_path).read_text()
+    assert page.count('<img class="drawing" alt="What was executed" src="data:image/svg+xml;') == 2
+    assert "<script" not in page
+
+
 def give_pictures(path: Path, plain: Any) -> None:
     """Every turn of a run's transcripts ends with this picture."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
