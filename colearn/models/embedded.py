@@ -29,9 +29,14 @@ from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Action
 
 if TYPE_CHECKING:
+    import numpy as np
     from transformers import LlamaConfig, PretrainedConfig, PreTrainedTokenizerBase
 
+    from colearn.agents import ChatFormat
+
 EMBEDDED = "embedded"
+DRILLS = 4096
+"""Different ones; the warm start draws from them."""
 
 _TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'assistant' %}<answer>{{ m['content'] }}<end>"
@@ -57,11 +62,33 @@ class Recipe:
     draw: tuple[int, ...] = ()
     """The N of `embedded:N`: other fresh weights and other batches of the warm start."""
     version: int = 3
+    copies: bool = False
+    """Begin with an attention layer, the last, that hands on the words it looks at, and with other
+    weights small beside them: copying is then there and need only be aimed."""
+    drills: float = 0.0
+    """Share of the warm start that is no play: random words of the task's, and a run of them as
+    the answer, so that every word can be copied, whether or not play has shown it."""
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What names the folder; what is off is left out, as in sizes that never had it."""
+        return {k: v for k, v in asdict(self).items() if v or k not in ("copies", "drills")}
 
 
 RECIPES = {
     "embedded-tiny": Recipe(width=32, layers=2, heads=2, episodes=256, steps=150),
     "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
+    "embedded-copy": Recipe(
+        width=64,
+        layers=2,
+        heads=4,
+        episodes=384,
+        steps=600,
+        learning_rate=3e-3,
+        spread=0.02,
+        copies=True,
+        drills=0.3,
+    ),
     "embedded-large": Recipe(width=192, layers=4, heads=6, episodes=4096, steps=1500),
 }
 
@@ -76,7 +103,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     size = name.partition(":")[0]
     episodes, told = _play(task, recipe)
     key = hashlib.blake2b(
-        json.dumps([asdict(recipe), episodes, told]).encode(), digest_size=8
+        json.dumps([recipe.key, episodes, told]).encode(), digest_size=8
     ).hexdigest()
     folder = cache_folder() / f"{size}-{key}"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -165,10 +192,22 @@ def _make(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed("embedded", "weights", *recipe.draw))
         model = LlamaForCausalLM(_architecture(recipe, tokenizer))
+        if recipe.copies:
+            _begin_with_copies(model)
     _warm_start(model, tokenizer, episodes, recipe)
     logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def _begin_with_copies(model: Any) -> None:
+    """Embeddings stand out from all else; the last layer's attention gives on what it attends to,
+    which the tied output reads as the words themselves."""
+    with torch.no_grad():
+        model.model.embed_tokens.weight.normal_(0.0, 0.1)
+        attention = model.model.layers[-1].self_attn
+        for weight in (attention.v_proj.weight, attention.o_proj.weight):
+            weight.copy_(torch.eye(len(weight)))
 
 
 def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaConfig:
@@ -258,8 +297,12 @@ def _warm_start(
     )
     rng = derive_rng("embedded", "batches", *recipe.draw)
     model.train()
+    drilled = int(recipe.drills * recipe.batch)
+    drills = [_drill(chat, tokenizer, rng) for _ in range(DRILLS)] if drilled else []
     for _ in range(recipe.steps):
-        chosen = [histories[n] for n in rng.integers(len(histories), size=recipe.batch)]
+        played = rng.integers(len(histories), size=recipe.batch - drilled)
+        chosen = [histories[n] for n in played]
+        chosen += [drills[n] for n in rng.integers(len(drills), size=drilled)] if drilled else []
         width = max(len(ids) for ids, _ in chosen)
         inputs = torch.zeros((len(chosen), width), dtype=torch.long)
         targets = torch.full((len(chosen), width), -100)
@@ -273,3 +316,17 @@ def _warm_start(
         optimizer.step()
         schedule.step()
     model.eval()
+
+
+def _drill(
+    chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
+    """Ids and labels: up to 24 random words, then one to three of them in a row."""
+    known = sorted(word for word in tokenizer.get_vocab() if word[0] == " " and word[1:].isalpha())
+    words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
+    count = int(rng.integers(1, 4))
+    first = int(rng.integers(0, len(words) - count + 1))
+    shown = chat.open("".join(words)).tokens
+    said = tokenizer("".join(words[first : first + count]), add_special_tokens=False)["input_ids"]
+    answer = (*said, tokenizer.eos_token_id)
+    return [*shown, *answer], [*(-100,) * len(shown), *answer]

@@ -16,15 +16,22 @@ WHOLE = 0.5
 
 
 def guess(role: str, asked: Sequence[str], lines: Sequence[str], rng: np.random.Generator) -> str:
-    """A legal action of `role`, drawn without skill; `lines` are its documents or notes."""
+    """A legal action of `role`, drawn without skill; `lines` are its documents or notes.
+
+    Words follow a space, as they do in prompts: they are then the same tokens, and can be copied.
+    """
+    if role == "reranker":
+        count = int(rng.integers(1, len(lines) + 1)) if lines else 0
+        return " ".join(str(number) for number in rng.permutation(len(lines))[:count])
+    return f" {_words(role, asked, lines, rng)}"
+
+
+def _words(role: str, asked: Sequence[str], lines: Sequence[str], rng: np.random.Generator) -> str:
     words = " ".join(lines).split()
     if role == "rewriter":
         return " ; ".join(_pick(asked, rng) for _ in range(int(rng.integers(1, 3))))
     if role == "searcher":
         return _pick([word for word in (*asked, *words) if word != "known"], rng)
-    if role == "reranker":
-        count = int(rng.integers(1, len(lines) + 1)) if lines else 0
-        return " ".join(str(number) for number in rng.permutation(len(lines))[:count])
     pairs = [f"{key} {value}" for key, value in _follow(words) if key in KEYS]
     if role in ("extractor", "summarizer", "updater") and pairs and rng.random() < WHOLE:
         return _pick(pairs, rng)
