@@ -2,5 +2,6 @@
 
 from .calculator import calculate
 from .code import run_code
+from .mcp import mcp_tools
 
-__all__ = ["calculate", "run_code"]
+__all__ = ["calculate", "mcp_tools", "run_code"]

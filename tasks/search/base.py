@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from colearn.errors import ConfigError, nearest
-from colearn.qa import BM25, Passage, accuracy, exact_match, f1
+from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
 from colearn.workflow import Progress, Team, Tool, Workflow
 
 from .guess import guess
@@ -27,7 +27,8 @@ class SearchTeam(Workflow[Question]):
 
     data: generated (a made-up country, seconds on any machine), packaged (a few general questions),
     hotpotqa, 2wiki, musique or nq from the hub, or a .jsonl file; `corpus`: a folder to search
-    (needed for the last five). `longest` bounds, in words, what counts as an answer.
+    (needed for the last five). `encoder`: a sentence encoder (folder or hub name) to search with
+    instead of BM25. `longest` bounds, in words, what counts as an answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
@@ -39,6 +40,7 @@ class SearchTeam(Workflow[Question]):
         *,
         data: str = "generated",
         corpus: str | None = None,
+        encoder: str | None = None,
         kinds: Sequence[str] = KINDS,
         world_seed: int = 0,
         people: int = 48,
@@ -58,7 +60,8 @@ class SearchTeam(Workflow[Question]):
         self.documents, self.longest, self.prompt = documents, longest, prompt
         world = World(seed=world_seed, people=people, towns=towns)
         self._questions, own = load_questions(data, world, kinds)
-        self.retriever = BM25(load_corpus(corpus, own, data))
+        searched = load_corpus(corpus, own, data)
+        self.retriever: Retriever = BM25(searched) if encoder is None else Dense(searched, encoder)
         self.tools = (Tool(self.search),)
         self.reward_range = None
 

@@ -71,3 +71,36 @@ def test_an_unknown_name_is_one_line_with_the_remedy(name, line):
 def test_a_task_without_legal_actions_cannot_have_one():
     with pytest.raises(ConfigError, match=r"^models\.a\.path: 'embedded' needs a task with legal_"):
         embedded.embedded_model(Notes(), "embedded", "models.a.path")
+
+
+def test_the_size_that_copies_says_words_of_its_prompt_from_the_beginning(monkeypatch):
+    """Before it has learned anything a word that it was shown is likelier than one that it was
+    not; each name stands in one prompt, so no habit can tell them apart."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from colearn.agents import ChatFormat
+
+    fresh = replace(
+        embedded.RECIPES["embedded-copy"], steps=1, episodes=24, learning_rate=1e-9, drills=0.2
+    )
+    monkeypatch.setitem(embedded.RECIPES, "embedded-copy", fresh)
+    task = task_class("search_parallel")(prompt="compact", people=12, towns=2)
+    path = embedded.embedded_model(task, "embedded-copy", "f")
+    tokenizer = load_tokenizer(str(path), field="f")
+    model = AutoModelForCausalLM.from_pretrained(path)
+    chat = ChatFormat(tokenizer)
+    names = sorted({item.titles[0] for item in task.items("train")})
+    ids = [tokenizer(f" {name}")["input_ids"][0] for name in names]
+    shown = []
+    for name in names:
+        tokens = chat.open(f"rewrite trade of {name}").tokens
+        with torch.no_grad():
+            shown.append(model(torch.tensor([tokens])).logits[0, -1, ids].softmax(-1))
+    own = torch.stack(shown).diagonal().mean().item()
+    assert own > 1.5 / len(names)
+
+
+def test_what_a_size_never_had_is_not_in_its_key():
+    assert "copies" not in embedded.RECIPES["embedded"].key
+    assert embedded.RECIPES["embedded-copy"].key["drills"] == 0.3

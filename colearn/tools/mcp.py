@@ -1,0 +1,131 @@
+"""The tools of an MCP server, as tools of a workflow."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from colearn.errors import ConfigError, MissingExtra
+from colearn.workflow import Tool
+
+OPENING = 60.0
+"""Seconds until a server must have said what it offers."""
+_KINDS = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+def mcp_tools(command: Sequence[str], *, timeout: float = 30.0) -> tuple[Tool, ...]:
+    """All tools of the server that `command` starts, which speaks over its standard input.
+
+    They have the names, descriptions and arguments that the server announces; what it answers is
+    the text of its result, and a failure is a ToolError. Each process of a run starts a server of
+    its own, at its first call.
+
+    Errors: MissingExtra without the extra `mcp`; ConfigError where no server answers.
+    """
+    server = _server(tuple(command), os.getpid())
+    return tuple(Tool(_Remote(tuple(command), offered), timeout) for offered in server.offered)
+
+
+class _Remote:
+    """One tool: a function with the server's signature, which finds its server when called."""
+
+    def __init__(self, command: tuple[str, ...], offered: Any) -> None:
+        self.command = command
+        self.__name__ = str(offered.name)
+        self.__doc__ = offered.description
+        self.__signature__ = _signature(offered.input_schema)
+
+    async def __call__(self, **arguments: Any) -> str:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        server = await asyncio.to_thread(_server, self.command, os.getpid())
+        return await asyncio.wrap_future(server.call(self.__name__, given))
+
+
+class _Server:
+    """A server's process and the event loop, in a thread of its own, that talks to it."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        try:
+            self.mcp: Any = import_module("mcp")
+        except ModuleNotFoundError as error:
+            if error.name != "mcp":
+                raise
+            raise MissingExtra("mcp", "mcp") from None
+        self.loop = asyncio.new_event_loop()
+        self.client: Any = None
+        self.offered: Sequence[Any] = ()
+        opened: Future[None] = Future()
+        threading.Thread(target=self._run, args=(command, opened), daemon=True).start()
+        try:
+            opened.result(OPENING)
+        except Exception as error:  # noqa: BLE001 - whatever keeps a server from opening, the user is told
+            reason = " ".join(str(error).split())[:160] or type(error).__name__
+            raise ConfigError(
+                f"tools: no MCP server answers to '{' '.join(command)}' ({reason}); give a command "
+                "that starts one on its standard input"
+            ) from None
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Future[str]:
+        """What a tool answers."""
+        return asyncio.run_coroutine_threadsafe(self._call(name, dict(arguments)), self.loop)
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> str:
+        result = await self.client.call_tool(name, arguments)
+        text = "\n".join(part.text for part in result.content if hasattr(part, "text"))
+        if result.is_error:
+            raise RuntimeError(text)
+        return text
+
+    def _run(self, command: tuple[str, ...], opened: Future[None]) -> None:
+        self.loop.run_until_complete(self._talk(command, opened))
+
+    async def _talk(self, command: tuple[str, ...], opened: Future[None]) -> None:
+        """Open the server and hold it open; it ends with this process, which ends its input."""
+        parameters = self.mcp.StdioServerParameters(command=command[0], args=list(command[1:]))
+        try:
+            async with self.mcp.Client(parameters) as self.client:
+                self.offered = (await self.client.list_tools()).tools
+                opened.set_result(None)
+                await asyncio.Event().wait()
+        except BaseException as error:  # it is raised where the server is waited for
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+
+@lru_cache(maxsize=16)
+def _server(command: tuple[str, ...], process: int) -> _Server:
+    return _Server(command)  # `process`: a forked one has no thread that talks
+
+
+def _signature(schema: Mapping[str, Any]) -> inspect.Signature:
+    """Of the arguments that a JSON schema describes; what is not required may be left out."""
+    required = set(schema.get("required", ()))
+    parameters = []
+    offered = schema.get("properties", {})
+    for name in sorted(offered, key=lambda name: name not in required):
+        about = offered[name]
+        kind: Any = _KINDS.get(about.get("type"), Any)
+        default = inspect.Parameter.empty
+        if name not in required:
+            default, kind = about.get("default"), kind | None if kind is not Any else Any
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind
+            )
+        )
+    return inspect.Signature(parameters)

@@ -1,0 +1,98 @@
+"""Tools of an MCP server in a workflow: signature, result, failure, another process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import sys
+
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.tools import mcp_tools
+from colearn.workflow import ToolError, Workflow
+
+pytestmark = pytest.mark.slow  # a server's process each
+pytest.importorskip("mcp", reason="the extra mcp")
+
+SERVER = """
+from mcp.server import MCPServer
+
+server = MCPServer("words")
+
+
+@server.tool()
+def repeat(text: str, times: int = 2) -> str:
+    \"\"\"A text again and again.\"\"\"
+    if times > 9:
+        raise ValueError("too often")
+    return " ".join([text] * times)
+
+
+server.run()
+"""
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory):
+    path = tmp_path_factory.mktemp("server") / "words.py"
+    path.write_text(SERVER)
+    (found,) = mcp_tools([sys.executable, str(path)])
+    return found
+
+
+def ask(tool, *args, **arguments):
+    return asyncio.run(tool(tool.spell(tool.bind(args, arguments))))
+
+
+def test_a_server_announces_its_tools(tool):
+    schema = tool.schema
+    assert (schema["name"], schema["description"]) == ("repeat", "A text again and again.")
+    assert schema["inputSchema"]["required"] == ["text"]
+    assert schema["inputSchema"]["properties"]["times"]["default"] == 2
+
+
+def test_its_tools_are_called_by_place_and_by_name(tool):
+    assert ask(tool, "owl") == "owl owl"
+    assert ask(tool, text="owl", times=3) == "owl owl owl"
+    assert isinstance(tool.bind(("owl",), {"times": "many"}), ToolError)
+
+
+def test_what_goes_wrong_there_is_text(tool):
+    answer = ask(tool, "owl", times=10)
+    assert isinstance(answer, ToolError) and "too often" in answer
+
+
+def test_a_tool_pickles_and_works_in_another_loop(tool):
+    again = pickle.loads(pickle.dumps(tool))
+    assert ask(again, "ox", times=1) == "ox"
+    assert json.loads(again.spell({"text": "ox"})) == {"text": "ox"}
+
+
+def test_a_workflow_uses_it_like_any_other(tool):
+    class Twice(Workflow[str]):
+        agents, horizon, measures = ("a",), 1, ("words",)
+        tools = (tool,)
+
+        def items(self, split):
+            return ["owl"]
+
+        async def run(self, team, item):
+            said = await team.a(await team.repeat(item))
+            team.measure(words=len((await team.repeat(said, times=3)).split()))
+            team.reward(1.0)
+
+    task = Twice()
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    state = task.reset("owl", rng)
+    assert task.observe(state, "a").text == "owl owl"
+    outcome = task.step(state, {"a": "x y"}, rng)
+    assert task.metrics(outcome.state) == {"words": 6.0}
+
+
+def test_a_command_that_starts_no_server_is_named():
+    with pytest.raises(ConfigError, match="no MCP server answers to 'false'"):
+        mcp_tools(["false"])
