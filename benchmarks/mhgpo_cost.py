@@ -71,7 +71,9 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
             "algorithm": {"name": name, **rollout},
             "models": {"shared": {"path": "embedded-tiny", "learning_rate": 1e-3}},
             "agents": {"*": {"model": "shared", "sampling": {"max_tokens": 8}}},
-            "critic": {"path": "embedded-tiny"} if name == "mappo" else None,
+            "critic": {"path": "embedded-tiny", "readers": {"*": "shared"}}
+            if name == "mappo"
+            else None,
             "train": {"episodes": questions},
             "run": {"device": "cpu"},
         }
