@@ -1,12 +1,15 @@
-"""A trained run of `open_spiel` against search and equilibrium, from both seats.
+"""Trained runs of `open_spiel` against search and equilibrium, from every seat.
 
-    python benchmarks/games.py RUN [--games 1000] [--opponent mcts|equilibrium|legal] [--out FILE]
-        [--simulations 100]
+    python benchmarks/games.py RUN [RUN ...] [--on GAME ...] [--games 1000] [--first]
+        [--opponent mcts|equilibrium|legal] [--simulations 100] [--out FILE]
 
-Prints, for each game of the run's task and each seat: the mean payoff with its standard error, in
-percent of the way from the game's worst to its best, the shares won, drawn and lost, and how often
-the model's own reply ended the game (malformed, illegal, overlong). Cooperative games are played by
-the run's own players. Games per second are those of this process, opponents included.
+Without `--on` the games are those of the run's test split. The opponent is search where all is open
+and an equilibrium where cards are hidden, unless one is named; cooperative games are played by the
+run's own players. Prints, for each run, game and seat: the mean payoff with its standard error, in
+percent of the way from the game's worst to its best (MARSHAL, Fig. 3), the shares won, drawn and
+lost, and how often the model's own reply ended the game (malformed, illegal, overlong). With
+several runs the cross-game matrix follows: runs against games, in those percents. Games per second
+are those of this process, opponents included. `--first` plays the model before training.
 """
 
 from __future__ import annotations
@@ -14,93 +17,123 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from colearn.config import load_config
-from colearn.experiment.assemble import assemble
-from colearn.experiment.keeper import list_checkpoints, load_checkpoint
+import numpy as np
+from colearn.experiment.keeper import load_learners
+
+from colearn.agents import Against, Own, Program
+from colearn.config import Named
+from colearn.config.build import build_program
+from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.matches import tally
+from colearn.record import open_run
 from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
 from colearn.seeding import derive_seed
-from colearn.tasks.open_spiel.games import cooperative, load
+from colearn.tasks.open_spiel.games import Game, cooperative, hidden, load
+
+RIVAL = "rival"
+AT_ONCE = 500
+"""Games that are played side by side."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--on", nargs="+")
     parser.add_argument("--games", type=int, default=1000)
-    parser.add_argument("--opponent", default="mcts")
+    parser.add_argument("--opponent")
     parser.add_argument("--simulations", type=int, default=100)
-    parser.add_argument("--first", action="store_true", help="the model before training")
+    parser.add_argument("--first", action="store_true", help="the models before training")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    found = measure(given)
-    for row in found["rows"]:
+    given = parser.parse_args(arguments)
+    started = time.perf_counter()
+    rows = [row for run in given.runs for row in of_run(run, given)]
+    seconds = time.perf_counter() - started
+    for row in rows:
         print(
-            f"{row['game']:14s} {row['seat']:9s} {row['payoff']:+.3f} +- {row['error']:.3f} "
-            f"({row['normalised']:5.1f} %)  won {row['won']:.3f} drawn {row['drawn']:.3f} "
-            f"lost {row['lost']:.3f}  {row['faults']}"
+            f"{row['run']:16s} {row['game']:14s} {row['opponent']:12s} {row['seat']:9s} "
+            f"{row['payoff']:+.3f} +- {row['error']:.3f} ({row['normalised']:5.1f} %)  "
+            f"won {row['won']:.3f} drawn {row['drawn']:.3f} lost {row['lost']:.3f}  {row['faults']}"
         )
-    print(f"{found['games_per_second']:.1f} games per second")
+    if len(given.runs) > 1:
+        print(cross_table(rows))
+    speed = given.games * len({(row["run"], row["game"]) for row in rows}) / seconds
+    print(f"{speed:.1f} games per second")
     if given.out:
-        given.out.write_text(json.dumps(found, indent=1))
+        given.out.write_text(json.dumps({"games_per_second": speed, "rows": rows}, indent=1))
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
-    program: dict[str, Any] = {"name": given.opponent}
-    if given.opponent == "mcts":
-        program["simulations"] = given.simulations
-    config = load_config(given.run / "config.yaml", [])
-    rival = type(config.agents["player_0"]).model_validate({"program": program})
-    config = config.model_copy(
-        update={
-            "players": {"rival": rival},
-            "cast": type(config.cast).model_validate({"name": "against"}),
-        }
-    )
-    parts = assemble(config)
+def of_run(run: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each game and seat."""
+    folder = open_run(run)
+    parts = assemble(folder.config({} if given.on is None else {"task.test_games": given.on}))
     if not given.first:
-        load_checkpoint(list_checkpoints(given.run / "checkpoints")[-1], parts.learners)
+        load_learners(folder.checkpoints.choose().path, parts.learners)
         for generator in parts.generators:
             generator.sync()
-    rows, started, played = [], time.perf_counter(), 0
-    for item in parts.task.items("test"):
-        game = load(item.name)
-        alone = cooperative(game)
-        trees, _ = grow(
+    return [
+        {"run": folder.name, **row}
+        for item in parts.task.items("test")
+        for row in of_game(parts, item, given)
+    ]
+
+
+def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict[str, Any]]:
+    game = load(item.name)
+    name = given.opponent or ("equilibrium" if hidden(game) else "mcts")
+    settings = {"simulations": given.simulations} if name == "mcts" else {}
+    rival = Program(build_program(Named(name=name, **settings), "--opponent"))
+    own = {agent: parts.players[agent] for agent in parts.task.agents}
+    alone = cooperative(game)
+    trees = []
+    for first in range(0, given.games, AT_ONCE):
+        found, _ = grow(
             parts.task,
-            [item] * given.games,
-            {a: parts.players[a] for a in parts.task.agents} if alone else parts.players,
+            [item] * min(AT_ONCE, given.games - first),
+            own if alone else {**own, RIVAL: rival},
             Chain(),
-            seed=derive_seed(config.run.seed, "games"),
+            seed=derive_seed(parts.config.run.seed, "games"),
             credit=parts.parts.credit,
-            **({} if alone else {"cast": parts.cast}),
+            cast=Own() if alone else Against(),
+            first_episode=first,
         )
-        played += len(trees)
-        for seat in parts.task.agents:
-            mine = tally(trees, seat, seat)
-            rows.append(
-                {
-                    "game": item.name,
-                    "seat": seat,
-                    "games": mine.games,
-                    "payoff": mine.payoff,
-                    "error": mine.error,
-                    "normalised": mine.normalised(game.min_utility(), game.max_utility()),
-                    "won": mine.won,
-                    "drawn": mine.drawn,
-                    "lost": mine.lost,
-                    "faults": dict(mine.faults),
-                }
-            )
-    return {
-        "run": str(given.run),
-        "opponent": program,
-        "rows": rows,
-        "games_per_second": played / (time.perf_counter() - started),
-    }
+        trees += found
+    rows = []
+    for seat in parts.task.agents:
+        mine = tally(trees, seat, seat)
+        rows.append(
+            {
+                "game": item.name,
+                "opponent": "itself" if alone else name,
+                "seat": seat,
+                "games": mine.games,
+                "payoff": mine.payoff,
+                "error": mine.error,
+                "normalised": mine.normalised(game.min_utility(), game.max_utility()),
+                "won": mine.won,
+                "drawn": mine.drawn,
+                "lost": mine.lost,
+                "faults": dict(mine.faults),
+            }
+        )
+    return rows
+
+
+def cross_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Runs against games: percent from worst to best, the mean over seats."""
+    games = list(dict.fromkeys(row["game"] for row in rows))
+    lines = [f"| run | {' | '.join(games)} |", "|---" * (len(games) + 1) + "|"]
+    for run in dict.fromkeys(row["run"] for row in rows):
+        cells = []
+        for game in games:
+            found = [r["normalised"] for r in rows if (r["run"], r["game"]) == (run, game)]
+            cells.append(f"{np.mean(found):.1f}" if found else "")
+        lines.append(f"| {run} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from .cast import Against, Own, Swap
 from .chat import ChatFormat
 from .language import Language, LanguageTable, language_players
+from .league import League
 from .program import Program
 
 __all__ = [
@@ -10,8 +11,17 @@ __all__ = [
     "ChatFormat",
     "Language",
     "LanguageTable",
+    "League",
     "Own",
     "Program",
     "Swap",
     "language_players",
 ]
+
+NAMES = {
+    "against": "cast:Against",
+    "league": "league:League",
+    "own": "cast:Own",
+    "swap": "cast:Swap",
+}
+"""The shipped casts, by name."""

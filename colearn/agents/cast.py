@@ -78,7 +78,3 @@ class Against(Cast):
             agent: agent if agent == kept else rivals[int(rng.integers(len(rivals)))]
             for agent in agents
         }
-
-
-NAMES = {"against": ":Against", "own": ":Own", "swap": ":Swap"}
-"""The shipped casts, by name."""

@@ -27,7 +27,7 @@ Built = TypeVar("Built")
 
 KINDS: dict[type, str] = {
     Advantage: "colearn.advantage",
-    Cast: "colearn.agents.cast",
+    Cast: "colearn.agents",
     Credit: "colearn.credit",
     Critic: "colearn.critic",
     PolicyLoss: "colearn.loss",

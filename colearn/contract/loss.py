@@ -46,6 +46,8 @@ class PolicyLoss(ABC):
     """Whether the old log-probabilities are read by the trainer or taken as they were sampled."""
     by_token: bool = False
     """It takes an advantage for each token of an action, too."""
+    refresh: int | None = None
+    """Iterations after which the reference becomes the policy as it then is; None: it stays."""
 
     def at(self, done: float) -> PolicyLoss:
         """The loss when the share `done` of the training budget is used; most stay as they are."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from colearn.types import Action, Observation, Prompt
+from colearn.types import Action, Credited, Observation, Prompt
 
 from .task import DecPOMDP
 
@@ -76,8 +76,16 @@ class Player(ABC):
         """Give back what it holds outside this process."""
 
 
+def past_self(agent: str, slot: int) -> str:
+    """The name of an agent's own player as it was a while ago, in a slot of a cast's pool."""
+    return f"{agent}@{slot}"
+
+
 class Cast(ABC):
     """A strategy: who sits in which seat in an episode (seat swaps, past selves, partners)."""
+
+    pool: int = 0
+    """Slots for past selves: each holds every trained model as it was at some iteration."""
 
     @abstractmethod
     def seats(
@@ -88,7 +96,22 @@ class Cast(ABC):
         players: Sequence[str],
         rng: np.random.Generator,
     ) -> Mapping[str, str]:
-        """A player's name for every agent of the task. Every agent's own player has its name."""
+        """A player's name for every agent of the task. Every agent's own player has its name, its
+        past selves those of `past_self`."""
+
+    def settle(self, episodes: Sequence[Credited[Any]]) -> int | None:
+        """What came of an iteration's episodes, once it is over; for casts with a pool. Gives the
+        slot that the models as they are now go into; None leaves the pool as it is."""
+        return None
+
+    def state(self) -> Mapping[str, float]:
+        """What it remembers of its games; it is in the checkpoint."""
+        return {}
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` gave."""
+        if state:
+            raise TypeError(f"{type(self).__name__} remembers nothing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

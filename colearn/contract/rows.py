@@ -5,15 +5,15 @@ Shape letters: B rows, T packed tokens, N action tokens, S actions, M marks.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A run of tokens that belong together: what one node adds to a history or a stream."""
 
     start: int
@@ -25,8 +25,7 @@ class Piece:
     """First position that these tokens may attend to (the window's edge)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """One action inside a row: its tokens are predicted and trained."""
 
     node: int
@@ -37,8 +36,7 @@ class Span:
     """Index of the token that predicts the first one: the last of the history h_t."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A place where a value is read: the last token that belongs to V's or Q's input."""
 
     node: int
@@ -81,10 +79,19 @@ class Row:
     def action_tokens(self) -> int:
         return sum(span.end - span.start for span in self.spans)
 
+    @property
+    def passage(self) -> Hashable:
+        """All that a forward pass reads: rows alike in it have the same outputs."""
+        return self.tokens, self.pieces, self.spans, self.marks, self.temperature
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBatch:
-    """One micro-batch."""
+    """One micro-batch.
+
+    Rows that a forward pass would read alike (short replies in a small game) are run once: of B
+    different ones, with N' action tokens and M' marks, the outputs are those of all rows.
+    """
 
     input_ids: Tensor
     """[B, T] right-padded."""
@@ -93,21 +100,25 @@ class RowBatch:
     mask: Tensor | None
     """[B, 1, T, T] True where a query may attend; None where plain causal attention will do."""
     token_rows: Tensor
-    """[N] row of the hidden state that predicts an action token."""
+    """[N'] row of the hidden state that predicts an action token."""
     token_columns: Tensor
-    """[N]"""
+    """[N']"""
     token_ids: Tensor
-    """[N] the action tokens themselves."""
+    """[N'] the action tokens themselves."""
     temperatures: Tensor
-    """[N]"""
+    """[N']"""
+    token_places: Tensor | None
+    """[N] which of the N' each action token of the rows is; None where all rows differ."""
     action_of: Tensor
     """[N] number of the action (span) within this batch."""
     actions: int
     """S"""
     mark_rows: Tensor
-    """[M]"""
+    """[M']"""
     mark_columns: Tensor
-    """[M]"""
+    """[M']"""
+    mark_places: Tensor | None
+    """[M] which of the M' each mark of the rows is; None where all rows differ."""
     rows: tuple[Row, ...]
 
     def per_action(self, name: str) -> Tensor:

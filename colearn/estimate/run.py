@@ -11,8 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.config import Config, bind_agents, build_algorithm, build_task, untrained_config
-from colearn.contract import Algorithm, DecPOMDP, Rollout
+from colearn.config import (
+    Config,
+    bind_agents,
+    build_algorithm,
+    build_part,
+    build_task,
+    untrained_config,
+)
+from colearn.contract import Algorithm, Cast, DecPOMDP, Rollout
 from colearn.errors import ConfigError, DataNotHere, MissingExtra
 from colearn.rollout.chain import Chain
 from colearn.rollout.validate import validate_items
@@ -82,7 +89,13 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     config = _learning_part(config, algorithm)
     architectures = Architectures(task, config)
     builder = FakeTeamBuilder(config, architectures)
-    team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
+    team = builder.build(
+        parts.critic,
+        task.agents,
+        reference=parts.loss.needs_reference,
+        moving=parts.loss.refresh is not None,
+        pool=build_part(Cast, config.cast, "cast").pool,
+    )
 
     scripts = _scripts(task, train)
     networks = count_networks(config, team, builder.missing, processes)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from colearn.agents import ChatFormat, Language, LanguageTable, Program
-from colearn.agents.language import no_version
+from colearn.agents import Language
 from colearn.config import (
-    AgentSettings,
     Config,
     CriticSettings,
     ModelSettings,
     bind_agents,
     build_algorithm,
     build_part,
-    build_program,
     build_task,
     untrained_config,
 )
-from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player, Sampling
+from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player
 from colearn.contract.decisions import QueriedTask
-from colearn.errors import ConfigError, MissingExtra
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.errors import ConfigError
 from colearn.learn.critic_row import head_value
+from colearn.learn.follower import Follower
 from colearn.learn.local import LocalLearner
-from colearn.models.base import Base
 from colearn.models.embedded import EMBEDDED, embedded_model
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
@@ -36,6 +32,7 @@ from colearn.models.team import Team, TeamBuilder
 from .critics import CriticTrainer
 from .exact import ExactEvaluator, Reader
 from .queried import QueriedEvaluator
+from .seating import seat_players
 from .update import Role, Updater
 
 
@@ -59,6 +56,22 @@ class Assembly:
     exact: ExactEvaluator | QueriedEvaluator | None
     """Where the config asks for exact evaluation."""
 
+    past: dict[int, dict[str, Follower]]
+    """By slot of the cast's pool and by model name, the trained models as they were a while ago."""
+
+    @property
+    def followers(self) -> dict[str, Follower]:
+        """Copies of trained models that are state of the run, by the name of their folder in a
+        checkpoint."""
+        found = {
+            f"past-{slot}-{name}": follower
+            for slot, models in self.past.items()
+            for name, follower in models.items()
+        }
+        if self.updater is not None and self.parts.loss.refresh is not None:
+            found |= {f"reference-{k}": one for k, one in self.updater.references.items()}
+        return found
+
 
 def assemble(config: Config) -> Assembly:
     """Load and connect all parts of a run.
@@ -72,13 +85,20 @@ def assemble(config: Config) -> Assembly:
     parts = algorithm.checked_parts()
     if not algorithm.learns:
         config = untrained_config(config)
+    cast: Cast = build_part(Cast, config.cast, "cast")
     bound, config = config, _with_folders(config, task)
     builder = TeamBuilder(config)
-    team = builder.build(parts.critic, task.agents, reference=parts.loss.needs_reference)
+    team = builder.build(
+        parts.critic,
+        task.agents,
+        reference=parts.loss.needs_reference,
+        moving=parts.loss.refresh is not None,
+        pool=cast.pool,
+    )
 
     tokenizers = Tokenizers()
     learners = _learners(config, parts, team)
-    players, generators = _players(config, team, learners, tokenizers)
+    players, generators = seat_players(config, team, learners, tokenizers)
     networks = {f"actor-{name}": network for name, network in team.actors.items()}
     networks |= {f"critic-{name}": network for name, network in team.critics.items()}
     return Assembly(
@@ -86,12 +106,19 @@ def assemble(config: Config) -> Assembly:
         task=task,
         parts=parts,
         players=players,
-        cast=build_part(Cast, config.cast, "cast"),
+        cast=cast,
         generators=generators,
         learners=learners,
         updater=_updater(config, parts, learners, team, tokenizers) if algorithm.learns else None,
         networks=networks,
         exact=_exact(config, task, team, players) if config.evaluation.exact else None,
+        past={
+            slot: {
+                name: Follower(learners[f"actor-{name}"], team.actors[name], network)
+                for name, network in models.items()
+            }
+            for slot, models in team.past.items()
+        },
     )
 
 
@@ -126,7 +153,10 @@ def _updater(
         actors=actors,
         critic=critic,
         shared_head=shared,
-        references=team.references,
+        references={
+            name: Follower(actors[name], team.actors[name], network)
+            for name, network in team.references.items()
+        },
         seed=config.run.seed,
         epochs=config.train.epochs,
         minibatch=config.train.minibatch,
@@ -186,84 +216,6 @@ def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
     if critic is not None:
         critic = critic.model_copy(update={"path": folder(critic.path, "critic.path")})
     return config.model_copy(update={"models": models, "critic": critic})
-
-
-def _players(
-    config: Config, team: Team, learners: Mapping[str, Learner], tokenizers: Tokenizers
-) -> tuple[dict[str, Player], list[Generator]]:
-    """One generator for each base in memory, so that agents that share it speak in one batch; one
-    for each agent where the config wants them apart."""
-    apart = config.run.generator == "transformers" and not config.run.batch_agents
-    voices: dict[int | str, dict[str, Voice]] = {}
-    bases: dict[int | str, Base] = {}
-    for agent, settings in config.voices.items():
-        network = team.actors[settings.model]
-        key = agent if apart else id(network.base)
-        bases[key] = network.base
-        speakers = voices.setdefault(key, {})
-        speakers[agent] = _voice(config, agent, settings, network, tokenizers)
-    players: dict[str, Player] = {}
-    generators: list[Generator] = []
-    for key, group in voices.items():
-        if config.run.generator == "vllm":
-            from colearn.generate.vllm import VLLMGenerator
-
-            generator: Generator = VLLMGenerator(bases[key], group)
-        else:
-            generator = TransformersGenerator(bases[key], group)
-        generators.append(generator)
-        table = LanguageTable(generator)
-        for agent, voice in group.items():
-            learner = learners.get(f"actor-{config.voices[agent].model}")
-            players[agent] = Language(table, agent, voice.chat, _steps_of(learner))
-    everyone = {**config.agents, **config.players}
-    for name, settings in everyone.items():
-        if settings.program is not None:
-            players[name] = Program(build_program(settings.program, f"{name}.program"))
-        if settings.endpoint is not None:
-            players[name] = _remote(name, settings)
-    return {name: players[name] for name in everyone}, generators
-
-
-def _remote(name: str, settings: AgentSettings) -> Player:
-    try:
-        from colearn.client.agent import RemoteAgent
-        from colearn.client.player import Remote, RemoteTable
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "serve") from None
-    assert settings.endpoint is not None
-    agent = RemoteAgent(settings.endpoint, system=settings.system, sampling=settings.request_fields)
-    return Remote(RemoteTable(agent))
-
-
-def _steps_of(learner: Learner | None) -> Callable[[], int]:
-    return no_version if learner is None else lambda: learner.steps
-
-
-def _voice(
-    config: Config,
-    agent: str,
-    settings: AgentSettings,
-    network: Network,
-    tokenizers: Tokenizers,
-) -> Voice:
-    tokenizer = tokenizers.load(
-        config.models[settings.model].path, field=f"models.{settings.model}.path"
-    )
-    chat = ChatFormat(tokenizer, **settings.chat_format)
-    sampling = settings.sampling
-    return Voice(
-        adapter=network.adapter,
-        chat=chat,
-        sampling=Sampling(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            max_tokens=sampling.max_tokens,
-            stop=sampling.stop,
-        ),
-        window=settings.window,
-    )
 
 
 def _learners(config: Config, parts: Parts, team: Team) -> dict[str, Learner]:

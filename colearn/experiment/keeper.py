@@ -9,6 +9,7 @@ from pathlib import Path
 
 from colearn.config import RunSettings
 from colearn.contract import Learner
+from colearn.learn.follower import Follower
 from colearn.record import Progress, RunWriter
 
 from .processes import Processes
@@ -23,10 +24,12 @@ class Keeper:
         learners: Mapping[str, Learner],
         settings: RunSettings,
         processes: Processes,
+        followers: Mapping[str, Follower],
     ) -> None:
         self.writer = writer
         self.checkpoints = writer.folder.checkpoints
         self.learners = learners
+        self.followers = followers
         self.settings = settings
         self.processes = processes
         self._kept: Progress | None = None
@@ -44,6 +47,8 @@ class Keeper:
         if self.processes.main:
             found.say_passed()
         load_learners(found.path, self.learners)
+        for name, follower in self.followers.items():
+            follower.load(found.path / name)
         self._kept = found.progress
         return found.progress
 
@@ -65,6 +70,8 @@ class Keeper:
             if self.processes.main:
                 keep = self.settings.keep_checkpoints
                 stack.enter_context(self.checkpoints.writing(progress, keep=keep))
+                for name, follower in self.followers.items():
+                    follower.save(aside / name)
             self.processes.wait()
             for name, learner in self.learners.items():
                 learner.save(aside / name)

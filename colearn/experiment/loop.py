@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import resource
 import signal
@@ -57,7 +58,13 @@ class Experiment:
             self.record.open()
             self.config = self.parts.config
             self.folder = folder
-            self.keeper = Keeper(self.record, self.parts.learners, self.config.run, self.processes)
+            self.keeper = Keeper(
+                self.record,
+                self.parts.learners,
+                self.config.run,
+                self.processes,
+                self.parts.followers,
+            )
             found = self.keeper.load() if resume else None
             self.record.rewind(found)
             if found is not None:
@@ -66,6 +73,7 @@ class Experiment:
             undo.pop_all()
         self.progress = found or Progress()
         self.parts.parts.advantage.restore(self.progress.baselines)
+        self.parts.cast.restore(self.progress.cast)
         self.interruption = Interruption(self.processes)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -93,6 +101,7 @@ class Experiment:
             self.folder,
             self.config.model_dump(mode="json"),
         )
+        gc.freeze()  # what is loaded by now stays; trees come and go by the hundred thousand nodes
         with self._pool() as pool, contextlib.ExitStack() as stack:
             for tracker in trackers:
                 stack.callback(tracker.close)
@@ -156,6 +165,8 @@ class Experiment:
         progress, train = self.progress, self.config.train
         done = progress.environment_steps / train.environment_steps
         metrics = updater.update(trees, progress.iteration, done)
+        if self.parts.cast.pool:
+            self._settle(trees)
         for generator in self.parts.generators:
             generator.sync()
         progress.baselines = dict(self.parts.parts.advantage.state())
@@ -175,6 +186,14 @@ class Experiment:
         }
         self._line("update", metrics, trackers)
         return metrics
+
+    def _settle(self, trees: Sequence[Tree[Any]]) -> None:
+        """Tell the cast what came of its seats; it says which past self the models become."""
+        slot = self.parts.cast.settle(self.parts.parts.credited(trees))
+        if slot is not None:
+            for follower in self.parts.past[slot].values():
+                follower.follow()
+        self.progress.cast = dict(self.parts.cast.state())
 
     def _draw_items(self) -> list[Any]:
         """The next items of an endless sequence of shuffled passes over the training items."""

@@ -15,9 +15,9 @@ from colearn.contract import Advantages, AgentValues, Episodes, Learner, Parts
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.critic_row import head_value
 from colearn.learn.evaluate import evaluate
+from colearn.learn.follower import Follower
 from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows
-from colearn.models.network import Network
 from colearn.seeding import derive_rng
 from colearn.types import Tree
 
@@ -53,7 +53,9 @@ class Updater:
     critic: CriticTrainer | None
     shared_head: bool
     """The value head sits on the actors: their rows carry the marks."""
-    references: Mapping[str, Network]
+    references: Mapping[str, Follower]
+    """By model name, where the reference policy has weights of its own; a base without its adapter
+    is one, too."""
     seed: int
     epochs: int
     minibatch: int | None
@@ -75,6 +77,13 @@ class Updater:
             self.critic.prepare(trees)
         old_values = self._old_values(trees, rows)
         fixed = None if self.parts.advantage.reads else self.parts.advantage(episodes)
+        if fixed is not None:  # the same in every epoch
+            rows = {
+                (number, agent): [
+                    with_targets(row, agent, fixed[number], None, None, 0) for row in own
+                ]
+                for (number, agent), own in rows.items()
+            }
         sums: dict[str, list[float]] = {}
         steps = 0
         for batches in epochs:
@@ -87,6 +96,10 @@ class Updater:
             steps += len(batches)
             if self.target_kl is not None and float(np.mean(moved)) > self.target_kl:
                 break
+        refresh = self.parts.loss.refresh
+        if refresh is not None and (iteration + 1) % refresh == 0:
+            for reference in self.references.values():
+                reference.follow()
         result = {key: float(np.mean(values)) for key, values in sums.items()}
         result["optimizer_steps"] = float(steps)
         return result
@@ -139,9 +152,12 @@ class Updater:
             if several_steps and self.parts.loss.old == "read":
                 self._attach(found, keys, "old", learner.evaluate(groups))
             if self.parts.loss.needs_reference:
-                bare = [[replace(row, marks=()) for row in group] for group in groups]
+                bare = [
+                    [replace(row, marks=()) if row.marks else row for row in group]
+                    for group in groups
+                ]
                 outputs = (
-                    evaluate(self.references[name], bare, token_budget=self.token_budget)
+                    evaluate(self.references[name].network, bare, token_budget=self.token_budget)
                     if name in self.references
                     else learner.evaluate(bare, reference=True)
                 )
@@ -237,7 +253,9 @@ class Updater:
         trained: list[str] = []
         for name, learner in self.actors.items():
             ready = (
-                with_targets(row, agent, advantages[place], targets, old, place)
+                row
+                if fixed is not None
+                else with_targets(row, agent, advantages[place], targets, old, place)
                 for place, number in enumerate(numbers)
                 for agent in mine[place].tree.agents
                 if self._model(mine[place].tree, agent) == name

@@ -184,12 +184,14 @@ class Engine:
             return
         self._prefills.popleft()
         owners: list[int] = []
+        places: list[int] = []
         rows: list[DecodingRow] = []
         for number, job in enumerate(prefill.jobs):
             if job.cancelled:
                 continue
             job.choices = [Choice() for _ in job.seeds]
             owners += [number] * job.rows
+            places += [prefill.places[number]] * job.rows
             rows += [DecodingRow(job, choice) for choice in range(job.rows)]
         if not rows:
             return
@@ -200,7 +202,7 @@ class Engine:
         now = time.perf_counter()
         for job in prefill.jobs:
             job.first_token = now - job.arrived
-        self._running.join(prefill.slab, owners, rows, drawn)
+        self._running.join(prefill.slab, places, rows, drawn)
         self._drawing = None
         self._leave()
 

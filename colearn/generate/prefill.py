@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -24,12 +24,18 @@ class Prefill:
 
     `piece`: tokens of a row in one forward pass; None runs all of them in one, and makes room for
     the longest action at once. A history of which nothing is cached is computed whole, each turn
-    under the window it had.
+    under the window it had; without pieces those that are alike are computed once.
     """
 
     def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
         self.base, self.piece = base, piece
         self.jobs = [job for job, _ in entries]
+        self.places: list[int] = []
+        """The row of the group in which each job's history is."""
+        if piece is None:
+            entries, self.places = _different(entries)
+        else:
+            self.places = list(range(len(entries)))
         sources = [source for _, source in entries]
         new, visible, cuts = [], [], []
         for job, source in entries:
@@ -48,7 +54,7 @@ class Prefill:
         self.slab = gather(sources, cuts, capacity, base.device)
         self._ids = _padded(new, width, base.device)
         self._visible = _padded(visible, width, base.device)
-        self._adapters = [job.adapter for job in self.jobs]
+        self._adapters = [job.adapter for job, _ in entries]
         self._counts = torch.tensor(counts, device=base.device)
         self._ends = self.slab.lengths + self._counts
         self._done = 0
@@ -71,7 +77,7 @@ class Prefill:
                 ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
             )
             if self._last is None:
-                self._last = hidden.new_zeros(len(self.jobs), hidden.shape[-1])
+                self._last = hidden.new_zeros(len(self._adapters), hidden.shape[-1])
             place = self._counts - 1 - start
             (here,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
             self._last[here] = hidden[here, place[here]]
@@ -80,7 +86,23 @@ class Prefill:
             if self._done < self._ids.shape[1]:
                 return None
             slab.lengths = self._ends
-            return self.base.logits(self._last)
+            return self.base.logits(self._last)[self.places]
+
+
+def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
+    """The entries without those that begin as another one does, and the place of each in them."""
+    rows: dict[Hashable, int] = {}
+    found: list[Entry] = []
+    places: list[int] = []
+    for job, source in entries:
+        key: Hashable = job
+        if source is None:
+            key = (job.adapter, job.history.ids.tobytes(), job.history.turns)
+        if key not in rows:
+            rows[key] = len(found)
+            found.append((job, source))
+        places.append(rows[key])
+    return found, places
 
 
 def _padded(rows: Sequence[list[int]], width: int, device: torch.device) -> Tensor:

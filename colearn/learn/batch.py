@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,7 +13,14 @@ from .mask import visible
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
-    """Pad rows to one batch; padding is never read and never attended to by a real token."""
+    """Pad rows to one batch, those that are read alike once; padding is never read and never
+    attended to by a real token."""
+    different: dict[Hashable, Row] = {}
+    for row in rows:
+        different.setdefault(row.passage, row)
+    numbers = {passage: number for number, passage in enumerate(different)}
+    everyone, rows = rows, list(different.values())
+    repeated = len(rows) < len(everyone)
     width = max(len(row.tokens) for row in rows)
     # Python lists and one tensor of each: a tensor for every piece costs more than a small model
     ids = [[*row.tokens, *[pad] * (width - len(row.tokens))] for row in rows]
@@ -22,10 +29,9 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     token_columns: list[int] = []
     token_ids: list[int] = []
     temperatures: list[float] = []
-    action_of: list[int] = []
     mark_rows: list[int] = []
     mark_columns: list[int] = []
-    actions = 0
+    first_tokens, first_marks = [0], [0]
     for number, row in enumerate(rows):
         for span in row.spans:
             count = span.end - span.start
@@ -33,10 +39,22 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
             token_columns += [span.before, *range(span.start, span.end - 1)]
             token_ids += row.tokens[span.start : span.end]
             temperatures += [row.temperature] * count
-            action_of += [actions] * count
-            actions += 1
         mark_rows += [number] * len(row.marks)
         mark_columns += [mark.index for mark in row.marks]
+        first_tokens.append(len(token_ids))
+        first_marks.append(len(mark_rows))
+    action_of: list[int] = []
+    token_places: list[int] = []
+    mark_places: list[int] = []
+    actions = 0
+    for row in everyone:
+        for span in row.spans:
+            action_of += [actions] * (span.end - span.start)
+            actions += 1
+        if repeated:
+            number = numbers[row.passage]
+            token_places += range(first_tokens[number], first_tokens[number + 1])
+            mark_places += range(first_marks[number], first_marks[number + 1])
     position_ids = torch.tensor(places, dtype=torch.long)
     plain = all(row.plain for row in rows)
     mask = (
@@ -58,11 +76,13 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         token_columns=integers(token_columns),
         token_ids=integers(token_ids),
         temperatures=torch.tensor(temperatures, dtype=torch.float32, device=device),
+        token_places=integers(token_places) if repeated else None,
         action_of=integers(action_of),
         actions=actions,
         mark_rows=integers(mark_rows),
         mark_columns=integers(mark_columns),
-        rows=tuple(rows),
+        mark_places=integers(mark_places) if repeated else None,
+        rows=tuple(everyone),
     )
 
 
@@ -80,17 +100,25 @@ def micro_batches(
     """Cut groups, widest first, into lists of (group, place in it, row) under the padded budget.
 
     Rows of one group stay together; a group larger than the budget is a micro-batch of its own.
+    Rows that are read alike stand side by side and count once.
     """
     widths = [max((len(row.tokens) for row in group), default=0) for group in groups]
+    passages = [{row.passage for row in group} for group in groups]
     current: list[tuple[int, int, Row]] = []
+    different: set[Hashable] = set()
     width = 0
-    for number in sorted(range(len(groups)), key=lambda group: -widths[group]):
+
+    def order(number: int) -> tuple[int, list[tuple[int, ...]]]:
+        return -widths[number], [row.tokens for row in groups[number]]
+
+    for number in sorted(range(len(groups)), key=order):
         rows = [(number, place, row) for place, row in enumerate(groups[number])]
-        if current and width * (len(current) + len(rows)) > token_budget:
+        if current and width * len(different | passages[number]) > token_budget:
             yield current
-            current = []
+            current, different = [], set()
         if not current:
             width = widths[number]
-        current = current + rows
+        current += rows
+        different |= passages[number]
     if current:
         yield current

@@ -27,11 +27,7 @@ def save_learner(
 
     Errors: OSError where a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(
-        {name: parameter.detach().cpu().clone() for name, parameter in parameters.items()},
-        folder / WEIGHTS,
-    )
+    save_weights(folder, parameters)
     tensors: dict[str, Tensor] = {}
     for number, state in optimizer["state"].items():
         for key, value in state.items():
@@ -43,6 +39,33 @@ def save_learner(
 
 def load_learner(folder: Path, parameters: Mapping[str, Tensor]) -> tuple[dict[str, Any], int]:
     """Copy the weights into `parameters`; give the optimiser's state and the step count.
+
+    Errors: CheckpointError for a file that is missing, cut short, or of another model.
+    """
+    load_weights(folder, parameters)
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _read(folder / OPTIMIZER).items():
+        number, key = name.split(".", 1)
+        state.setdefault(int(number), {})[key] = tensor
+    try:
+        numbers = json.loads((folder / NUMBERS).read_text())
+        groups, steps = numbers["param_groups"], numbers["steps"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _broken(folder / NUMBERS, error) from None
+    return {"state": state, "param_groups": groups}, steps
+
+
+def save_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
+    """Errors: OSError where the file cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(
+        {name: parameter.detach().cpu().clone() for name, parameter in parameters.items()},
+        folder / WEIGHTS,
+    )
+
+
+def load_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
+    """Copy the weights into `parameters`.
 
     Errors: CheckpointError for a file that is missing, cut short, or of another model.
     """
@@ -61,16 +84,6 @@ def load_learner(folder: Path, parameters: Mapping[str, Tensor]) -> tuple[dict[s
                     f"{tuple(parameter.shape)}; resume with the config that wrote it"
                 )
             parameter.copy_(weights[name])
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _read(folder / OPTIMIZER).items():
-        number, key = name.split(".", 1)
-        state.setdefault(int(number), {})[key] = tensor
-    try:
-        numbers = json.loads((folder / NUMBERS).read_text())
-        groups, steps = numbers["param_groups"], numbers["steps"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _broken(folder / NUMBERS, error) from None
-    return {"state": state, "param_groups": groups}, steps
 
 
 def _write(tensors: dict[str, Tensor], path: Path) -> None:

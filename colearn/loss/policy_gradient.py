@@ -37,6 +37,10 @@ class PolicyGradient(PolicyLoss):
     """Weight of KL(policy || reference), per token: what the policy says, judged by how much less
     the reference would say it (k3 on the policy's own samples: exp(d) - d - 1). It keeps the policy
     from saying what the reference never would, and lets it give up what the reference might."""
+    refresh: int | None = None
+    """Every so many iterations the reference becomes the policy as it then is. In self-play a
+    policy gradient cycles around a mixed equilibrium; held back by the policy of a while ago it
+    comes to rest there (R-NaD, magnetic mirror descent). None: the reference stays what it was."""
     entropy: float = 0.0
     """Weight of the entropy bonus, per token, over all words, legal or not."""
     old: Literal["read", "behaviour"] = "read"
@@ -76,6 +80,10 @@ class PolicyGradient(PolicyLoss):
         for name, weight in (("kl", self.kl), ("entropy", self.entropy)):
             if weight < 0.0:
                 raise ConfigError(f"{name}: must be 0 or more, got {weight}; 0 is off")
+        if self.refresh is not None and self.refresh < 1:
+            raise ConfigError(f"refresh: must be 1 or more iterations, got {self.refresh}")
+        if self.refresh is not None and self.kl == 0.0:
+            raise ConfigError("refresh: there is no reference to move; set kl above 0")
         if self.anneal is not None and not 0.0 < self.anneal <= 1.0:
             raise ConfigError(f"anneal: must lie above 0 and up to 1, got {self.anneal}")
         # The contract's flags follow from the weights; nothing else is ever set here.
@@ -87,7 +95,8 @@ class PolicyGradient(PolicyLoss):
         if self.anneal is None:
             return self
         left = max(0.0, 1.0 - done / self.anneal)
-        return replace(self, kl=self.kl * left, entropy=self.entropy * left, anneal=None)
+        kl, entropy = self.kl * left, self.entropy * left
+        return replace(self, kl=kl, entropy=entropy, anneal=None, refresh=None)
 
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
         log_ratio, advantages = batch.logprobs - batch.old_logprobs, batch.advantages

@@ -100,9 +100,14 @@ class Network(nn.Module):
             if self.head is None:
                 raise ValueError("these rows ask for values, but the network has no value head")
             values = self.head(hidden[batch.mark_rows, batch.mark_columns])
+            if batch.mark_places is not None:
+                values = values[batch.mark_places]
         logprobs, entropies = self._logprobs(
             states, batch.token_ids, batch.temperatures, entropy, reference
         )
+        if batch.token_places is not None:
+            logprobs = logprobs[batch.token_places]
+            entropies = None if entropies is None else entropies[batch.token_places]
         return Outputs(logprobs=logprobs, entropy=entropies, values=values)
 
     def _logprobs(

@@ -29,8 +29,11 @@ class Team:
     """By physical model."""
     critics: dict[str, Network] = field(default_factory=dict)
     """By value model; empty where the value head sits on the actors."""
+    past: dict[int, dict[str, Network]] = field(default_factory=dict)
+    """By slot of the cast's pool: every trained model once more, to be what it was a while ago."""
     references: dict[str, Network] = field(default_factory=dict)
-    """Frozen copies of models trained in full; adapters find theirs by switching off."""
+    """Copies of models trained in full, and adapters beside those that their reference follows;
+    an adapter's first policy is the base with the adapter off."""
 
 
 class TeamBuilder:
@@ -40,14 +43,30 @@ class TeamBuilder:
         self.config = config
         self._frozen: dict[tuple[str, str, str], Base] = {}
 
-    def build(self, critic: Critic | None, agents: Sequence[str], *, reference: bool) -> Team:
-        """Errors: ConfigError for a missing model, or a critic that the settings do not give."""
+    def build(
+        self,
+        critic: Critic | None,
+        agents: Sequence[str],
+        *,
+        reference: bool,
+        moving: bool = False,
+        pool: int = 0,
+    ) -> Team:
+        """`moving`: the reference policies follow, so that adapters need one more each; `pool`:
+        slots for past selves.
+
+        Errors: ConfigError for a missing model, or a critic that the settings do not give.
+        """
         team = Team()
         for name, model in self.config.models.items():
             team.actors[name] = self._actor(name, model)
-            if reference and model.trained and model.lora is None:
+            if reference and model.trained and (moving or model.lora is None):
                 frozen = model.model_copy(update={"trained": False})
-                team.references[name] = self._actor(name, frozen)
+                team.references[name] = (
+                    self._copy("reference", name) if moving else self._actor(name, frozen)
+                )
+        trained = [name for name, model in self.config.models.items() if model.trained]
+        team.past = {n: {m: self._copy(f"past_{n}", m) for m in trained} for n in range(pool)}
         if critic is not None:
             self._add_critics(team, critic, agents)
         return team
@@ -56,6 +75,11 @@ class TeamBuilder:
         return self._network(
             f"models.{name}", f"actor_{name}", model.path, model, trained=model.trained
         )
+
+    def _copy(self, kind: str, name: str) -> Network:
+        """A model as it is at first, whose weights (or adapter) nobody else has."""
+        model = self.config.models[name]
+        return self._network(f"models.{name}", f"{kind}_{name}", model.path, model, trained=True)
 
     def _add_critics(self, team: Team, critic: Critic, agents: Sequence[str]) -> None:
         settings = self.config.critic

@@ -50,6 +50,8 @@ class Progress(BaseModel):
     best: Best | None = None
     baselines: dict[str, float] = {}
     """What an advantage remembers from update to update."""
+    cast: dict[str, float] = {}
+    """What a cast remembers of its games."""
 
 
 class RunRecord(_Fields):

@@ -110,6 +110,14 @@ def joined(state: Any, chosen: dict[int, int]) -> Move:
     return chosen[int(state.current_player())]
 
 
+def hidden(game: Any) -> bool:
+    """Whether some player does not see all of a position."""
+    import pyspiel
+
+    open_game = pyspiel.GameType.Information.PERFECT_INFORMATION
+    return bool(game.get_type().information != open_game)
+
+
 def cooperative(game: Any) -> bool:
     """Whether all players are paid the same."""
     import pyspiel

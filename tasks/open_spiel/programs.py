@@ -14,7 +14,7 @@ import numpy as np
 from colearn.contract import View
 from colearn.errors import ConfigError
 
-from .games import load, position
+from .games import hidden, load, position
 from .phrasings import phrasing
 from .task import GameState, OpenSpiel
 
@@ -45,8 +45,7 @@ class MCTS:
 
         task, state, seat = _seat(view, "mcts")
         game = load(state.game.name)
-        open_game = pyspiel.GameType.Information.PERFECT_INFORMATION
-        if game.get_type().information != open_game:
+        if hidden(game):
             raise ConfigError(
                 f"program: mcts would look at hidden cards in '{state.game.name}'; use equilibrium"
             )

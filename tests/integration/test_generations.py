@@ -103,6 +103,30 @@ def test_a_later_turn_prefills_the_new_tokens_and_the_pending_one(team):
     assert cost == 3 + 1
 
 
+def test_histories_that_begin_alike_are_prefilled_once_and_draw_their_own(team):
+    generator = team.generators[id(team.bases["ada"])]
+
+    def asked(tokens, *seeds):
+        return [Request(agent="ada", session=None, tokens=tokens, seeds=(s,)) for s in seeds]
+
+    same, other = tuple(range(10, 40)), tuple(range(12, 42))
+    requests = [*asked(same, 1), *asked(other, 2), *asked(same, 3, 4)]
+    cost, together = prefilled(team, lambda: generator.generate(requests))
+    assert cost == 30 + 30
+    alone = [generator.generate([request]) for request in requests]
+    for (found,), ((expected,),) in zip(together, alone, strict=True):
+        assert found.action.tokens == expected.action.tokens
+        assert found.action.logprobs == pytest.approx(expected.action.logprobs, abs=1e-5)
+    assert len({found.action.tokens for (found,) in together}) == 4
+    later = [
+        Request(agent="ada", session=found.session, tokens=(50, 51), seeds=(9,))
+        for (found,) in together
+    ]
+    again = [generator.generate([request]) for request in later]
+    for (found,), ((expected,),) in zip(generator.generate(later), again, strict=True):
+        assert found.action.tokens == expected.action.tokens
+
+
 def speak(generator, agent):
     requests = [
         Request(agent=agent, session=None, tokens=tuple(range(10, 20 + n)), seeds=(n, n + 1))

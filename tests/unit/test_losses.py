@@ -211,6 +211,21 @@ def test_the_entropy_bonus_lowers_the_loss():
     assert metrics["entropy"] == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"kl": 0.1, "refresh": 0}, "1 or more"), ({"refresh": 5}, "no reference to move")],
+)
+def test_a_reference_that_cannot_follow_is_refused(settings, said):
+    with pytest.raises(ConfigError, match=f"refresh: .*{said}"):
+        PolicyGradient(**settings)
+
+
+def test_a_fading_penalty_keeps_the_reference_moving_to_the_end():
+    loss = PolicyGradient(kl=0.1, refresh=5, anneal=1.0)
+    assert loss.refresh == 5
+    assert loss.at(1.0).kl == 0.0
+
+
 def test_nothing_extra_is_asked_for_by_default():
     assert not PolicyGradient().needs_reference
     assert not PolicyGradient().needs_entropy

@@ -1,0 +1,107 @@
+"""Everyone who may sit in a seat, from the settings of agents and players."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from colearn.agents import ChatFormat, Language, LanguageTable, Program
+from colearn.agents.language import no_version
+from colearn.config import AgentSettings, Config, build_program
+from colearn.contract import Generator, Learner, Player, Sampling
+from colearn.contract.player import past_self
+from colearn.errors import MissingExtra
+from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.models.base import Base
+from colearn.models.load import Tokenizers
+from colearn.models.network import Network
+from colearn.models.team import Team
+
+
+def seat_players(
+    config: Config, team: Team, learners: Mapping[str, Learner], tokenizers: Tokenizers
+) -> tuple[dict[str, Player], list[Generator]]:
+    """One generator for each base in memory, so that agents that share it speak in one batch; one
+    for each agent where the config wants them apart."""
+    apart = config.run.generator == "transformers" and not config.run.batch_agents
+    voices: dict[int | str, dict[str, Voice]] = {}
+    bases: dict[int | str, Base] = {}
+    for name, agent, network in _speakers(config, team):
+        key = name if apart else id(network.base)
+        bases[key] = network.base
+        speakers = voices.setdefault(key, {})
+        speakers[name] = _voice(config, agent, config.voices[agent], network, tokenizers)
+    players: dict[str, Player] = {}
+    generators: list[Generator] = []
+    for key, group in voices.items():
+        if config.run.generator == "vllm":
+            from colearn.generate.vllm import VLLMGenerator
+
+            generator: Generator = VLLMGenerator(bases[key], group)
+        else:
+            generator = TransformersGenerator(bases[key], group)
+        generators.append(generator)
+        table = LanguageTable(generator)
+        for name, voice in group.items():
+            own = config.voices.get(name)
+            learner = None if own is None else learners.get(f"actor-{own.model}")
+            players[name] = Language(table, name, voice.chat, _steps_of(learner))
+    everyone = {**config.agents, **config.players}
+    for name, settings in everyone.items():
+        if settings.program is not None:
+            players[name] = Program(build_program(settings.program, f"{name}.program"))
+        if settings.endpoint is not None:
+            players[name] = _remote(name, settings)
+    past = [name for name in players if name not in everyone]
+    return {name: players[name] for name in (*everyone, *past)}, generators
+
+
+def _speakers(config: Config, team: Team) -> Iterator[tuple[str, str, Network]]:
+    """Everyone whom a language model plays: the name, the agent whose settings it has, and the
+    network; first those of the config, then the agents' past selves."""
+    for agent, settings in config.voices.items():
+        yield agent, agent, team.actors[settings.model]
+    for slot, models in team.past.items():
+        for agent, settings in config.agents.items():
+            if settings.speaks and settings.model in models:
+                yield past_self(agent, slot), agent, models[settings.model]
+
+
+def _remote(name: str, settings: AgentSettings) -> Player:
+    try:
+        from colearn.client.agent import RemoteAgent
+        from colearn.client.player import Remote, RemoteTable
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "serve") from None
+    assert settings.endpoint is not None
+    agent = RemoteAgent(settings.endpoint, system=settings.system, sampling=settings.request_fields)
+    return Remote(RemoteTable(agent))
+
+
+def _steps_of(learner: Learner | None) -> Callable[[], int]:
+    return no_version if learner is None else lambda: learner.steps
+
+
+def _voice(
+    config: Config,
+    agent: str,
+    settings: AgentSettings,
+    network: Network,
+    tokenizers: Tokenizers,
+) -> Voice:
+    tokenizer = tokenizers.load(
+        config.models[settings.model].path, field=f"models.{settings.model}.path"
+    )
+    chat = ChatFormat(tokenizer, **settings.chat_format)
+    sampling = settings.sampling
+    return Voice(
+        adapter=network.adapter,
+        chat=chat,
+        sampling=Sampling(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            max_tokens=sampling.max_tokens,
+            stop=sampling.stop,
+        ),
+        window=settings.window,
+    )

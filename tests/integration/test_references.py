@@ -1,0 +1,88 @@
+"""A reference policy that follows its model: when, what it then says, and what a resume keeps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tiny import register, save_model
+
+from colearn.config import Config
+from colearn.experiment.assemble import assemble
+from colearn.experiment.loop import Experiment
+
+KINDS = pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full", "adapter"])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_model(tmp_path_factory.mktemp("models") / "actor")
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch):
+    register(monkeypatch, notes="tiny:Notes")
+
+
+def config_of(model, *, lora=None, refresh=2, iterations=4):
+    return Config.model_validate(
+        {
+            "task": {"name": "notes", "horizon": 1, "items": 2},
+            "algorithm": {
+                "name": "magrpo",
+                "loss": {"kl": 0.5, **({} if refresh is None else {"refresh": refresh})},
+            },
+            "models": {"player": {"path": model, "learning_rate": 1e-2, "lora": lora}},
+            "agents": {"*": {"model": "player", "sampling": {"max_tokens": 4}}},
+            "train": {"environment_steps": iterations * 8, "episodes": 2},
+            "evaluation": {"every": 100},
+            "run": {"device": "cpu", "checkpoint_every": 1},
+        }
+    )
+
+
+def divergences(folder):
+    """KL(policy || reference) as each iteration found it before its step."""
+    found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line["metrics"]["player/kl"] for line in found if line["kind"] == "update"]
+
+
+@KINDS
+def test_the_reference_becomes_the_policy_every_so_many_iterations(model, tmp_path, lora):
+    Experiment(config_of(model, lora=lora), tmp_path / "run").run()
+    first, second, third, fourth = divergences(tmp_path / "run")
+    assert first == pytest.approx(0.0, abs=1e-9)
+    assert second > 1e-6
+    assert third == pytest.approx(0.0, abs=1e-9), "two updates are over: it has followed"
+    assert fourth > 1e-6
+
+
+@KINDS
+def test_a_reference_that_stays_is_left_behind(model, tmp_path, lora):
+    Experiment(config_of(model, lora=lora, refresh=None), tmp_path / "run").run()
+    assert min(divergences(tmp_path / "run")[1:]) > 1e-6
+
+
+@KINDS
+def test_what_follows_shares_no_weight_with_its_model(model, lora):
+    parts = assemble(config_of(model, lora=lora))
+    reference = parts.followers["reference-player"]
+    kept = {name: weight.clone() for name, weight in reference.network.trained().items()}
+    for parameter in parts.learners["actor-player"].parameters.values():
+        parameter.data.add_(1.0)
+    assert all(kept[name].equal(now) for name, now in reference.network.trained().items())
+    reference.follow()
+    assert not any(kept[name].equal(now) for name, now in reference.network.trained().items())
+
+
+@KINDS
+def test_a_resumed_run_is_held_to_the_same_reference(model, tmp_path, lora):
+    """Stopped between two refreshes, its reference is neither the first policy nor the last."""
+    Experiment(config_of(model, lora=lora), tmp_path / "whole").run()
+    Experiment(config_of(model, lora=lora, iterations=3), tmp_path / "part").run()
+    text = (tmp_path / "part" / "config.yaml").read_text()
+    (tmp_path / "part" / "config.yaml").write_text(
+        text.replace("environment_steps: 24", "environment_steps: 32")
+    )
+    Experiment(config_of(model, lora=lora), tmp_path / "part", resume=True).run()
+    assert divergences(tmp_path / "part") == divergences(tmp_path / "whole")
