@@ -261,7 +261,7 @@ class Config(_Settings):
     players: dict[str, AgentSettings] = Field(default_factory=dict)
     """Further players, who have no seat of their own: opponents, past selves, frozen partners."""
     cast: Named = Named(name="own")
-    """Who sits in which seat: `own`, `swap`, or module:Class."""
+    """Who sits in which seat: `own`, `swap`, `against` or `league`, with its settings."""
     critic: CriticSettings | None = None
     train: TrainSettings = TrainSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
