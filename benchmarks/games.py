@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from colearn.experiment.keeper import load_learners
 
 from colearn.agents import Against, Own, Program
 from colearn.config import Named
 from colearn.config.build import build_program
 from colearn.experiment.assemble import Assembly, assemble
+from colearn.experiment.keeper import load_learners
 from colearn.experiment.matches import tally
 from colearn.record import open_run
 from colearn.rollout.chain import Chain
