@@ -36,7 +36,8 @@ class Span(NamedTuple):
     """Index of the token that predicts the first one: the last of the history h_t."""
 
 
-class Mark(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Mark:
     """A place where a value is read: the last token that belongs to V's or Q's input."""
 
     node: int
