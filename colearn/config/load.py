@@ -108,6 +108,8 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
         raise ConfigError(
             f"config: {path} is not YAML ({' '.join(str(error).split())}); mend the file"
         ) from None
+    except RecursionError:
+        raise ConfigError(f"config: {path} is nested too deeply; mend the file") from None
     if not isinstance(data, dict):
         raise ConfigError(f"config: {path} must hold a mapping with task and models")
     return data

@@ -44,13 +44,23 @@ class Architectures:
         """Errors: NotHere; ConfigError naming `field` for a folder or size that does not exist."""
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[0]
+        from huggingface_hub.utils import HFValidationError, validate_repo_id
         from transformers import AutoConfig
 
-        if path.startswith((".", "/", "~")) and not Path(path).is_dir():
+        folder = Path(path)
+        if path.startswith((".", "/", "~")) and not folder.is_dir():
             raise ConfigError(f"{field}: no folder {path}; give a model's folder or hub name")
+        if folder.is_dir() and not (folder / "config.json").is_file():
+            raise ConfigError(f"{field}: {path} holds no config.json; give a model's folder")
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         except (OSError, ValueError):
+            try:
+                validate_repo_id(path)
+            except HFValidationError:
+                raise ConfigError(
+                    f"{field}: {path!r} is neither a folder nor a name that a hub can have"
+                ) from None
             raise NotHere(path, field) from None
 
     def tokenizer(self, path: str, field: str) -> PreTrainedTokenizerBase:

@@ -85,8 +85,14 @@ class RunFolder:
         return load_config(self.path / CONFIG, overrides)
 
     def settings(self) -> dict[str, Any]:
-        """config.yaml as plain data."""
-        return read_yaml(self.path / CONFIG)
+        """config.yaml as plain data, its sections mappings."""
+        data = read_yaml(self.path / CONFIG)
+        for section in Config.model_fields:
+            if section != "wrapper" and not isinstance(data.get(section) or {}, dict):
+                raise CheckpointError(
+                    f"{self.path / CONFIG}: {section} is no section; run it again"
+                )
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
