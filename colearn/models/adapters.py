@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,10 @@ class Adapted(nn.Module):
             target_modules=lora.targets,
         )
         if not self.adapters:
-            self.model = get_peft_model(self._causal, settings, adapter_name=name)
+            with warnings.catch_warnings():
+                # peft asks the model by a name that transformers is about to drop
+                warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is", FutureWarning)
+                self.model = get_peft_model(self._causal, settings, adapter_name=name)
             for layer in self.model.modules():
                 if isinstance(layer, LoraLayer):
                     layer.register_forward_pre_hook(self._route, with_kwargs=True)
