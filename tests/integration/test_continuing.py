@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +19,7 @@ import yaml
 from tiny import Notes, Scene, register, save_model
 
 from colearn.cli import main
+from colearn.config import shipped_configs
 from colearn.record import RunFolder
 from colearn.types import Outcome
 
@@ -167,6 +171,68 @@ def test_a_disk_that_fills_up_later_leaves_the_checkpoint_from_which_it_goes_on(
     code, _, _ = colearn("train", "--out", folder, "--resume")
     assert code == 0
     assert json.loads((folder / "run.json").read_text())["environment_steps"] == 8
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Two megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = shutil.which("mount")
+    options = ["-t", "tmpfs", "-o", "size=2m", "colearn-test", str(place)]
+    if mount is None or subprocess.run([mount, *options], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def test_a_disk_that_is_really_full_leaves_the_checkpoint_from_which_it_goes_on(
+    colearn: Any, config: Path, small_disk: Path
+) -> None:
+    folder, rest = small_disk / "run", small_disk / "rest"
+    colearn("train", config, "--out", folder)
+    left = shutil.disk_usage(small_disk).free - 40_000  # room for the lines, not for a checkpoint
+    rest.write_bytes(bytes(left))
+    more = ("train", "--out", folder, "--resume", "--set", "train.environment_steps=8")
+    code, _, err = colearn(*more)
+    assert code == 2 and err.count("\n") == 1
+    assert "cannot write" in err and "kept: the checkpoint of iteration 2" in err
+    assert "No space left on device" in err
+    rest.unlink()
+    assert colearn("train", "--out", folder, "--resume")[0] == 0
+    assert json.loads((folder / "run.json").read_text())["environment_steps"] == 8
+
+
+@pytest.mark.slow
+def test_runs_keep_their_state_and_stop_when_their_comparison_is_killed(
+    tmp_path: Path, model: str
+) -> None:
+    settings = yaml.safe_load(shipped_configs()["quickstart"].read_text())
+    settings["models"] = {"*": {"path": model}}
+    settings["agents"] = {"*": {"sampling": {"max_tokens": 4}}}
+    settings["train"] = {"environment_steps": 1_000_000, "episodes": 2}
+    settings["compare"] = {"algorithms": {"magrpo": {}}, "seeds": [0, 1], "workers": 2}
+    settings.pop("critic")
+    (tmp_path / "long.yaml").write_text(yaml.safe_dump(settings))
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "colearn", "compare", str(tmp_path / "long.yaml")]
+    process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL)
+    runs = [RunFolder(out / "runs" / f"magrpo-s{seed}") for seed in (0, 1)]
+    until(lambda: all(run.environment_steps() > 0 for run in runs))
+    process.kill()
+    process.wait()
+    until(lambda: all(run.record().status == "interrupted" for run in runs))
+    for run in runs:
+        newest = run.checkpoints.newest()
+        assert newest is not None
+        assert newest.iteration == max(line.iteration for line in run.lines())
+
+
+def until(holds: Callable[[], bool], seconds: float = 300.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.2)
 
 
 PLACES = ("/proc/nowhere", "/sys/kernel/nowhere", "config.yaml", "config.yaml/below")
