@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .comparison import compare, write_report
+    from .config import Config, load_config
+    from .experiment.loop import Experiment
+    from .record import open_run, read_run
+    from .types import Tree
 
 __version__ = "0.1.0"
 
@@ -15,10 +22,26 @@ _HOMES = {
     "write_report": "comparison",
     "open_run": "record",
     "read_run": "record",
+    "Tree": "types",
 }
 """What a program starts from, and the module that has it; loaded when it is asked for."""
 
-__all__ = ["__version__", *_HOMES]
+# spelled out, as type checkers read no other form
+__all__ = [
+    "Config",
+    "Experiment",
+    "Tree",
+    "__version__",
+    "compare",
+    "load_config",
+    "open_run",
+    "read_run",
+    "write_report",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,8 @@ class Experiment:
     everything drawn is a function of the seed and the iteration.
     """
 
-    def __init__(self, config: Config, folder: Path, *, resume: bool = False) -> None:
+    def __init__(self, config: Config, folder: str | Path, *, resume: bool = False) -> None:
+        folder = Path(folder)
         self.processes = Processes(resolve_device(config.run.device))
         self.record = RunWriter(folder, config, resume=resume, writes=self.processes.main)
         with contextlib.ExitStack() as undo:
@@ -95,6 +96,27 @@ class Experiment:
                 raise
             return self._write_run("finished")
 
+    def trees(self) -> list[Tree[Any]]:
+        """What the next update would learn from: the trees of its iteration, grown by the weights
+        as they are now. Nothing changes: the run draws the same ones again."""
+        return self._grow(0, self._draw_items(), None)[0]
+
+    def _grow(
+        self, first: int, items: Sequence[Any], pool: Executor | None
+    ) -> tuple[list[Tree[Any]], Counts]:
+        return grow(
+            self.parts.task,
+            items,
+            self.parts.players,
+            self.parts.parts.rollout,
+            credit=self.parts.parts.credit,
+            cast=self.parts.cast,
+            seed=derive_seed(self.config.run.seed, "train"),
+            first_episode=self.progress.episodes + first,
+            pool=pool,
+            order=self.config.run.order,
+        )
+
     def _train(self, report: Report) -> None:
         trackers = open_trackers(
             self.config.run.trackers if self.processes.main else (),
@@ -134,20 +156,7 @@ class Experiment:
     ) -> dict[str, float]:
         started = time.perf_counter()
         first, items = self.processes.share_of(self._draw_items())
-        trees, counts = self.processes.exchange(
-            *grow(
-                self.parts.task,
-                items,
-                self.parts.players,
-                self.parts.parts.rollout,
-                credit=self.parts.parts.credit,
-                cast=self.parts.cast,
-                seed=derive_seed(self.config.run.seed, "train"),
-                first_episode=self.progress.episodes + first,
-                pool=pool,
-                order=self.config.run.order,
-            )
-        )
+        trees, counts = self.processes.exchange(*self._grow(first, items, pool))
         rolled = time.perf_counter()
         with self.interruption.held():
             return self._update(updater, trees, counts, started, rolled, trackers)

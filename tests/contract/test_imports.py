@@ -120,6 +120,8 @@ def test_imports_run_one_way() -> None:
         (*found.layers, found.kind)
         for found in OURS
         if rank[found.layers[1]] > rank[found.layers[0]]
+        # the package says what it exports, to type checkers alone
+        and (found.source, found.kind) != ("colearn", "for types")
     }
     assert upward == EXCEPTIONS
 
