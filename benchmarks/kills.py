@@ -1,11 +1,14 @@
 """Kill a training run and a comparison at random moments, go on, and compare bit for bit.
 
-    python benchmarks/kills.py --kills 100 --comparison-kills 20
+    python benchmarks/kills.py kills.jsonl --kills 100 --comparison-kills 40 [--minutes 5]
 
 A training run is a process that is killed (SIGKILL) after a random time and started again with
 --resume, until it ends; then the next run begins. A comparison is killed with the runs that it
 has started, or one of these alone. What each leaves must be what an uninterrupted one leaves, but
 for what a clock says; and a kill may cost no more than what followed the last checkpoint.
+
+Every run and comparison that came to its end is a line of the file, so this command itself may be
+stopped and said again: it goes on behind the last line.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,62 +48,100 @@ SETTINGS: dict[str, Any] = {
     "run.checkpoint_every": 2,
     "compare.algorithms": {"collm_cc": {}, "magrpo": {"algorithm.rollout.k": 2}},
     "compare.seeds": [0],
+    "compare.workers": 2,
 }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="where a line is added for each run")
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--comparison-kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--comparison-kills", type=int, default=40)
+    parser.add_argument("--minutes", type=float, default=1e9, help="start nothing new after these")
     chosen = parser.parse_args()
+    until = time.monotonic() + 60 * chosen.minutes
     torch.set_num_threads(1)
-    rng = random.Random(chosen.seed)
     config = load_config("quickstart", SETTINGS)
     embedded_model(build_task(config), "embedded-tiny", "models.*.path")
+    kinds = {"run": chosen.kills, "comparison": chosen.comparison_kills}
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        print(json.dumps(kill_runs(config, folder / "runs", chosen.kills, rng), indent=1))
-        if chosen.comparison_kills:
-            found = kill_comparisons(config, folder, chosen.comparison_kills, rng)
-            print(json.dumps(found, indent=1))
+        for kind, wanted in kinds.items():
+            victim: Runs | Comparisons | None = None
+            while kills_made(chosen.file, kind) < wanted and time.monotonic() < until:
+                made = len(list(lines(chosen.file, kind)))
+                victim = victim or KINDS[kind](config, Path(place) / kind)
+                found = victim.kill(random.Random(f"{kind} {made}"))
+                with chosen.file.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"kind": kind, "number": made, **found}) + "\n")
+                print(f"{kind} {made}: {found}", flush=True)
+    for kind in kinds:
+        print(json.dumps(summary(chosen.file, kind), indent=1))
 
 
-def kill_runs(config: Config, folder: Path, kills: int, rng: random.Random) -> dict[str, Any]:
-    """Kill runs until `kills` are made; what was found."""
-    started = time.perf_counter()
-    wait(fork_run(config, folder / "whole", resume=False))
-    seconds = time.perf_counter() - started
-    whole = left(RunFolder(folder / "whole"))
-    made, runs, same, lost, before_any = 0, 0, 0, [], 0
-    while made < kills:
-        run = RunFolder(folder / f"killed-{runs}")
-        while run.status != "finished":
-            child = fork_run(config, run.path, resume=run.status != "not started")
-            if made < kills:
-                time.sleep(rng.uniform(0, seconds))
-                if os.waitpid(child, os.WNOHANG)[0]:
-                    continue  # it had ended
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                made += 1
-                reached = max((line.iteration for line in run.lines()), default=0)
-                newest = run.checkpoints.newest()
-                before_any += newest is None
-                lost.append(reached - (0 if newest is None else newest.iteration))
-            else:
-                wait(child)
-        same += left(run) == whole
-        runs += 1
-        print(f"{made} kills, {runs} runs, {same} as the uninterrupted one", flush=True)
+def lines(file: Path, kind: str) -> Iterator[dict[str, Any]]:
+    if file.exists():
+        for text in file.read_text(encoding="utf-8").splitlines():
+            line = json.loads(text)
+            if line["kind"] == kind:
+                yield line
+
+
+def kills_made(file: Path, kind: str) -> int:
+    return sum(line["kills"] for line in lines(file, kind))
+
+
+def summary(file: Path, kind: str) -> dict[str, Any]:
+    made = list(lines(file, kind))
     return {
-        "kills of a run": made,
-        "runs": runs,
-        "bit for bit as the uninterrupted one": same,
-        "most iterations lost (a checkpoint every 2)": max(lost),
-        "kills before the first checkpoint": before_any,
-        "seconds of an uninterrupted run": round(seconds, 1),
+        f"kills of a {kind}": sum(line["kills"] for line in made),
+        f"{kind}s": len(made),
+        "bit for bit as the uninterrupted one": sum(line["same"] for line in made),
+        **{
+            key: sum(line[key] for line in made)
+            for key in ("alone", "before any checkpoint")
+            if made and key in made[0]
+        },
+        **(
+            {"most iterations lost (a checkpoint every 2)": max(line["lost"] for line in made)}
+            if made and "lost" in made[0]
+            else {}
+        ),
     }
+
+
+class Runs:
+    """Training runs, each in a process that is forked from this one."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self.config, self.folder = config, folder
+        started = time.perf_counter()
+        wait(fork_run(config, folder / "whole", resume=False))
+        self.seconds = time.perf_counter() - started
+        self.whole = left(RunFolder(folder / "whole"))
+        print(f"an uninterrupted run takes {self.seconds:.1f} s", flush=True)
+
+    def kill(self, rng: random.Random) -> dict[str, Any]:
+        """One run, killed until it ends before its time has come."""
+        run = RunFolder(Path(tempfile.mkdtemp(dir=self.folder)) / "run")
+        kills, lost, before_any = 0, 0, 0
+        while run.status != "finished":
+            child = fork_run(self.config, run.path, resume=run.status != "not started")
+            time.sleep(rng.uniform(0, self.seconds))
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                must_be_well(status)
+                continue
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            kills += 1
+            reached = max((line.iteration for line in run.lines()), default=0)
+            newest = run.checkpoints.newest()
+            before_any += newest is None
+            lost = max(lost, reached - (0 if newest is None else newest.iteration))
+        same = left(run) == self.whole
+        return {"kills": kills, "same": same, "lost": lost, "before any checkpoint": before_any}
 
 
 def fork_run(config: Config, folder: Path, *, resume: bool) -> int:
@@ -116,48 +158,56 @@ def fork_run(config: Config, folder: Path, *, resume: bool) -> int:
 
 
 def wait(child: int) -> None:
-    _, status = os.waitpid(child, 0)
+    must_be_well(os.waitpid(child, 0)[1])
+
+
+def must_be_well(status: int) -> None:
     if status:
         raise SystemExit(f"a run that nobody killed ended with status {status}")
 
 
-def kill_comparisons(
-    config: Config, folder: Path, kills: int, rng: random.Random
-) -> dict[str, Any]:
-    file = folder / "kills.yaml"
-    file.write_text(dump_config(config))
-    command = [sys.executable, "-m", "colearn", "compare", str(file), "--workers", "2", "--out"]
-    started = time.perf_counter()
-    subprocess.run([*command, str(folder / "whole")], check=True, stdout=subprocess.DEVNULL)
-    seconds = time.perf_counter() - started
-    whole = [left(run) for _, run in ComparisonFolder(folder / "whole").planned()]
-    made, comparisons, same, alone = 0, 0, 0, 0
-    while made < kills:
-        out = folder / f"killed-{comparisons}"
-        code = None
+class Comparisons:
+    """Comparisons of two runs, as a shell starts them."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        file = folder / "kills.yaml"
+        file.write_text(dump_config(config))
+        self.folder = folder
+        self.command = [sys.executable, "-m", "colearn", "compare", str(file), "--out"]
+        started = time.perf_counter()
+        self.start(folder / "whole").wait()
+        self.seconds = time.perf_counter() - started
+        self.whole = self.left(folder / "whole")
+        print(f"an uninterrupted comparison takes {self.seconds:.1f} s", flush=True)
+
+    def start(self, out: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*self.command, str(out)], stdout=subprocess.DEVNULL)
+
+    def left(self, out: Path) -> list[dict[str, Any]]:
+        return [left(run) for _, run in ComparisonFolder(out).planned()]
+
+    def kill(self, rng: random.Random) -> dict[str, Any]:
+        """One comparison, killed until it ends before its time has come; every second kill meets
+        one of its runs alone, which it then reports as failed."""
+        out = Path(tempfile.mkdtemp(dir=self.folder)) / "comparison"
+        kills, alone, code = 0, 0, None
         while code != 0:
-            process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL)
-            if made < kills:
-                time.sleep(rng.uniform(0, seconds))
-                if process.poll() is None:
-                    below = children(process.pid)
-                    if below and rng.random() < 0.5:
-                        os.kill(rng.choice(below), signal.SIGKILL)
-                        alone += 1
-                    else:
-                        for number in (process.pid, *below):
-                            os.kill(number, signal.SIGKILL)
-                    made += 1
+            process = self.start(out)
+            try:
+                code = process.wait(timeout=rng.uniform(0, self.seconds))
+                continue
+            except subprocess.TimeoutExpired:
+                kills += 1
+            below = children(process.pid)
+            if below and rng.random() < 0.5:
+                os.kill(rng.choice(below), signal.SIGKILL)
+                alone += 1
+            else:
+                for number in (process.pid, *below):
+                    os.kill(number, signal.SIGKILL)
             code = process.wait()
-        same += [left(run) for _, run in ComparisonFolder(out).planned()] == whole
-        comparisons += 1
-    return {
-        "kills of a comparison": made,
-        "of them kills of one of its runs alone": alone,
-        "comparisons": comparisons,
-        "bit for bit as the uninterrupted one": same,
-        "seconds of an uninterrupted comparison": round(seconds, 1),
-    }
+        return {"kills": kills, "same": self.left(out) == self.whole, "alone": alone}
 
 
 def children(parent: int) -> list[int]:
@@ -184,6 +234,9 @@ def left(run: RunFolder) -> dict[str, Any]:
         "weights and optimiser": sums,
         "status": run.status,
     }
+
+
+KINDS: dict[str, type[Runs] | type[Comparisons]] = {"run": Runs, "comparison": Comparisons}
 
 
 if __name__ == "__main__":
