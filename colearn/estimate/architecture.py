@@ -44,7 +44,8 @@ class Architectures:
         """Errors: NotHere; ConfigError naming `field` for a folder or size that does not exist."""
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[0]
-        from huggingface_hub.utils import HFValidationError, validate_repo_id
+        from huggingface_hub.errors import HFValidationError
+        from huggingface_hub.utils._validators import validate_repo_id
         from transformers import AutoConfig
 
         folder = Path(path)
