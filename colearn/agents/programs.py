@@ -32,6 +32,7 @@ class Legal:
 
 
 NAMES = {
+    "adopts": "colearn.tasks.tool_team.programs:Adopts",
     "equilibrium": "colearn.tasks.open_spiel.programs:Equilibrium",
     "legal": "colearn.agents.programs:Legal",
     "mcts": "colearn.tasks.open_spiel.programs:MCTS",

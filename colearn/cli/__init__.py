@@ -8,7 +8,7 @@ import typer
 
 from colearn.errors import ColearnError
 
-from . import compare, evaluate, export, listing, new, play, serve, train
+from . import compare, evaluate, export, listing, new, play, serve, study, train
 
 app = typer.Typer(
     name="colearn",
@@ -22,6 +22,7 @@ app.command()(compare.compare)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.report)
+app.command()(study.study)
 app.command()(export.export)
 app.command()(serve.serve)
 app.command()(play.play)

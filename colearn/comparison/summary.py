@@ -247,11 +247,12 @@ def _is(key: str, name: str) -> bool:
 
 
 def _curves(runs: Sequence[Run], wanted: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
-    found = {name: _curve(runs, axis, points) for name, (axis, points) in wanted.items()}
-    return {name: curve for name, curve in found.items() if curve is not None}
+    found = {name: curve(runs, axis, points) for name, (axis, points) in wanted.items()}
+    return {name: one for name, one in found.items() if one is not None}
 
 
-def _curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
+def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
+    """Smoothed values of all runs over an axis; None where no run has any."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for run in runs:
         points = [(float(getattr(line, axis)), value) for line, value in read(run)]

@@ -164,14 +164,21 @@ class ToolTeam(
     def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
         """What solves the world at once, from every agent that acts now."""
         answer = self.solution(state.item, state.world)
-        return {agent: self._said(agent, answer) for agent in self.joint_observations(state)}
+        return {agent: self.said(agent, answer) for agent in self.joint_observations(state)}
 
     def legal_action(
         self, state: TeamState[Item, World, Answer], agent: str, rng: np.random.Generator
     ) -> str:
         """A legal answer drawn without regard to the task or to the other agent: what the embedded
         model starts from."""
-        return self._said(agent, self.random_answer(state.item, state.world, rng))
+        return self.said(agent, self.random_answer(state.item, state.world, rng))
+
+    def said(self, agent: str, answer: Answer) -> str:
+        """An answer in the form that is asked of an agent."""
+        written = self.written(answer)
+        if self.prompt == "compact":
+            return written
+        return f"#### {written}" if agent == PLAN else f"```python\nprint({written!r})\n```"
 
     @property
     def _in_sequence(self) -> bool:
@@ -185,12 +192,6 @@ class ToolTeam(
             return tuple(decided)
         ran = state.turn if state.tool_played else state.turn - 1
         return (*decided, (steps * ran, TOOL))
-
-    def _said(self, agent: str, answer: Answer) -> str:
-        written = self.written(answer)
-        if self.prompt == "compact":
-            return written
-        return f"#### {written}" if agent == PLAN else f"```python\nprint({written!r})\n```"
 
     def _run(self, state: TeamState[Item, World, Answer], text: str) -> ToolRun[Answer]:
         if self.prompt == "compact":

@@ -1,0 +1,32 @@
+"""`colearn study`: what the agents of a comparison are to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    folder: Annotated[Path, typer.Argument(help="A comparison's folder.")],
+    together: Annotated[str, typer.Option(help="The algorithm whose agents were trained as one.")],
+    alone: Annotated[
+        list[str],
+        typer.Option(help="AGENT=LABEL: the algorithm that trained this agent alone; repeatable."),
+    ] = [],  # noqa: B006 - typer reads the default, nobody changes it
+    metric: Annotated[str, typer.Option(help="Of the task.")] = "solved",
+    turns: Annotated[str, typer.Option(help="The task's metric that counts turns.")] = "rounds",
+) -> None:
+    """Swap the policies of a trained team, put agents together that were trained alone, and draw
+    each role's reward over training: FOLDER/study.html."""
+    from colearn.comparison.study import write_study
+    from colearn.errors import ConfigError
+
+    pairs = [pair.partition("=") for pair in alone]
+    for agent, _, label in pairs:
+        if not label:
+            raise ConfigError(f"--alone: '{agent}' is no AGENT=LABEL; write tool=tool_alone")
+    members = {agent: label for agent, _, label in pairs}
+    page = write_study(folder, together=together, alone=members, metric=metric, turns=turns)
+    print(f"report: {page}")

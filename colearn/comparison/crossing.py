@@ -1,0 +1,99 @@
+"""Teams put together from several runs: who was trained where sits in which seat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.config import Config, bind_agents
+from colearn.errors import ConfigError
+from colearn.record import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Whoever plays a seat: the model of `agent` in the runs of a label."""
+
+    label: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A team with a title."""
+
+    title: str
+    seats: Mapping[str, Member]
+
+
+def crossings(
+    agents: Sequence[str], together: str, alone: Mapping[str, str]
+) -> tuple[Crossing, ...]:
+    """The teams of Table 4 of Stronger-MAS: as trained, with policies swapped (each seat's by the
+    next agent's), and put together from agents that were trained alone.
+
+    together: the label of the runs whose agents were trained as a team.
+    alone: by agent, the label of the runs in which it alone was trained.
+    Errors: ConfigError where only some agents have one.
+    """
+    following = [*agents[1:], agents[0]]
+    found = [
+        Crossing("trained together", {a: Member(together, a) for a in agents}),
+        Crossing(
+            "trained together, policies swapped",
+            {a: Member(together, b) for a, b in zip(agents, following, strict=True)},
+        ),
+    ]
+    if alone and set(alone) != set(agents):
+        raise ConfigError(f"--alone: name a label for each of {', '.join(agents)}, or for none")
+    if alone:
+        members = {agent: Member(alone[agent], agent) for agent in agents}
+        found.append(Crossing("each trained alone, put together", members))
+    return tuple(found)
+
+
+def play_crossing(
+    crossing: Crossing, runs: Mapping[str, RunFolder], *, base: str
+) -> dict[str, float]:
+    """The evaluation metrics of a team on the task of the runs of `base`, by their settings.
+
+    runs: of one seed, by label.
+    Errors: ConfigError where a seat is not played by a model of its own; CheckpointError.
+    """
+    from colearn.experiment.assemble import assemble
+    from colearn.experiment.evaluate import evaluate_team
+    from colearn.experiment.processes import Processes
+    from colearn.models.load import resolve_device
+
+    parts = assemble(runs[base].config())
+    for seat, member in crossing.seats.items():
+        checkpoint = runs[member.label].checkpoints.choose()
+        learner = parts.learners[f"actor-{own_model(parts.config, seat)}"]
+        theirs = bind_agents(runs[member.label].config(), parts.task.agents)
+        trained = own_model(theirs, member.agent)
+        learner.load(checkpoint.path / f"actor-{trained}")
+    for generator in parts.generators:
+        generator.sync()
+    return evaluate_team(
+        parts.task,
+        parts.players,
+        parts.config.evaluation,
+        seed=parts.config.run.seed,
+        credit=parts.parts.credit,
+        cast=parts.cast,
+        processes=Processes(resolve_device(parts.config.run.device)),
+    ).metrics
+
+
+def own_model(config: Config, agent: str) -> str:
+    """The name of the model that plays an agent and nobody else.
+
+    Errors: ConfigError where it shares one.
+    """
+    model = config.agents[agent].model
+    sharing = [other for other, settings in config.agents.items() if settings.model == model]
+    if sharing != [agent]:
+        raise ConfigError(
+            f"agents.{agent}: shares the model '{model}'; a study needs a model for each agent"
+        )
+    return model

@@ -1,0 +1,160 @@
+"""study.html of a comparison: what its agents are to each other, and how they came to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from colearn.errors import ConfigError, nearest
+from colearn.record import Line, Run, RunFolder
+
+from . import markup
+from .crossing import Crossing, crossings, play_crossing
+from .curves import small_svg
+from .report import write_tables
+from .show import show_estimate
+from .source import Source, read_source
+from .statistics import Estimate, estimate
+from .summary import Curve, curve
+from .tables import Cell, Table
+
+_NOTE = (
+    "Mean over seeds and 95% interval, on held-out items. In a swapped team each seat is played by "
+    "the policy that was trained for another one."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What the page shows; written to study.json."""
+
+    metric: str
+    teams: dict[str, Estimate | None]
+    """By title, the metric of teams put together from the runs."""
+    rewards: dict[str, Curve]
+    """By agent, its mean return in training, standardised within each run, over the steps."""
+    turns: Curve | None
+    """Turns of an episode at evaluation, over the steps."""
+
+
+def write_study(
+    folder: str | Path,
+    *,
+    together: str,
+    alone: Mapping[str, str] | None = None,
+    metric: str = "solved",
+    turns: str = "rounds",
+) -> Path:
+    """Play the teams of `crossings` for every seed and write the page; its path.
+
+    together, alone: as for `crossings`.
+    metric, turns: metrics of the task.
+    Errors: CheckpointError where nothing is finished; ConfigError for a label, an agent or a metric
+    that is not there.
+    """
+    source = read_source(Path(folder))
+    alone = alone or {}
+    by_label = {label: _runs(source, label) for label in (together, *alone.values())}
+    runs = by_label[together]
+    agents = tuple(runs[0].record.agents)
+    for agent in alone:
+        if agent not in agents:
+            raise ConfigError(f"--alone: no agent '{agent}'; {nearest(agent, agents)}")
+    teams = crossings(agents, together, alone)
+    study = Study(
+        metric=metric,
+        teams={team.title: _played(team, by_label, together, metric) for team in teams},
+        rewards={agent: found for agent in agents if (found := _rewards(runs, agent))},
+        turns=curve(runs, "environment_steps", lambda run: _evaluated(run, turns)),
+    )
+    out = source.folder
+    (out / "study.json").write_text(json.dumps(asdict(study), indent=1) + "\n", encoding="utf-8")
+    content = table(study)
+    write_tables([content], out)
+    page = out / "study.html"
+    page.write_text(_html(study, content, source, together), encoding="utf-8")
+    return page
+
+
+def table(study: Study) -> Table:
+    """The teams and their metric."""
+    rows = tuple(
+        (title, (Cell(text=show_estimate(found)),)) for title, found in study.teams.items()
+    )
+    return Table(
+        name="study",
+        title="Who was trained with whom",
+        note=_NOTE,
+        columns=(study.metric,),
+        rows=rows,
+    )
+
+
+def _runs(source: Source, label: str) -> list[Run]:
+    found = [run for run in source.runs if run.algorithm == label]
+    if not found:
+        labels = source.compared.algorithms
+        raise ConfigError(f"no finished run of '{label}' here; {nearest(label, labels)}")
+    return found
+
+
+def _played(
+    team: Crossing, by_label: Mapping[str, Sequence[Run]], base: str, metric: str
+) -> Estimate | None:
+    folders = {label: {run.seed: run.folder for run in runs} for label, runs in by_label.items()}
+    needed = {base, *(member.label for member in team.seats.values())}
+    seeds = set.intersection(*(set(folders[label]) for label in needed))
+    values = []
+    for seed in sorted(seeds):
+        own: dict[str, RunFolder] = {label: folders[label][seed] for label in needed}
+        metrics = play_crossing(team, own, base=base)
+        if metric not in metrics:
+            raise ConfigError(f"--metric: no metric '{metric}'; {nearest(metric, metrics)}")
+        values.append(metrics[metric])
+    return estimate(values)
+
+
+def _rewards(runs: Sequence[Run], agent: str) -> Curve | None:
+    return curve(runs, "environment_steps", lambda run: _standardised(run, f"return/{agent}"))
+
+
+def _standardised(run: Run, metric: str) -> list[tuple[Line, float]]:
+    """(value - mean) / deviation over the updates of one run."""
+    found = [
+        (line, value) for line in run.updates if (value := line.metrics.get(metric)) is not None
+    ]
+    if not found:
+        return []
+    values = np.array([value for _, value in found])
+    spread = float(values.std()) or 1.0
+    return [(line, (value - float(values.mean())) / spread) for line, value in found]
+
+
+def _evaluated(run: Run, metric: str) -> list[tuple[Line, float]]:
+    found = ((line, line.metrics.get(metric)) for line in run.evaluations)
+    return [(line, value) for line, value in found if value is not None]
+
+
+def _html(study: Study, content: Table, source: Source, together: str) -> str:
+    agents = list(study.rewards)
+    shown = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
+    if study.turns is not None:
+        shown.append(({0: study.turns}, "Turns of an episode"))
+    pictures = (
+        (small_svg(curves, dark=False), small_svg(curves, dark=True), caption)
+        for curves, caption in shown
+    )
+    legend = " ".join(markup.swatch(index, agent) for index, agent in enumerate(agents))
+    headline = "; ".join(f"{title}: {show_estimate(v)}" for title, v in study.teams.items())
+    sections = [
+        markup.table(content, {}),
+        f"<section><h2>Over training</h2><p>{legend}</p>{markup.small_pictures(pictures)}"
+        '<p class="note">In training, returns of the sampled episodes; turns at evaluation. Over '
+        "environment steps (joint actions), mean and 95% interval over seeds.</p></section>",
+    ]
+    title = f"Roles of {together} on {source.compared.task}"
+    return markup.page(title, f"{study.metric}: {headline}", sections)

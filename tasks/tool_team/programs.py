@@ -1,0 +1,27 @@
+"""A partner for a tool user that is trained alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from colearn.contract import View
+from colearn.errors import ConfigError
+
+from .task import PLAN, ToolTeam
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adopts:
+    """A planner that decides what the tool user proposed, and nothing where that is nothing."""
+
+    def act(self, view: View) -> str:
+        """The proposal in a planner's form.
+
+        Errors: ConfigError on a task without a tool user and a planner.
+        """
+        if not isinstance(view.task, ToolTeam):
+            raise ConfigError(
+                "program: 'adopts' plays the planner of sudoku, plan_path or sokoban; name another"
+            )
+        run = view.state.tool
+        return "" if run is None or run.answer is None else view.task.said(PLAN, run.answer)
