@@ -144,10 +144,7 @@ def _html(study: Study, content: Table, source: Source, together: str) -> str:
     shown = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
     if study.turns is not None:
         shown.append(({0: study.turns}, "Turns of an episode"))
-    pictures = (
-        (small_svg(curves, dark=False), small_svg(curves, dark=True), caption)
-        for curves, caption in shown
-    )
+    pictures = ((small_svg(curves), caption) for curves, caption in shown)
     legend = " ".join(markup.swatch(index, agent) for index, agent in enumerate(agents))
     headline = "; ".join(f"{title}: {show_estimate(v)}" for title, v in study.teams.items())
     sections = [
