@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import math
 import resource
 import signal
@@ -29,6 +28,7 @@ from colearn.types import Tree
 
 from .assemble import Assembly, assemble
 from .evaluate import evaluate_team, transcript
+from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .keeper import Keeper
 from .played import credited_returns
@@ -123,8 +123,7 @@ class Experiment:
             self.folder,
             self.config.model_dump(mode="json"),
         )
-        gc.freeze()  # what is loaded by now stays; trees come and go by the hundred thousand nodes
-        with self._pool() as pool, contextlib.ExitStack() as stack:
+        with self._pool() as pool, few_collections(), contextlib.ExitStack() as stack:
             for tracker in trackers:
                 stack.callback(tracker.close)
             for generator in self.parts.generators:
