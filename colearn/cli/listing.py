@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import shutil
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -26,7 +28,7 @@ def configs() -> None:
 
     for name, path in shipped_configs().items():
         first = path.read_text().splitlines()[0].removeprefix("#").strip()
-        print(f"{name:24} {first}")
+        _print_row(name, first, 24)
 
 
 def check(
@@ -49,4 +51,18 @@ def _list(kind: Any) -> None:
         text = inspect.getdoc(load(kind, name)) or ""
         module = inspect.getdoc(inspect.getmodule(load(kind, name))) or ""
         first = (module or text).split("\n\n")[0].splitlines()[0]
-        print(f"{name:16} {first}")
+        _print_row(name, first, 16)
+
+
+def _print_row(name: str, text: str, room: int) -> None:
+    """On one line, but for a terminal that is narrower."""
+    width = shutil.get_terminal_size((10_000, 24)).columns
+    indent = min(room + 1, width // 3)
+    lines = textwrap.wrap(
+        f"{name:{room}} {text}",
+        max(width, 20),
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+    print("\n".join(lines))

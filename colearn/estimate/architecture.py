@@ -45,7 +45,7 @@ class Architectures:
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[0]
         from huggingface_hub.errors import HFValidationError
-        from huggingface_hub.utils._validators import validate_repo_id
+        from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
         from transformers import AutoConfig
 
         folder = Path(path)

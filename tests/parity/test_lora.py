@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from peft import LoraConfig, get_peft_model
 from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, tiny_model
 
 from colearn.advantage.group_mean import GroupMean
-from colearn.config import OptimizerSettings
+from colearn.config import LoRASettings, OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.experiment.objective import actor_objective
 from colearn.learn.local import LocalLearner
@@ -148,3 +149,11 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
             for name, weight in adapter_weights(model).items()
         ]
         assert max(differences) < CLOSE
+
+
+def test_an_adapter_brings_no_warning_of_names_that_are_going_away() -> None:
+    base = Base(tiny_model())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        for name in ("ada", "ben"):
+            base.add_adapter(name, LoRASettings(rank=2, alpha=4.0))

@@ -211,6 +211,14 @@ def test_a_model_that_is_elsewhere_is_named_with_the_remedy(estimated: Any) -> N
     assert "critic.path" in found.missing["critic.path"]
 
 
+def test_the_advice_for_a_base_in_common_names_each_key_that_stands_on_it(estimated: Any) -> None:
+    gone = ("path=nobody/nothing", "lora.rank=2")
+    found = estimated(*(f"{key}.{pair}" for key in ("models.*", "critic") for pair in gone))
+    assert set(found.missing) == {"models.ada.path", "models.ben.path", "critic.path"}
+    for field, advice in found.missing.items():
+        assert advice.endswith(f"or set {field} to a folder")
+
+
 def test_what_is_here_is_counted_beside_what_is_not(estimated: Any) -> None:
     found = estimated("critic.path=nobody/nothing")
     assert [(n.name, n.weights > 0) for n in found.networks] == [
