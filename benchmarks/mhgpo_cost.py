@@ -2,9 +2,9 @@
 
     python benchmarks/mhgpo_cost.py [--iterations 4] [--questions 16]
 
-Every algorithm trains the same small shared model on the same questions, in a process of its own,
-in turns, so that a busy machine is busy for all alike. Memory is the process's peak over what it
-held before anything was loaded.
+Every algorithm of configs/tiny/search_mhgpo.yaml trains the same small shared model on the same
+questions, in a process of its own, in turns, so that a busy machine is busy for all alike. Memory is
+the process's peak over what it held before anything was loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import time
 from typing import Any
 
 NAMES = ("mappo", "mhgpo", "mhgpo_rr", "mhgpo_is")
-CHANCES = {"rewriter": 0.7, "reranker": 0.1, "answerer": 0.2}
 
 
 def main() -> None:
@@ -58,26 +57,15 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
     """Of one algorithm: means over iterations, the first one left out."""
     import torch
 
-    from colearn.config import Config
+    from colearn.comparison.plan import config_of
+    from colearn.config import load_config
     from colearn.experiment.assemble import assemble
     from colearn.rollout.grow import grow
 
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    rollout = {"rollout": {"probabilities": CHANCES}} if name == "mhgpo_rr" else {}
-    config = Config.model_validate(
-        {
-            "task": {"name": "search_mhgpo", "prompt": "compact", "people": 12, "towns": 4},
-            "algorithm": {"name": name, **rollout},
-            "models": {"shared": {"path": "embedded-tiny", "learning_rate": 1e-3}},
-            "agents": {"*": {"model": "shared", "sampling": {"max_tokens": 8}}},
-            "critic": {"path": "embedded-tiny", "readers": {"*": "shared"}}
-            if name == "mappo"
-            else None,
-            "train": {"episodes": questions},
-            "run": {"device": "cpu"},
-        }
-    )
+    shipped = load_config("tiny/search_mhgpo", ["run.device=cpu"])
+    config = config_of(shipped, name)
     parts = assemble(config)
     assert parts.updater is not None
     items = parts.task.items("train")[:questions]
