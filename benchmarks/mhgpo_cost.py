@@ -3,8 +3,8 @@
     python benchmarks/mhgpo_cost.py [--iterations 4] [--questions 16]
 
 Every algorithm of configs/tiny/search_mhgpo.yaml trains the same small shared model on the same
-questions, in a process of its own, in turns, so that a busy machine is busy for all alike. Memory is
-the process's peak over what it held before anything was loaded.
+questions, in a process of its own, in turns, so that a busy machine is busy for all alike. Memory
+is the process's peak over what it held before anything was loaded.
 """
 
 from __future__ import annotations
