@@ -16,9 +16,9 @@ class Tokenwise(Critic):
     value model and the agents it values must share a tokenizer.
 
     Wrong when actions are long and rewards few: most of what it learns is to copy one number from
-    token to token. Wrong when a role is called often with long prompts: all of its calls in an episode
-    stand in one row, whose mask grows with the square. Use `Decentralized`, which reads one value an
-    action.
+    token to token. Wrong when a role is called often with long prompts: all of its calls in an
+    episode stand in one row, whose mask grows with the square. Use `Decentralized`, which reads one
+    value an action.
     """
 
     value: Literal["token"] = field(default="token", init=False)
