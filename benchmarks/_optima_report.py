@@ -1,10 +1,11 @@
-"""The table and the figure of benchmarks/optima.py, from its runs."""
+"""The tables and the figure of benchmarks/optima.py, from its runs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -15,94 +16,175 @@ from colearn.comparison.statistics import Estimate, estimate, mean_band
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
 """With their lines."""
-MORE = ("#22262b", "#7a4a00", "#5b2a86", "#a50f15")
+SAMPLED = "natural gradient"
+SHARE = 0.9
+"""Of the optimum: what the table of joint actions counts up to."""
 Runs = Sequence[Mapping[str, Any]]
+Known = Mapping[str, Mapping[str, float]]
 
 
-def write_report(runs: Runs, known: Mapping[str, Mapping[str, float]], out: Path | None) -> str:
-    """The markdown tables; with `out` also table.md, curves.png and references.json in it."""
-    methods = list(dict.fromkeys(run["method"] for run in sorted(runs, key=_order)))
-    text = "\n".join([_reference_table(known), "", _value_table(runs, known, methods)])
+def write_report(runs: Runs, out: Path | None) -> str:
+    """The markdown tables; with `out` also table.md, curves.png and references.json in it.
+
+    Where natural_gradient.json lies beside them, its runs are in the figure and in the tables.
+    """
+    from optima import PROBLEMS, references
+
+    played = {run["problem"] for run in runs}
+    known = {name: references(PROBLEMS[name]) for name in PROBLEMS if name in played}
+    sampled = _sampled(out)
+    text = "\n\n".join(
+        [
+            _reference_table(known),
+            _value_table([run for run in runs if run["variant"] == "recipe"], known),
+            _reaching_table(runs, known, sampled),
+            *(_variant_table(runs, known, problem) for problem in known),
+        ]
+    ).strip()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "references.json").write_text(json.dumps(known, indent=1) + "\n")
         (out / "table.md").write_text(text + "\n")
-        _draw(runs, known, methods).savefig(out / "curves.png", dpi=110)
+        _draw(runs, known, sampled).savefig(out / "curves.png", dpi=110)
     return text
 
 
-def _order(run: Mapping[str, Any]) -> tuple[int, str]:
+def _sampled(out: Path | None) -> dict[str, list[dict[str, Any]]]:
+    """By problem: the curves of benchmarks/natural_gradient.py."""
+    path = None if out is None else out / "natural_gradient.json"
+    if path is None or not path.exists():
+        return {}
+    return {name: found["runs"] for name, found in json.loads(path.read_text()).items()}
+
+
+def _methods(runs: Runs) -> list[str]:
     from optima import METHODS
 
-    return list(METHODS).index(run["method"]), run["method"]
+    return [name for name in METHODS if any(run["method"] == name for run in runs)]
 
 
-def _reference_table(known: Mapping[str, Mapping[str, float]]) -> str:
-    lines = [
-        "| exact value of | " + " | ".join(known) + " |",
-        "|---|" + "---|" * len(known),
-    ]
+def _of(runs: Runs, method: str, problem: str, variant: str = "recipe") -> list[Mapping[str, Any]]:
+    wanted = (method, problem, variant)
+    return [run for run in runs if (run["method"], run["problem"], run["variant"]) == wanted]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _reference_table(known: Known) -> str:
     names = {
         "optimum": "the best joint policy",
         "memoryless": "the best that sees turn and latest observation",
         "open_loop": "the best that sees the turn only",
         "uniform": "legal actions, all alike",
     }
-    for key, name in names.items():
-        cells = [f"{values[key]:.4g}" for values in known.values()]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _value_table(
-    runs: Runs, known: Mapping[str, Mapping[str, float]], methods: Sequence[str]
-) -> str:
-    lines = [
-        "| value, [95%], % of the optimum | " + " | ".join(known) + " |",
-        "|---|" + "---|" * len(known),
+    rows = [
+        [name, *(f"{values[key]:.4g}" for values in known.values())] for key, name in names.items()
     ]
-    for method in methods:
-        cells = []
-        for problem, reference in known.items():
-            found = estimate(
-                [
-                    run["curve_values"][-1]
-                    for run in runs
-                    if (run["method"], run["problem"]) == (method, problem)
-                ]
-            )
-            cells.append(_cell(found, reference["optimum"]))
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return _table(["exact value of", *known], rows)
+
+
+def _value_table(runs: Runs, known: Known) -> str:
+    rows = []
+    for method in _methods(runs):
+        mine = {problem: _of(runs, method, problem) for problem in known}
+        cells = [_cell(_final(found), known[name]["optimum"]) for name, found in mine.items()]
+        rows.append([method, *cells])
+    return _table(["value, [95%], % of the optimum, seeds", *known], rows)
+
+
+def _final(runs: Runs) -> Estimate | None:
+    return estimate([run["curve_values"][-1] for run in runs])
 
 
 def _cell(found: Estimate | None, optimum: float) -> str:
     if found is None:
         return ""
     low_high = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.mean:.2f}{low_high} {100 * found.mean / optimum:.0f}%"
+    return f"{found.mean:.2f}{low_high} {100 * found.mean / optimum:.0f}%, {found.seeds}"
 
 
-def _draw(runs: Runs, known: Mapping[str, Mapping[str, float]], methods: Sequence[str]) -> Figure:
+def _reaching_table(
+    runs: Runs, known: Known, sampled: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> str:
+    """Joint actions until `SHARE` of the optimum, the median over seeds."""
+    rows = []
+    for method in _methods(runs):
+        for variant in ("recipe", "one pass"):
+            cells = []
+            for problem, reference in known.items():
+                curves = [
+                    (run["curve_steps"], run["curve_values"])
+                    for run in _of(runs, method, problem, variant)
+                ]
+                cells.append(_reached(curves, SHARE * reference["optimum"]))
+            if any(cells):
+                rows.append([f"{method}, {variant}", *cells])
+    cells = [
+        _reached(
+            [(run["joint_actions"], run["values"]) for run in sampled.get(problem, ())],
+            SHARE * reference["optimum"],
+        )
+        for problem, reference in known.items()
+    ]
+    rows.append([f"{SAMPLED} on tables", *cells])
+    return _table([f"joint actions until {SHARE:.0%}, median (seeds that got there)", *known], rows)
+
+
+def _reached(curves: Sequence[tuple[Sequence[float], Sequence[float]]], level: float) -> str:
+    if not curves:
+        return ""
+    found = []
+    for at, values in curves:
+        first = next((a for a, v in zip(at, values, strict=True) if v >= level), float("inf"))
+        found.append(first)
+    count = sum(np.isfinite(found))
+    middle = median(found)
+    last = max(at[-1] for at, _ in curves)
+    shown = f"{middle:,.0f}" if np.isfinite(middle) else f"over {last:,.0f}"
+    return f"{shown} ({count} of {len(found)})"
+
+
+def _variant_table(runs: Runs, known: Known, problem: str) -> str:
+    """The recipe without each part; empty where nothing else was run."""
+    from optima import VARIANTS
+
+    methods = _methods(runs)
+    mine = [run for run in runs if run["problem"] == problem and run["variant"] != "one pass"]
+    seeds = {run["seed"] for run in mine if run["variant"] != "recipe"}
+    if not seeds:
+        return ""
+    rows = []
+    for variant in VARIANTS:
+        found = {
+            method: [r for r in _of(mine, method, problem, variant) if r["seed"] in seeds]
+            for method in methods
+        }
+        if any(found.values()):
+            optimum = known[problem]["optimum"]
+            rows.append([variant, *(_cell(_final(found[method]), optimum) for method in methods)])
+    return _table([f"{problem}, seeds {min(seeds)} to {max(seeds)}", *methods], rows)
+
+
+def _draw(runs: Runs, known: Known, sampled: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     columns = min(3, len(known))
     rows = -(-len(known) // columns)
     figure = Figure(figsize=(4.6 * columns, 3.6 * rows + 0.9), layout="constrained")
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     handles: dict[str, Any] = {}
     for panel, (problem, reference) in zip(panels, known.items(), strict=False):
-        for number, method in enumerate(methods):
-            mine = [run for run in runs if (run["method"], run["problem"]) == (method, problem)]
-            if not mine:
-                continue
-            last = min(run["curve_steps"][-1] for run in mine)
-            steps = np.linspace(0, last, 60)
-            mean, low, high = mean_band(
-                [np.interp(steps, run["curve_steps"], run["curve_values"]) for run in mine]
-            )
-            style = "--" if "expectile" in method else "-"
-            [line] = panel.plot(steps, mean, style, color=_tone(number), linewidth=1.6)
-            panel.fill_between(steps, low, high, color=_tone(number), alpha=0.13, linewidth=0)
-            handles.setdefault(method, line)
+        for number, method in enumerate(_methods(runs)):
+            for variant, style in (("recipe", "-"), ("one pass", "--")):
+                curves = [
+                    (run["curve_steps"], run["curve_values"])
+                    for run in _of(runs, method, problem, variant)
+                ]
+                name = f"{method}{', one pass' if variant == 'one pass' else ''}"
+                _band(panel, handles, name, curves, style, colour(number))
+        curves = [(run["joint_actions"], run["values"]) for run in sampled.get(problem, ())]
+        _band(panel, handles, f"{SAMPLED} on tables", curves, "-", "#7a7f87")
         for name, style in REFERENCES.items():
             line = panel.axhline(reference[name], linestyle=style, color="#22262b", linewidth=1)
             handles.setdefault(name.replace("_", " "), line)
@@ -110,6 +192,13 @@ def _draw(runs: Runs, known: Mapping[str, Mapping[str, float]], methods: Sequenc
         if floor < -20:  # the untrained value would flatten everything else
             floor = min(reference["open_loop"], 0) * 5
         panel.set_ylim(floor - 0.05 * (best - floor), best + 0.08 * (best - floor))
+        longest = [
+            run["curve_steps"][-1]
+            for run in runs
+            if run["problem"] == problem and run["variant"] == "recipe"
+        ]
+        if longest:
+            panel.set_xlim(0, max(longest))
         panel.set_title(problem)
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=8)
@@ -117,19 +206,30 @@ def _draw(runs: Runs, known: Mapping[str, Mapping[str, float]], methods: Sequenc
     for panel in panels[len(known) :]:
         panel.set_visible(False)
     panels[0].set_ylabel("exact value")
-    names = [*methods, *(name.replace("_", " ") for name in REFERENCES)]
-    order = [name for name in names if name in handles]
     figure.legend(
-        [handles[name] for name in order],
-        order,
+        list(handles.values()),
+        list(handles),
         loc="outside upper center",
-        ncols=5,
+        ncols=4,
         frameon=False,
         fontsize=8,
     )
     return figure
 
 
-def _tone(number: int) -> str:
-    """The comparison's seven colours, then four more."""
-    return colour(number) if number < 7 else MORE[number - 7]
+def _band(
+    panel: Any,
+    handles: dict[str, Any],
+    name: str,
+    curves: Sequence[tuple[Sequence[float], Sequence[float]]],
+    style: str,
+    tone: str,
+) -> None:
+    """Mean and 95% band over seeds, up to where the shortest curve ends."""
+    if not curves:
+        return
+    steps = np.linspace(0, min(at[-1] for at, _ in curves), 60)
+    mean, low, high = mean_band([np.interp(steps, at, values) for at, values in curves])
+    [line] = panel.plot(steps, mean, style, color=tone, linewidth=1.6)
+    panel.fill_between(steps, low, high, color=tone, alpha=0.13, linewidth=0)
+    handles.setdefault(name, line)

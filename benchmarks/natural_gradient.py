@@ -1,8 +1,9 @@
 """What samples allow: the sampled natural gradient on tables, the reference beside learning curves.
 
-    python benchmarks/natural_gradient.py                       # ten seeds, all six problems
+    python benchmarks/natural_gradient.py --out benchmarks/results/optima/natural_gradient.json
     python benchmarks/natural_gradient.py --problems dec_tiger --steps 153600 --batch 768 --rate 0.5
-    python benchmarks/natural_gradient.py --out benchmarks/results/natural_gradient.json
+
+With `--out` the curves are kept where the report of optima.py looks for them.
 
 Every private history has logits of its own, so nothing is shared and nothing saturates by accident.
 For such a softmax table the natural gradient of J is the advantage itself (Kakade 2001): each agent
@@ -28,6 +29,9 @@ from colearn.registry import task_class
 from colearn.tabular.evaluate import evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel
+
+LEAST = 12_800
+"""Joint actions of a run."""
 
 Tables = dict[str, list[Array]]
 """By agent and turn: logits or probabilities, shape [private histories, |A_i|]."""
@@ -150,7 +154,7 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, help="joint actions; those of optima.py unless given")
+    parser.add_argument("--steps", type=int, help="joint actions; as in optima.py, 12,800 at least")
     parser.add_argument("--batch", type=int, help="joint actions per step; as in optima.py")
     parser.add_argument("--rate", type=float, default=1.0)
     parser.add_argument("--out", type=Path)
@@ -158,10 +162,10 @@ def main() -> None:
     results: dict[str, Any] = {}
     for name in options.problems:
         problem = PROBLEMS[name]
-        task = task_class("dpomdp")(problem=name, horizon=problem.horizon)
+        task = task_class("dpomdp")(**problem.task)
         histories = JointHistories(task.model, problem.horizon)
         settings = {
-            "steps": options.steps or problem.steps,
+            "steps": options.steps or max(problem.steps, LEAST),
             "batch": options.batch or problem.actions,
             "rate": options.rate,
         }
@@ -183,6 +187,8 @@ def main() -> None:
             "runs": [{"joint_actions": at, "values": values} for at, values in runs],
         }
     if options.out is not None:
+        if options.out.exists():  # other problems, asked for earlier
+            results = {**json.loads(options.out.read_text()), **results}
         options.out.write_text(json.dumps(results) + "\n")
 
 

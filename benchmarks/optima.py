@@ -1,14 +1,16 @@
-"""How much of the known optimum each algorithm reaches, exactly, on six small problems.
+"""How much of the known optimum teams reach by one recipe, exactly, on small problems.
 
-    python benchmarks/optima.py --quick           # 3 seeds, half the steps: under ten minutes
-    python benchmarks/optima.py --tune            # chooses the learning rates, writes tuning.json
-    python benchmarks/optima.py                   # 10 seeds: the recorded table and figure
+    python benchmarks/optima.py --out benchmarks/results/optima             # ten seeds
+    python benchmarks/optima.py --quick                                     # two seeds
+    python benchmarks/optima.py --variants "one pass" "no epochs" --problems lock --seeds 3
+    python benchmarks/optima.py --report benchmarks/results/optima          # the tables again
 
 Every agent is a fresh two-layer transformer (about 25 thousand parameters, the seed draws its
 weights) whose warm start taught it to give legal replies, all alike. Nothing reported is a sample:
 it is the value of the joint policy that the networks stand for, computed over all histories, next
 to the best joint policy that an exact search finds, the best that knows the turn only, and the best
-that forgets all but its latest observation. Runs go through `Experiment`, as a user's do.
+that forgets all but its latest observation. Runs go through `Experiment`, as a user's do. What is
+finished is not run again.
 """
 
 from __future__ import annotations
@@ -24,91 +26,125 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results" / "optima"
-TUNING = RESULTS / "tuning.json"
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A shipped problem and what a run on it may cost."""
+    """A problem and what a run on it may cost."""
 
     name: str
     horizon: int
     steps: int
-    """Joint actions of a run; `--quick` takes half of them."""
-    tuning: int
-    """Joint actions of a run of `--tune`."""
+    """Joint actions of a run."""
     actions: int
-    """Joint actions per update, about."""
-    samples: int
-    """K of the group methods: a tree of K^H joint histories fits one update."""
+    """Joint actions per iteration, about."""
     scale: float
     """Of the rewards, so that values are about 1."""
     penalty: float
     """Of a rejected reply, in the problem's rewards: below the return of any sensible play."""
+    hopeful: bool = False
+    """Its best equilibrium lies in the shadow of punishments: both methods run with `HOPE`."""
+    file: str | None = None
+    """A `.dpomdp` file beside this one, for a problem that is not shipped."""
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """The task's settings that choose it."""
+        if self.file is None:
+            return {"problem": self.name, "horizon": self.horizon}
+        return {"file": str(HERE / "problems" / self.file), "horizon": self.horizon}
 
 
 PROBLEMS = {
     problem.name: problem
     for problem in (
-        Problem("climbing", 1, 6_400, 4_800, 64, 8, 0.1, -30.0),
-        Problem("penalty", 1, 6_400, 4_800, 64, 8, 0.1, -30.0),
-        Problem("two_step", 2, 7_200, 4_800, 72, 8, 0.1, -10.0),
-        Problem("dec_tiger", 3, 11_520, 6_400, 128, 4, 0.02, -100.0),
-        Problem("lock", 6, 12_800, 10_240, 256, 2, 0.1, -10.0),
-        Problem("vault", 6, 10_240, 5_120, 256, 2, 0.1, -10.0),
+        Problem("climbing", 1, 3_200, 64, 0.1, -30.0, hopeful=True),
+        Problem("penalty", 1, 3_200, 64, 0.1, -30.0, hopeful=True),
+        Problem("two_step", 2, 3_600, 72, 0.1, -10.0),
+        Problem("lock", 6, 7_680, 256, 0.1, -10.0),
+        Problem("vault", 6, 10_240, 256, 0.1, -10.0),
+        Problem("dec_tiger", 3, 49_152, 256, 0.02, -100.0),
+        Problem("lamp", 3, 6_400, 128, 0.1, -10.0, file="lamp.dpomdp"),
+        Problem("sensors", 2, 3_600, 72, 0.1, -10.0, file="sensors.dpomdp"),
+        Problem("meeting", 3, 6_400, 128, 0.1, -10.0, file="meeting.dpomdp"),
     )
 }
+"""The last three were never tuned on: each was run once, with what the others had settled."""
 
-
-@dataclass(frozen=True)
-class Method:
-    """An algorithm with its settings here, beyond the learning rate."""
-
-    algorithm: str
-    settings: Mapping[str, Any]
-    group: bool = False
-
+METHODS: dict[str, dict[str, Any]] = {
+    "collm_cc": {"name": "collm_cc"},
+    "collm_dc": {"name": "collm_dc"},
+    "magrpo": {"name": "magrpo", "rollout": {"name": "parallel", "k": 8}},
+}
+"""One critic for the team, one for each agent, and groups of eight chains without a critic."""
 
 HOPE = 0.98
-"""The expectile of the rows that are named after it."""
-METHODS = {
-    "collm_cc": Method("collm_cc", {}),
-    "collm_dc": Method("collm_dc", {}),
-    "collm_cc gae": Method("collm_cc", {"advantage": {"trace": 0.95}}),
-    "magrpo": Method("magrpo", {}, group=True),
-    "magrpo equal turns": Method("magrpo", {"advantage": {"equal_turns": True}}, group=True),
-    "magrpo chains": Method("magrpo", {"rollout": {"name": "parallel", "k": 8}}, group=True),
-    "marloo": Method("marloo", {}, group=True),
-    "maremax": Method("maremax", {}, group=True),
-    "mareinforce": Method("mareinforce", {}, group=True),
-    "collm_cc expectile": Method(
-        "collm_cc", {"advantage": {"expectile": HOPE}, "value_loss": {"expectile": HOPE}}
-    ),
-    "magrpo expectile": Method(
-        "magrpo", {"advantage": {"name": "group_expectile", "level": HOPE}}, group=True
-    ),
-}
-"""`grpo` and `ac` are missing: they train a team of one, and no problem here is one agent's."""
+"""The expectile of the problems that are `hopeful`."""
 
-ONE_TURN = {"magrpo equal turns", "magrpo chains", "collm_cc gae"}
-"""At one turn the same as magrpo or collm_cc."""
-LEFT_OUT = {
-    "climbing": ONE_TURN,
-    "penalty": ONE_TURN,
-    "lock": {"collm_cc expectile", "magrpo expectile"},  # for time
-    "vault": METHODS.keys() - {"collm_cc", "collm_dc", "magrpo chains"},
+RECIPE = {
+    "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
+    "algorithm.advantage.normalize": True,
+    "train.epochs": 4,
+    "train.minibatch": 128,
+    "models.*.learning_rate": 1e-3,
+    "models.*.warmup_steps": 10,
+    "models.*.schedule": "linear",
+    "models.*.betas": (0.9, 0.99),
 }
-
-GRID = (1e-3, 3e-3)
-TUNING_SEEDS = (100, 101)
-"""Apart from the seeds of the table."""
-CRITIC_RATE = 1e-2
-WARMUP = 30
-"""Updates until the actors' full learning rate, so that a critic has found the scale of returns."""
+RECIPE_CRITIC = {
+    "algorithm.advantage.trace": 0.95,
+    "algorithm.value_loss": {"rescale": True, "frozen_targets": True},
+    "critic.learning_rate": 3e-3,
+    "critic.head_learning_rate": 1e-2,
+    "critic.schedule": "linear",
+    "critic.betas": (0.9, 0.99),
+}
+ONE_PASS = {
+    "algorithm.loss": {"ratio": "sequence", "clip": None, "kl": 0.0, "anneal": None},
+    "algorithm.advantage.normalize": False,
+    "train.epochs": 1,
+    "train.minibatch": None,
+    "models.*.learning_rate": 3e-3,
+    "models.*.warmup_steps": 30,
+    "models.*.schedule": "constant",
+    "models.*.betas": (0.9, 0.999),
+}
+"""One step on each batch, as in the papers, at the better of the rates 1e-3 and 3e-3."""
+ONE_PASS_CRITIC = {
+    "algorithm.advantage.trace": 0.0,
+    "algorithm.value_loss": {"rescale": False, "frozen_targets": False},
+    "critic.learning_rate": 1e-2,
+    "critic.head_learning_rate": None,
+    "critic.schedule": "constant",
+    "critic.betas": (0.9, 0.999),
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "recipe": {},
+    "one pass": ONE_PASS,
+    "one epoch": {"train.epochs": 1},
+    "two epochs": {"train.epochs": 2},
+    "no clip": {"algorithm.loss.clip": None},
+    "sequence ratio": {"algorithm.loss.ratio": "sequence"},
+    "no KL": {"algorithm.loss.kl": 0.0},
+    "KL to the end": {"algorithm.loss.anneal": None},
+    "no normalisation": {"algorithm.advantage.normalize": False},
+    "TD(0)": {"algorithm.advantage.trace": 0.0},
+    "Monte Carlo": {"algorithm.advantage.trace": 1.0},
+    "no rescale": {"algorithm.value_loss.rescale": False},
+    "values of the day": {"algorithm.value_loss.frozen_targets": False},
+    "one critic rate": {"critic.head_learning_rate": None},
+    "no warm-up": {"models.*.warmup_steps": 0},
+    "constant rates": {"models.*.schedule": "constant", "critic.schedule": "constant"},
+    "long memory in Adam": {"models.*.betas": (0.9, 0.999), "critic.betas": (0.9, 0.999)},
+    "temperature 1": {"agents.*.sampling.temperature": 1.0},
+    "no hope": {},
+    "hope": {},
+}
+"""The recipe, the update of the papers, and the recipe without each of its parts."""
+CRITIC_ONLY = {"TD(0)", "Monte Carlo", "no rescale", "values of the day", "one critic rate"}
 
 
 @dataclass(frozen=True)
@@ -117,9 +153,9 @@ class Run:
 
     method: str
     problem: str
+    variant: str
     seed: int
     steps: int
-    learning_rate: float
 
 
 FIELDS = tuple(Run.__dataclass_fields__)
@@ -127,39 +163,53 @@ FIELDS = tuple(Run.__dataclass_fields__)
 
 def config_of(run: Run) -> dict[str, Any]:
     """The run's config; a user would write it as YAML."""
-    problem, method = PROBLEMS[run.problem], METHODS[run.method]
-    settings: dict[str, Any] = {"name": method.algorithm, **method.settings}
-    per_item = problem.horizon
-    if method.group:
-        rollout = {"name": "tree", "k": problem.samples, **settings.get("rollout", {})}
-        settings["rollout"] = rollout
-        branches = rollout["k"]
-        per_item = branches * problem.horizon
-        if rollout["name"] == "tree":
-            per_item = sum(branches**turn for turn in range(1, problem.horizon + 1))
+    problem = PROBLEMS[run.problem]
+    algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
+    critic = run.method != "magrpo"
+    if run.variant == "hope" or (problem.hopeful and run.variant != "no hope"):
+        if critic:
+            algorithm |= {"advantage": {"expectile": HOPE}, "value_loss": {"expectile": HOPE}}
+        else:
+            algorithm["advantage"] = {"name": "group_expectile", "level": HOPE}
+    per_item = problem.horizon * algorithm.get("rollout", {}).get("k", 1)
     model = f"embedded-tiny:{run.seed}"
-    actor = {"path": model, "learning_rate": run.learning_rate, "warmup_steps": WARMUP}
-    return {
+    config: dict[str, Any] = {
         "task": {
             "name": "dpomdp",
-            "problem": problem.name,
-            "horizon": problem.horizon,
+            **problem.task,
             "opening": "start",
             "turn": "{observation}",
             "reward_scale": problem.scale,
             "penalty": problem.penalty,
         },
-        "algorithm": settings,
-        "models": {"*": actor},
-        "agents": {"*": {"sampling": {"max_tokens": 2}}},
-        "critic": {"path": model, "learning_rate": CRITIC_RATE},
+        "algorithm": algorithm,
+        "models": {"*": {"path": model}},
+        "agents": {"*": {"sampling": {"max_tokens": 2, "temperature": 0.7}}},
+        "critic": {"path": model},
         "train": {
             "environment_steps": run.steps,
             "episodes": max(1, round(problem.actions / per_item)),
         },
-        "evaluation": {"every": 10, "episodes": 1, "transcripts": 0, "exact": True},
+        "evaluation": {"every": 5, "episodes": 1, "transcripts": 0, "exact": True},
         "run": {"seed": run.seed, "device": "cpu"},
     }
+    change(config, RECIPE)
+    if critic:
+        change(config, RECIPE_CRITIC)
+    change(config, VARIANTS[run.variant])
+    if run.variant == "one pass" and critic:
+        change(config, ONE_PASS_CRITIC)
+    return config
+
+
+def change(config: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Set dotted keys; a section is changed, not replaced."""
+    for key, value in changes.items():
+        *path, last = key.split(".")
+        section = config
+        for name in path:
+            section = section.setdefault(name, {})
+        section[last] = {**section.get(last, {}), **value} if isinstance(value, dict) else value
 
 
 def train(run: Run) -> dict[str, Any]:
@@ -181,7 +231,8 @@ def train(run: Run) -> dict[str, Any]:
         **asdict(run),
         "curve_steps": [line["environment_steps"] for line in curve],
         "curve_values": [round(line["metrics"]["exact_return"] / scale, 4) for line in curve],
-        "rejected": curve[-1]["metrics"]["exact_rejected"],
+        "rejected": round(curve[-1]["metrics"]["exact_rejected"], 5),
+        "updates": lines[-1]["updates"],
         "seconds": round(time.perf_counter() - started, 1),
     }
 
@@ -193,7 +244,7 @@ def references(problem: Problem) -> dict[str, float]:
     from colearn.tabular.histories import JointHistories
     from colearn.tabular.search import best_joint_policy
 
-    model = task_class("dpomdp")(problem=problem.name).model
+    model = task_class("dpomdp")(**problem.task).model
     histories = JointHistories(model, problem.horizon)
     kinds = {"optimum": "history", "memoryless": "memoryless", "open_loop": "open_loop"}
     found = {
@@ -203,17 +254,19 @@ def references(problem: Problem) -> dict[str, float]:
     return {**found, "uniform": evaluate(histories, uniform(histories)).value}
 
 
+def known_runs(log: Path | None) -> list[dict[str, Any]]:
+    """What a log holds already."""
+    if log is None or not log.exists():
+        return []
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
 def play(runs: Sequence[Run], workers: int, log: Path | None = None) -> list[dict[str, Any]]:
-    """All runs, in processes of one thread each. Those that `log` holds already are not run again,
-    and each new one is written to it as it ends."""
-    lines = log.read_text().splitlines() if log is not None and log.exists() else []
-    known = [json.loads(line) for line in lines]
-    results = [run for run in known if Run(**{key: run[key] for key in FIELDS}) in runs]
-    done = {Run(**{key: run[key] for key in FIELDS}) for run in results}
-    order = sorted(
-        (run for run in runs if run not in done),
-        key=lambda run: (run.seed, -PROBLEMS[run.problem].horizon),
-    )
+    """All runs, in processes of one thread each, seed by seed. Those that `log` holds already are
+    not run again, and each new one is written to it as it ends."""
+    results = [run for run in known_runs(log) if _run(run) in runs]
+    done = {_run(run) for run in results}
+    order = sorted((run for run in runs if run not in done), key=lambda run: run.seed)
     started = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
@@ -229,7 +282,7 @@ def play(runs: Sequence[Run], workers: int, log: Path | None = None) -> list[dic
                     file.write(json.dumps(result) + "\n")
             print(
                 f"[{len(results)}/{len(runs)}, {time.perf_counter() - started:.0f} s] "
-                f"{result['method']} {result['problem']} lr {result['learning_rate']:g} "
+                f"{result['method']} {result['problem']} {result['variant']} "
                 f"seed {result['seed']}: {result['curve_values'][-1]:.2f} "
                 f"in {result['seconds']:.0f} s",
                 file=sys.stderr,
@@ -238,71 +291,51 @@ def play(runs: Sequence[Run], workers: int, log: Path | None = None) -> list[dic
     return results
 
 
-def pairs(methods: Sequence[str], problems: Sequence[str]) -> list[tuple[str, str]]:
-    """The (method, problem) pairs that are run."""
-    return [
-        (method, problem)
-        for problem in problems
-        for method in methods
-        if method not in LEFT_OUT.get(problem, ())
-    ]
+def _run(result: Mapping[str, Any]) -> Run:
+    return Run(**{key: result[key] for key in FIELDS})
 
 
-def tune(chosen: Sequence[tuple[str, str]], workers: int) -> None:
-    """Write tuning.json: the learning rate with the better mean final value, for each pair."""
-    runs = [
-        Run(method, problem, seed, PROBLEMS[problem].tuning, rate)
-        for method, problem in chosen
-        for seed in TUNING_SEEDS
-        for rate in GRID
-    ]
-    values: dict[tuple[str, str], dict[float, list[float]]] = {}
-    for result in play(runs, workers):
-        key = (result["method"], result["problem"])
-        by_rate = values.setdefault(key, {rate: [] for rate in GRID})
-        by_rate[result["learning_rate"]].append(result["curve_values"][-1])
-    found: dict[str, Any] = json.loads(TUNING.read_text()) if TUNING.exists() else {}
-    for (method, problem), by_rate in sorted(values.items()):
-        means = {f"{rate:g}": round(fmean(numbers), 3) for rate, numbers in by_rate.items()}
-        best = max(GRID, key=lambda rate: fmean(by_rate[rate]))
-        found.setdefault(method, {})[problem] = {"learning_rate": best, "mean_value": means}
-    TUNING.parent.mkdir(parents=True, exist_ok=True)
-    TUNING.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+def chosen_runs(options: argparse.Namespace) -> list[Run]:
+    """What is asked for, less what cannot differ from the recipe."""
+    found = []
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for problem in options.problems:
+            for method in options.methods:
+                for variant in options.variants:
+                    if variant in CRITIC_ONLY and method == "magrpo":
+                        continue
+                    if variant in ("hope", "no hope") and PROBLEMS[problem].hopeful == (
+                        variant == "hope"
+                    ):
+                        continue
+                    steps = options.steps or PROBLEMS[problem].steps
+                    found.append(Run(method, problem, variant, seed, steps))
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="3 seeds, half the steps")
-    parser.add_argument("--tune", action="store_true", help="choose the learning rates anew")
-    parser.add_argument("--seeds", type=int, help="seeds per pair (10; 3 with --quick)")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--quick", action="store_true", help="two seeds of the short problems")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, help="joint actions of a run; the problem's own")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["collm_cc", "magrpo"])
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["recipe"])
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--out", type=Path, help="keep runs.jsonl here, and write table.md and curves.png"
-    )
+    parser.add_argument("--out", type=Path, help="keep runs.jsonl here, then write the report")
+    parser.add_argument("--report", type=Path, help="write the report of the runs kept here")
     options = parser.parse_args()
-    chosen = pairs(options.methods, options.problems)
-    if options.tune:
-        tune(chosen, options.workers)
-        return
+    if options.quick:
+        options.seeds, options.problems = 2, ["climbing", "penalty", "two_step", "lock"]
     from _optima_report import write_report
 
-    rates = json.loads(TUNING.read_text())
-    runs = [
-        Run(
-            method,
-            problem,
-            seed,
-            PROBLEMS[problem].steps // (2 if options.quick else 1),
-            rates[method][problem]["learning_rate"],
-        )
-        for seed in range(options.seeds or (3 if options.quick else 10))
-        for method, problem in chosen
-    ]
-    known = {name: references(PROBLEMS[name]) for name in options.problems}
+    if options.report is not None:
+        print(write_report(known_runs(options.report / "runs.jsonl"), options.report))
+        return
     log = options.out / "runs.jsonl" if options.out else None
-    print(write_report(play(runs, options.workers, log), known, options.out))
+    results = play(chosen_runs(options), options.workers, log)
+    print(write_report(results if log is None else known_runs(log), options.out))
 
 
 if __name__ == "__main__":

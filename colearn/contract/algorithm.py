@@ -26,7 +26,8 @@ class ValueLoss:
     clip: float | None = None
     """Keep V within +-clip of its value at rollout (pessimistic maximum of both errors)."""
     frozen_targets: bool = False
-    """Take the bootstrap from the critic as it was at rollout, not from the current one."""
+    """Targets and advantages of all epochs come from the critic as it was at rollout, not from the
+    current one, which has seen these returns by then."""
     expectile: float = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     rescale: bool = False

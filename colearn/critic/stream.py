@@ -42,8 +42,15 @@ def text_stream(tree: Tree[Any], critic: Critic, reader: str, tokenize: Tokenize
     return Stream(critic.value, tuple(seen), tuple(done), tuple(reads))
 
 
+def piece_tag(role: str, turn: int) -> str:
+    """What stands before a piece of the stream."""
+    return f"\n[{role} {turn}]\n"
+
+
 def _ids(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
+    """Each piece ends with its own last word and not with a line break: a value is read there, and
+    needs no attention to find m_t, or the newest observation, where that is one word."""
     ids: list[int] = []
     for segment in segments:
-        ids.extend(tokenize(f"[{segment.role} {turn}]\n{segment.text}\n"))
+        ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))
     return ids

@@ -59,11 +59,26 @@ class CriticTrainer(ValueReader):
 
     def prepare(self, trees: Trees) -> None:
         """Pack the streams of `trees`, which every epoch reads again; forget all others."""
+        self._packed = {}
         self._packed = {
             (id(tree), reader): (tree, self._row(tree, reader))
             for tree in trees
             for reader in self.critic.readers(tree.agents)
         }
+
+    def freeze(self, episodes: Episodes, old: Sequence[AgentValues]) -> None:
+        """Write targets from the values `old` on the streams that `prepare` has packed."""
+        aims = self.advantage.targets(episodes, old)
+        for episode, by_agent, values in zip(episodes, aims, old, strict=True):
+            tree = episode.tree
+            for reader, agents in self.critic.readers(tree.agents).items():
+                row = self._packed[id(tree), reader][1]
+                row = replace(
+                    row,
+                    targets=tuple(_at_marks(by_agent, row, agents)),
+                    old_values=tuple(_at_marks(values, row, agents)),
+                )
+                self._packed[id(tree), reader] = (tree, row)
 
     def rows(self, trees: Trees, model: str) -> list[Row]:
         """The streams of all readers of a value model; their keys are read by `_place`."""
@@ -95,7 +110,8 @@ class CriticTrainer(ValueReader):
         """One forward and backward of every value model; the step is the caller's.
 
         Gives the values that the targets were made from (Eq. 3, 5: the bootstrap is this very
-        critic, detached) and metrics. With frozen targets `old` takes their place.
+        critic, detached) and metrics. Streams that `freeze` has written targets on keep those, and
+        the values are `old`.
         """
         trees = [episode.tree for episode in episodes]
         found: list[dict[str, Values]] = [{} for _ in trees]
@@ -132,14 +148,14 @@ class CriticTrainer(ValueReader):
             targets: list[float] = []
             olds: list[float] = []
             for row, part in zip(batch.rows, parts, strict=True):
+                if row.targets:
+                    targets += row.targets
+                    olds += row.old_values
+                    continue
                 reader, number = self._place(trees, model, row.key)
                 agents = self.critic.readers(trees[number].agents)[reader]
                 read[row.key] = part.tolist()
-                basis: AgentValues
-                if old is not None and self.settings.frozen_targets:
-                    basis = {agent: old[number][agent] for agent in agents}
-                else:
-                    basis = self._by_agent(trees[number], reader, row, read[row.key])
+                basis = self._by_agent(trees[number], reader, row, read[row.key])
                 aims = self.advantage.targets([episodes[number]], [basis])[0]
                 targets += _at_marks(aims, row, agents)
                 if old is not None:

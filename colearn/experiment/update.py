@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.contract import Advantages, AgentValues, Episodes, Learner, Parts
+from colearn.contract import AgentValues, Episodes, Learner, Parts
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.critic_row import head_value
 from colearn.learn.evaluate import evaluate
@@ -35,6 +35,15 @@ class Role:
     model: str
     temperature: float
     window: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Rows with all that a loss needs, by actor and by the episode's number; and what their
+    advantages were like."""
+
+    rows: Mapping[str, Mapping[int, Sequence[Row]]]
+    metrics: Mapping[str, float]
 
 
 @dataclass(slots=True)
@@ -71,20 +80,19 @@ class Updater:
         epochs = [list(self._minibatches(trees, iteration, n)) for n in range(self.epochs)]
         rows = self._rows(trees, several_steps=sum(map(len, epochs)) > 1)
         episodes = self.parts.credited(trees)
-        if self.parts.value_loss.rescale:
+        if self.parts.critic is not None and self.parts.value_loss.rescale:
             self._rescale(episodes)
         if self.critic is not None:
             self.critic.prepare(trees)
         old_values = self._old_values(trees, rows)
-        fixed = None if self.parts.advantage.reads else self.parts.advantage(episodes)
-        if fixed is not None:  # the same in every epoch
-            rows = {
-                (number, agent): [
-                    with_targets(row, agent, fixed[number], None, None, 0) for row in own
-                ]
-                for (number, agent), own in rows.items()
-            }
         sums: dict[str, list[float]] = {}
+        fixed = None
+        frozen = old_values if self.parts.value_loss.frozen_targets else None
+        if frozen is not None or not self.parts.advantage.reads:
+            if self.critic is not None and frozen is not None:
+                self.critic.freeze(episodes, frozen)
+            fixed = self._ready(episodes, range(len(trees)), rows, frozen, old_values)
+            sums = {key: [value] for key, value in fixed.metrics.items()}
         steps = 0
         for batches in epochs:
             moved: list[float] = []
@@ -221,13 +229,40 @@ class Updater:
                 found[place] |= values_by_agent(trees[number], self.parts.critic, agent, at)
         return list(found)
 
+    def _ready(
+        self,
+        episodes: Episodes,
+        numbers: Sequence[int],
+        rows: Mapping[tuple[int, str], list[Row]],
+        values: Sequence[AgentValues] | None,
+        old: Sequence[AgentValues] | None,
+    ) -> _Ready:
+        """Advantages of the episodes `numbers`, from their `values`, on the rows to train."""
+        mine = [episodes[number] for number in numbers]
+        advantages = self.parts.advantage(mine, values)
+        targets = None
+        if self.shared_head and values is not None:
+            targets = self.parts.advantage.targets(mine, values)
+        by_model: dict[str, dict[int, list[Row]]] = {name: {} for name in self.actors}
+        for place, number in enumerate(numbers):
+            for agent in mine[place].tree.agents:
+                name = self._model(mine[place].tree, agent)
+                if name is not None:
+                    ready = by_model[name].setdefault(number, [])
+                    for row in rows[number, agent]:
+                        row = with_targets(row, agent, advantages[place], targets, old, place)
+                        if row.spans or row.marks:
+                            ready.append(row)
+        reads = self.parts.critic.value if self.parts.critic else None
+        return _Ready(by_model, advantage_metrics(advantages, mine, values, reads))
+
     def _step(
         self,
         episodes: Episodes,
         numbers: Sequence[int],
         rows: Mapping[tuple[int, str], list[Row]],
         old_values: Sequence[AgentValues] | None,
-        fixed: Advantages | None,
+        fixed: _Ready | None,
         done: float,
     ) -> dict[str, float]:
         mine = [episodes[number] for number in numbers]
@@ -237,31 +272,16 @@ class Updater:
         if self.critic is not None:
             values, found = self.critic.train(mine, old)
             metrics |= {f"critic/{key}": value for key, value in found.items()}
-        elif self.shared_head:
+        elif self.shared_head and fixed is None:
             values = self._head_values([one.tree for one in episodes], rows, numbers)
-            if old is not None and self.parts.value_loss.frozen_targets:
-                values = old
-        if fixed is None:
-            advantages = self.parts.advantage(mine, values)
-        else:
-            advantages = [fixed[number] for number in numbers]
-        targets = (
-            self.parts.advantage.targets(mine, values)
-            if self.shared_head and values is not None
-            else None
-        )
+        ready = fixed
+        if ready is None:
+            ready = self._ready(episodes, numbers, rows, values, old)
+            metrics |= ready.metrics
         trained: list[str] = []
         for name, learner in self.actors.items():
-            ready = (
-                row
-                if fixed is not None
-                else with_targets(row, agent, advantages[place], targets, old, place)
-                for place, number in enumerate(numbers)
-                for agent in mine[place].tree.agents
-                if self._model(mine[place].tree, agent) == name
-                for row in rows[number, agent]
-            )
-            groups = [[row] for row in ready if row.spans or row.marks]
+            by_number = ready.rows[name]
+            groups = [[row] for number in numbers for row in by_number.get(number, ())]
             if not groups:
                 continue  # nothing that this model did here has an advantage
             trained.append(name)
@@ -275,6 +295,4 @@ class Updater:
         for name in trained:
             found = self.actors[name].step(done)
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
-        return metrics | advantage_metrics(
-            advantages, mine, values, self.parts.critic.value if self.parts.critic else None
-        )
+        return metrics

@@ -63,7 +63,9 @@ class TransformersGenerator(Generator):
 
     @property
     def place(self) -> Hashable:
-        return id(self.base)
+        """On the CPU all bases are one place: a second thread would take their cores from them."""
+        device = self.base.device.type
+        return device if device == "cpu" else id(self.base)
 
     def sync(self) -> None:
         """The learner's weights are these weights."""

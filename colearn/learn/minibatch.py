@@ -12,17 +12,23 @@ def minibatches(
     trees: Sequence[Tree[Any]], size: int | None, order: Sequence[int]
 ) -> Iterator[list[int]]:
     """Tree numbers in `order`, cut so that each minibatch holds about `size` joint transitions;
-    None takes all at once. Episodes stay whole: a critic reads all turns of one in a pass."""
+    None takes all at once. Episodes stay whole: a critic reads all turns of one in a pass.
+
+    All minibatches are about equally large: a rest of one episode would make as large a step as the
+    others, from much less.
+    """
     if size is None:
         yield list(range(len(trees)))
         return
+    counts = [len(tree.nodes) - 1 for tree in trees]
+    total = sum(counts)
+    share = total / max(1, round(total / size))
     current: list[int] = []
-    filled = 0
+    taken, end = 0, share
     for number in order:
-        count = len(trees[number].nodes) - 1
-        if current and filled + count > size:
+        if current and taken + counts[number] / 2 > end:
             yield current
-            current, filled = [], 0
+            current, end = [], end + share
         current.append(number)
-        filled += count
+        taken += counts[number]
     yield current

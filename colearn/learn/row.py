@@ -186,16 +186,28 @@ def _above_values(tree: Tree[object], stream: Stream) -> set[int]:
     return needed
 
 
+_REPEATED = 1.25
+"""Branches go into rows of their own where that makes at most so many times the tokens."""
+
+
 def _bunches(context: Sequence[Part], budget: int | None) -> Iterable[Sequence[Part]]:
-    """Parts, parents first, that cover all leaves of a context; each fits the budget if it can."""
-    if budget is None or sum(part.size for part in context) <= budget:
+    """Parts, parents first, that cover all leaves of a context; each fits the budget if it can.
+
+    Branches that share little lie apart: together they would need a mask, and attend in vain.
+    """
+    parents = {part.parent for part in context}
+    length: dict[int | None, int] = {None: 0}
+    for part in context:
+        length[part.node] = length[part.parent] + part.size
+    leaves = [part for part in context if part.node not in parents]
+    packed = sum(part.size for part in context)
+    if budget is not None and sum(length[leaf.node] for leaf in leaves) <= _REPEATED * packed:
+        budget = 0
+    if len(leaves) == 1 or budget is None or packed <= budget:
         return [context]
     place = {part.node: number for number, part in enumerate(context)}
-    parents = {part.parent for part in context}
     bunches: list[set[int]] = []
-    for leaf in context:
-        if leaf.node in parents:
-            continue
+    for leaf in leaves:
         branch, cursor = {place[leaf.node]}, leaf.parent
         while cursor is not None:
             branch.add(place[cursor])

@@ -24,6 +24,7 @@ from filelock import FileLock
 
 from colearn.cache import cache_folder
 from colearn.contract import DecPOMDP
+from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
 from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Action
@@ -61,7 +62,7 @@ class Recipe:
     """Standard deviation of fresh weights: copying forms sooner than from transformers' 0.02."""
     draw: tuple[int, ...] = ()
     """The N of `embedded:N`: other fresh weights and other batches of the warm start."""
-    version: int = 3
+    version: int = 4
     copies: bool = False
     """Begin with an attention layer, the last, that hands on the words it looks at, and with other
     weights small beside them: copying is then there and need only be aimed."""
@@ -232,19 +233,24 @@ def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaCo
 def _tokenizer(
     task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], told: Sequence[str]
 ) -> PreTrainedTokenizerBase:
-    """Whole words, with the space before them, as single tokens: short texts, few of them. What is
-    no word of the task's (two words said without a space, a name that no episode showed) falls into
-    the longest pieces known, in the end into characters."""
+    """Whole words, with the space before them, as single tokens: short texts, few of them. So is
+    what stands over a piece of a critic's stream, half of a short piece otherwise. What is no word
+    of the task's (two words said without a space, a name that no episode showed) falls into the
+    longest pieces known, in the end into characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     split = pre_tokenizers.Split(
-        Regex(r" ?[A-Za-z_/][A-Za-z0-9_/]*(?:-[A-Za-z0-9_/]+)*| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"),
+        Regex(
+            r"\n\[[A-Za-z0-9_]+ [0-9]+\]\n"
+            r"| ?[A-Za-z_/][A-Za-z0-9_/]*(?:-[A-Za-z0-9_/]+)*| ?[0-9]| ?[^\sA-Za-z0-9_/]|\s"
+        ),
         "isolated",
     )
     texts = {part for episode in episodes for turns in episode for turn in turns for part in turn}
     texts |= {*told}
-    texts |= {f"[{role} {n}]\n" for role in (*task.agents, "all", "global") for n in range(10)}
+    turns = range(max(10, task.horizon))
+    texts |= {piece_tag(role, n) for role in (*task.agents, "all", "global") for n in turns}
     words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
     words |= {piece.strip(" ") for piece in words if piece.strip(" ")}
     words |= {f"{space}{digit}" for space in ("", " ") for digit in range(10)}

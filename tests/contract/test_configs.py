@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from colearn import registry
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.group_mean import GroupMean
 from colearn.comparison.plan import config_of, make_plan
 from colearn.comparison.suite import plan_suite
 from colearn.config import (
@@ -22,6 +24,8 @@ from colearn.config import (
     load_suite,
     shipped_configs,
 )
+from colearn.contract.algorithm import ValueLoss
+from colearn.loss.policy_gradient import PolicyGradient
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = shipped_configs()
@@ -90,6 +94,27 @@ def test_the_papers_methods_get_the_papers_number_of_joint_actions(task: str) ->
         "house_build": (120 * 8 * 4, 16 * 8 * (2 + 4 + 8 + 16)),
     }
     assert (steps["collm_cc"], steps["magrpo"]) == expected[task]
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("label", ["collm_cc", "collm_dc", "ac", "magrpo"])
+def test_the_papers_methods_update_as_in_the_paper(task: str, label: str) -> None:
+    """Eq. 1 to 5 on one pass: whatever the library's recipe adds is off."""
+    config = config_of(load_config(f"paper/{task}"), label)
+    parts = build_algorithm(config).checked_parts()
+    assert (config.train.epochs, config.train.minibatch) == (1, None)
+    assert parts.loss == PolicyGradient()
+    clip = config.algorithm.settings["advantage"]["clip"]
+    if label == "magrpo":
+        assert parts.advantage == GroupMean(clip=clip)
+    else:
+        assert parts.advantage == Bootstrap(clip=clip)
+        assert parts.value_loss == ValueLoss()
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name.startswith("paper/")])
+def test_a_papers_config_says_how_many_passes_it_makes(name: str) -> None:
+    assert load_config(name).train.epochs == 1
 
 
 @pytest.mark.parametrize("name", SUITES)

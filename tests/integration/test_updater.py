@@ -58,7 +58,7 @@ def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, head=0.3, **setti
             },
             tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
             advantage=parts.advantage,
-            settings=value_loss or ValueLoss(),
+            settings=value_loss or parts.value_loss,
             max_length=4096,
         )
     return Updater(
@@ -71,6 +71,10 @@ def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, head=0.3, **setti
         seed=0,
         **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
     )
+
+
+PLAIN = {"advantage": Bootstrap(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
+"""Eq. 2 to 5 as they stand."""
 
 
 def held(updater):
@@ -96,16 +100,16 @@ def told(tree, reader, turn):
     lines = []
     for node in tree.nodes[: turn + 1]:  # a chain: the node of turn t has number t
         lines += [
-            f"[{a} {node.turn - 1}]\n{node.actions[a].text}\n"
+            f"\n[{a} {node.turn - 1}]\n{node.actions[a].text}"
             for a in agents
             if node.parent is not None
         ]
         shown = [node.observations[a].text for a in agents]
         if len(set(shown)) == 1 < len(shown):
-            lines.append(f"[all {node.turn}]\n{shown[0]}\n")
+            lines.append(f"\n[all {node.turn}]\n{shown[0]}")
         else:
-            lines += [f"[{a} {node.turn}]\n{s}\n" for a, s in zip(agents, shown, strict=True)]
-        lines.append(f"[global {node.turn}]\nturn {node.turn}\n")
+            lines += [f"\n[{a} {node.turn}]\n{s}" for a, s in zip(agents, shown, strict=True)]
+        lines.append(f"\n[global {node.turn}]\nturn {node.turn}")
     return "".join(lines)
 
 
@@ -118,7 +122,7 @@ def value(network, text):
 
 @pytest.mark.parametrize(
     ("algorithm", "reader_of"),
-    [(CoLLMCC(), lambda agent: "team"), (CoLLMDC(), lambda agent: agent)],
+    [(CoLLMCC(**PLAIN), lambda agent: "team"), (CoLLMDC(**PLAIN), lambda agent: agent)],
     ids=["central", "decentral"],
 )
 def test_an_actor_follows_the_td_errors_of_its_own_critic(algorithm, reader_of):
@@ -218,6 +222,9 @@ def targets_of(frozen):
     settings = ValueLoss(frozen_targets=frozen)
     updater = updater_of(CoLLMCC(), team, rate=1e-2, value_loss=settings)
     old = updater.critic.read(trees) if frozen else None
+    if frozen:
+        updater.critic.prepare(trees)
+        updater.critic.freeze(updater.parts.credited(trees), old)
     found = []
     for _ in range(3):
         _, metrics = updater.critic.train(updater.parts.credited(trees), old)
@@ -234,6 +241,35 @@ def test_frozen_targets_stay_while_the_critic_moves():
 def test_targets_of_the_current_critic_move_with_it():
     first, *later = targets_of(False)
     assert all(abs(one - first) > 1e-3 for one in later)
+
+
+def advantages_by_epoch(frozen):
+    """Each epoch's advantages of one agent, while the critic learns fast."""
+    team = cast(shared=False)
+    trees = play(Notes(items=2), team)
+    value_loss = ValueLoss(frozen_targets=frozen)
+    algorithm = CoLLMCC(**{**PLAIN, "value_loss": value_loss})
+    updater = updater_of(algorithm, team, rate=1e-2, epochs=3)
+    found, learner = [], updater.actors["ada"]
+    real = learner.accumulate
+
+    def noted(groups, objective):
+        found.append([a for group in groups for row in group for a in row.advantages])
+        return real(groups, objective)
+
+    learner.accumulate = noted
+    updater.update(trees, 0)
+    return found
+
+
+def test_with_frozen_values_an_advantage_is_that_of_rollout_in_every_epoch():
+    first, *later = advantages_by_epoch(True)
+    assert later == [first, first]
+
+
+def test_without_them_it_follows_the_critic():
+    first, *later = advantages_by_epoch(False)
+    assert all(abs(np.subtract(one, first)).max() > 1e-3 for one in later)
 
 
 def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():

@@ -11,6 +11,7 @@ from colearn.advantage.turns import path_weights
 from colearn.config import OptimizerSettings
 from colearn.errors import ConfigError
 from colearn.learn.local import LocalLearner
+from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.network import ValueHead
 from colearn.types import Credited
@@ -101,6 +102,22 @@ def test_a_checkpoint_holds_the_scale(tmp_path):
     other = LocalLearner("critic", Headed(), OptimizerSettings(), token_budget=64)
     other.load(tmp_path)
     assert other.network.head.scale.tolist() == [3.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("turns", "size", "expected"),
+    [
+        ([6] * 43, 128, [132, 126]),  # and no rest of one episode
+        ([6] * 43, 64, [66, 66, 60, 66]),
+        ([1] * 10, 64, [10]),
+        ([20] * 3, 4, [20, 20, 20]),  # episodes stay whole
+    ],
+)
+def test_minibatches_are_about_equally_large(turns, size, expected):
+    trees = [tree([(node, 0.0) for node in range(count)]) for count in turns]
+    cuts = list(minibatches(trees, size, range(len(trees))))
+    assert [sum(turns[number] for number in cut) for cut in cuts] == expected
+    assert sorted(number for cut in cuts for number in cut) == list(range(len(trees)))
 
 
 def test_a_turn_weighs_alike_in_trees_that_end_early():
