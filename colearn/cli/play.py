@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 def play(
     task: Annotated[str, typer.Argument(help="A run's folder, a config or a task's name.")],
     agents: Annotated[
-        list[str], typer.Option("--agent", help="NAME=URL of an agent's server; one for each.")
+        list[str],
+        typer.Option(
+            "--agent",
+            help="NAME=URL of an agent's server; one for each. NAME=person: in the --watch page.",
+        ),
     ],
     tokens: Annotated[
         list[str],
@@ -59,7 +63,7 @@ def play(
 
     from colearn.config import build_algorithm, build_task
     from colearn.errors import ConfigError
-    from colearn.play import load_source, make_team
+    from colearn.play import Person, load_source, make_team
     from colearn.play import play as run
 
     config = load_source(task, sets)
@@ -76,13 +80,19 @@ def play(
         retries=retries,
     )
 
+    people = {name: agent for name, agent in team.items() if isinstance(agent, Person)}
+    if people and not watch:
+        raise ConfigError(f"--agent {next(iter(people))}=person: add --watch, where one answers")
+
     async def all_of_it() -> Played:
         async with contextlib.AsyncExitStack() as stack:
             followers: list[Tell] = []
             if watch:
                 from colearn.play.watch import watched
 
-                page = await stack.enter_async_context(watched(config.task.name, watch_port))
+                page = await stack.enter_async_context(
+                    watched(config.task.name, watch_port, people)
+                )
                 print(f"watch: {page.url}", file=sys.stderr)
                 followers.append(page.tell)
             with _workers(config.run.step_workers) as pool, _progress() as progress:
@@ -91,7 +101,7 @@ def play(
                     team,
                     config.evaluation,
                     seed=config.run.seed,
-                    at_once=at_once,
+                    at_once=1 if people else at_once,
                     pool=pool,
                     credit=build_algorithm(config).parts().credit,
                     tell=_each([progress, *followers]),

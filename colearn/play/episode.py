@@ -5,6 +5,7 @@ Whoever follows a play is told of it in events, mappings with `kind` and `episod
     started   item
     observed  turn, observations by agent, and the world, None where the task does not show it:
               picture, the text of `render`, and world, `picture` as plain data
+    asked     turn, agent: a person, who is to answer in the page
     retried   turn, agent, reason
     acted     turn, agent, text, tokens, seconds
     stepped   turn, reward, local_rewards
@@ -30,6 +31,8 @@ from colearn.rollout.free import advance
 from colearn.rollout.growth import Growth
 from colearn.types import Action, Node, Outcome, Tree
 
+from .person import Person, PersonTurns
+
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -38,7 +41,7 @@ class Room:
     """What the episodes of one play share."""
 
     task: DecPOMDP[Any, Any]
-    agents: Mapping[str, AsyncRemoteAgent]
+    agents: Mapping[str, AsyncRemoteAgent | Person]
     seed: int
     greedy: bool
     thread: Executor
@@ -90,7 +93,7 @@ async def play_episode(room: Room, number: int, item: Any) -> Episode:
 class _Seat(Player):
     """An agent at its endpoint; the free order asks it through `_Play`."""
 
-    agent: AsyncRemoteAgent
+    agent: AsyncRemoteAgent | Person
 
     @property
     def table(self) -> Table:
@@ -103,7 +106,9 @@ class _Play:
     def __init__(self, room: Room, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item
         self.replies: list[dict[str, Reply]] = []
-        self.talks: dict[str, list[AsyncConversation]] = {agent: [] for agent in room.agents}
+        self.talks: dict[str, list[AsyncConversation | PersonTurns]] = {
+            agent: [] for agent in room.agents
+        }
         self.growth = Growth(
             room.task,
             item,
@@ -144,10 +149,13 @@ class _Play:
         def retried(reason: str) -> None:
             self._tell("retried", turn=node.turn, agent=ask.seat, reason=reason)
 
-        talk = ask.memory
+        talk, agent = ask.memory, self.room.agents[ask.seat]
         if talk is None:
-            talk = self.room.agents[ask.seat].conversation()
+            seated = isinstance(agent, Person)
+            talk = agent.seated(self.number) if seated else agent.conversation()
             self.talks[ask.seat].append(talk)
+        if isinstance(agent, Person):
+            self._tell("asked", turn=node.turn, agent=ask.seat)
         (seed,) = ask.seeds
         try:
             reply = await talk.act(

@@ -17,6 +17,7 @@ from colearn.experiment.played import evaluation_items
 from colearn.seeding import derive_seed
 
 from .episode import Episode, Room, Tell, play_episode
+from .person import Person
 from .result import Played
 
 AT_ONCE = 16
@@ -24,7 +25,7 @@ AT_ONCE = 16
 
 async def play(
     task: DecPOMDP[Any, Any],
-    agents: Mapping[str, AsyncRemoteAgent],
+    agents: Mapping[str, AsyncRemoteAgent | Person],
     settings: EvaluationSettings,
     *,
     seed: int,
@@ -71,7 +72,7 @@ async def play(
 
 async def play_item(
     task: DecPOMDP[Any, Any],
-    agents: Mapping[str, AsyncRemoteAgent],
+    agents: Mapping[str, AsyncRemoteAgent | Person],
     item: Any,
     *,
     seed: int = 0,

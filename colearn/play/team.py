@@ -9,6 +9,7 @@ from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import Config
 from colearn.errors import ConfigError, nearest
 
+from .person import PERSON, Person
 from .source import agent_settings
 
 
@@ -21,10 +22,11 @@ def make_team(
     models: Sequence[str] = (),
     timeout: float = 60.0,
     retries: int = 2,
-) -> dict[str, AsyncRemoteAgent]:
+) -> dict[str, AsyncRemoteAgent | Person]:
     """One remote agent for each of the task's `agents`, not yet open.
 
-    `addresses` are NAME=URL, `tokens` NAME=VARIABLE (of the environment) and `models` NAME=MODEL.
+    `addresses` are NAME=URL, or NAME=person for a seat in the page; `tokens` NAME=VARIABLE (of the
+    environment) and `models` NAME=MODEL.
 
     Errors: ConfigError for an agent without address, an unknown name or a variable not set.
     """
@@ -34,8 +36,11 @@ def make_team(
     for agent in agents:
         if agent not in urls:
             raise ConfigError(f"--agent: none plays '{agent}'; add --agent {agent}=URL")
-    team = {}
+    team: dict[str, AsyncRemoteAgent | Person] = {}
     for agent in agents:
+        if urls[agent] == PERSON:
+            team[agent] = Person()
+            continue
         settings = agent_settings(config, agent)
         team[agent] = AsyncRemoteAgent(
             urls[agent],

@@ -6,11 +6,16 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
+from pydantic import BaseModel, Field
+
+from colearn.client.async_agent import LONGEST_ACTION
 from colearn.errors import ConfigError, MissingExtra
+
+from .person import Person
 
 try:
     import uvicorn
@@ -42,7 +47,9 @@ class Watch:
     Errors: ConfigError where the port is taken.
     """
 
-    def __init__(self, title: str, port: int) -> None:
+    def __init__(self, title: str, port: int, people: Mapping[str, Person] | None = None) -> None:
+        """`people`: by agent, those who answer in the page."""
+        self.people = people or {}
         self._log = [json.dumps({"kind": "titled", "title": title})]
         self._news = asyncio.Event()
         self._over = False
@@ -81,9 +88,11 @@ class Watch:
 
 
 @contextlib.asynccontextmanager
-async def watched(title: str, port: int = 0) -> AsyncIterator[Watch]:
+async def watched(
+    title: str, port: int = 0, people: Mapping[str, Person] | None = None
+) -> AsyncIterator[Watch]:
     """Serve the page at `watch.url` until the block is left; port 0 takes a free one."""
-    watch = Watch(title, port)
+    watch = Watch(title, port, people)
     server = _Server(
         uvicorn.Config(
             watch_app(watch),
@@ -103,7 +112,8 @@ async def watched(title: str, port: int = 0) -> AsyncIterator[Watch]:
 
 
 def watch_app(watch: Watch) -> FastAPI:
-    """`/` and `/page/...`: the page; `/events`: what happened and happens."""
+    """`/` and `/page/...`: the page; `/events`: what happened and happens; `/say`: what a person
+    answers, as JSON, which no page from elsewhere can send here."""
     app = FastAPI(openapi_url=None)
     # a page elsewhere whose name points to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
@@ -126,7 +136,24 @@ def watch_app(watch: Watch) -> FastAPI:
             watch.follow(start), media_type="text/event-stream", headers=_HEADERS
         )
 
+    @app.post("/say")
+    async def say(said: Said, request: Request) -> Response:
+        if request.headers.get("content-type") != "application/json":
+            raise HTTPException(415)
+        person = watch.people.get(said.agent)
+        if person is None or not person.answer(said.episode, said.text):
+            raise HTTPException(409, "nobody waits for this answer")
+        return Response(status_code=204)
+
     return app
+
+
+class Said(BaseModel):
+    """A person's answer."""
+
+    agent: str
+    episode: int
+    text: str = Field(max_length=LONGEST_ACTION)
 
 
 class _Server(uvicorn.Server):

@@ -124,6 +124,61 @@ def test_a_moving_baseline_is_in_the_checkpoint(tmp_path):
     assert again.parts.parts.advantage.state() == kept
 
 
+def league_run(folder, iterations, *, resume=False):
+    config = Config.model_validate(
+        settings(
+            train={"episodes": 8, "environment_steps": 1000},
+            cast={"name": "league", "pool": 2, "every": 2, "self_play": 0.25},
+            run={"device": "cpu", "checkpoint_every": 1},
+        )
+    )
+    run = Experiment(config, folder, resume=resume)
+
+    def stop(progress, metrics):
+        if progress.iteration == iterations and "evaluation/return" not in metrics:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.run(stop)
+    return run
+
+
+def weights_of(network):
+    return [weight.detach().clone() for weight in network.trained().values()]
+
+
+def test_a_league_seats_past_selves_that_are_not_trained(tmp_path):
+    run = league_run(tmp_path / "run", 2)
+    now = weights_of(run.parts.networks["actor-player"])
+    past = {slot: weights_of(models["player"].network) for slot, models in run.parts.past.items()}
+    assert all(a.equal(b) for a, b in zip(now, past[0], strict=True)), "slot 0 is the policy of now"
+    assert not all(a.equal(b) for a, b in zip(now, past[1], strict=True))
+    assert run.parts.cast.members == (0,)
+
+    trees = games(run.parts, 40, cast=run.parts.cast)
+    against = [tree for tree in trees if tree.cast]
+    assert {name for tree in against for name in tree.cast.values()} == {"player_0@0", "player_1@0"}
+    assert 20 <= len(against) <= 38
+    run.parts.updater.update(trees, 2)
+    assert all(
+        a.equal(b)
+        for a, b in zip(past[0], weights_of(run.parts.past[0]["player"].network), strict=True)
+    )
+    changed = weights_of(run.parts.networks["actor-player"])
+    assert not all(a.equal(b) for a, b in zip(now, changed, strict=True))
+
+
+def test_a_resumed_league_has_the_same_past_selves_and_win_rates(tmp_path):
+    whole = league_run(tmp_path / "whole", 5)
+    league_run(tmp_path / "part", 3)
+    part = league_run(tmp_path / "part", 5, resume=True)
+    assert part.parts.cast.state() == whole.parts.cast.state()
+    assert whole.parts.cast.state()["taken"] == 2.0
+    for slot in (0, 1):
+        one, other = (weights_of(run.parts.past[slot]["player"].network) for run in (part, whole))
+        assert all(a.equal(b) for a, b in zip(one, other, strict=True))
+
+
 @pytest.mark.slow
 def test_self_play_comes_nearer_to_equilibrium_in_kuhn_poker(tmp_path):
     """The shipped config with a sixth of its games: NashConv halves at least."""

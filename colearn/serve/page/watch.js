@@ -60,6 +60,10 @@ const takers = {
       turnOf(episode, event.turn).observations = event.observations;
     }
   },
+  asked(event) {
+    turnOf(episodeOf(event), event.turn).asked ??= new Set();
+    turnOf(episodeOf(event), event.turn).asked.add(event.agent);
+  },
   retried(event) {
     play.retries += 1;
     turnOf(episodeOf(event), event.turn).retries.push(event);
@@ -227,14 +231,55 @@ function drawAgent(turn, name, seat, episode) {
     .filter((event) => event.agent === name)
     .map((event) => make("p", "trouble", `asked again: ${event.reason}`));
   const given = episode.state === "lost" ? "no answer" : "acting \u2026";
+  const mine = !action && turn.asked?.has(name) && episode.state === "playing";
   const node = make("div", "agent",
     make("h4", "", make("span", "swatch"), name, make("small", "", cost)),
     make("pre", "observation", turn.observations[name]),
     ...failures,
     action && action.text ? make("pre", "action", action.text)
+      : mine ? answerForm(name, episode)
       : make("p", "thinking", action ? "an empty answer" : given));
   node.style.setProperty("--tint", COLOURS[seat % COLOURS.length]);
   return node;
+}
+
+// a person's seat: the form is made once a turn, so that drawing anew keeps what is being written
+function answerForm(name, episode) {
+  const place = `${episode.index}/${episode.turns.length}/${name}`;
+  if (answerForm.place === place) return answerForm.node;
+  const words = make("textarea");
+  words.rows = 2;
+  words.setAttribute("aria-label", `what ${name} says`);
+  const send = make("button", "", "say it");
+  send.type = "submit";
+  const trouble = make("p", "trouble");
+  trouble.setAttribute("role", "alert");
+  const form = make("form", "answer", words, send, trouble);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    send.disabled = true;
+    try {
+      const answer = await fetch("/say", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ agent: name, episode: episode.index, text: words.value }),
+      });
+      trouble.textContent = answer.ok ? "" : "nobody waits for this answer";
+      send.disabled = answer.ok;
+    } catch {
+      trouble.textContent = "the play cannot be reached";
+      send.disabled = false;
+    }
+  });
+  words.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  answerForm.place = place;
+  answerForm.node = form;
+  return form;
 }
 
 const source = new EventSource("/events");

@@ -1,0 +1,118 @@
+"""A person in a seat: asked in the page, answering there, waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from scripted_endpoint import ScriptedEndpoint
+from tiny import Notes
+from typer.testing import CliRunner
+
+from colearn.cli import app
+from colearn.client.async_agent import AsyncRemoteAgent
+from colearn.config import EvaluationSettings, load_config
+from colearn.errors import ConfigError
+from colearn.play import Person, Played, play
+from colearn.play.team import make_team
+from colearn.play.watch import Watch, watch_app
+
+
+def played(answer: Any, **settings: Any) -> tuple[Played, list[dict[str, Any]]]:
+    """Ada is a person, who gives `answer(event)` to each question, Ben a server."""
+    person, told = Person(), list[dict[str, Any]]()
+
+    async def run() -> Played:
+        def tell(event: dict[str, Any]) -> None:
+            told.append(event)
+            if event["kind"] == "asked":
+                text = answer(event)
+                asyncio.get_running_loop().call_later(
+                    0.01, lambda: person.answer(event["episode"], text)
+                )
+
+        with ScriptedEndpoint(name="ben").serving() as server:
+            ben = AsyncRemoteAgent(server.url, name="ben")
+            team = {"ada": person, "ben": ben}
+            return await play(
+                Notes(horizon=2), team, EvaluationSettings(**settings), seed=3, tell=tell
+            )
+
+    return asyncio.run(asyncio.wait_for(run(), 30)), told
+
+
+def test_a_person_plays_a_seat_beside_a_server() -> None:
+    found, told = played(lambda event: f"a note of turn {event['turn']}", episodes=1)
+    (episode,) = found.episodes
+    assert episode.lost is None
+    said = [node.actions["ada"].text for node in episode.tree.nodes[1:]]
+    assert said == ["a note of turn 0", "a note of turn 1"]
+    assert all(node.actions["ben"].text for node in episode.tree.nodes[1:])
+    assert [(e["turn"], e["agent"]) for e in told if e["kind"] == "asked"] == [
+        (0, "ada"),
+        (1, "ada"),
+    ]
+
+
+def test_answers_reach_the_episode_they_are_for() -> None:
+    found, _ = played(lambda event: f"episode {event['episode']}", episodes=3)
+    for number, episode in enumerate(found.episodes):
+        assert {n.actions["ada"].text for n in episode.tree.nodes[1:]} == {f"episode {number}"}
+
+
+@pytest.fixture
+def client() -> Any:
+    person = Person()
+    watch = Watch("notes", 0, {"ada": person})
+    yield TestClient(watch_app(watch), base_url="http://127.0.0.1"), person
+    watch.socket.close()
+
+
+def test_the_page_hands_on_what_somebody_waits_for(client: Any) -> None:
+    page, person = client
+    said = {"agent": "ada", "episode": 0, "text": "hello"}
+
+    async def ask() -> str:
+        waiting = asyncio.create_task(person.heard(0))
+        await asyncio.sleep(0)
+        # the app answers in another thread's loop: a future is set where it lives
+        loop = asyncio.get_running_loop()
+        own = person.answer
+        person.answer = lambda episode, text: loop.call_soon_threadsafe(own, episode, text) or True
+        answer = await asyncio.to_thread(page.post, "/say", json=said)
+        assert answer.status_code == 204
+        return await asyncio.wait_for(waiting, 10)
+
+    assert asyncio.run(ask()) == "hello"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"agent": "ada", "episode": 7, "text": "x"}, {"agent": "ben", "episode": 0, "text": "x"}],
+)
+def test_an_answer_that_nobody_waits_for_is_refused(client: Any, said: Any) -> None:
+    page, _ = client
+    assert page.post("/say", json=said).status_code == 409
+
+
+def test_a_form_from_elsewhere_cannot_answer(client: Any) -> None:
+    """A page elsewhere may send plain text here without asking; JSON it may not."""
+    page, _ = client
+    text = '{"agent": "ada", "episode": 0, "text": "x"}'
+    answer = page.post("/say", content=text, headers={"content-type": "text/plain"})
+    assert answer.status_code in (415, 422)
+
+
+def test_a_seat_without_a_page_is_one_line() -> None:
+    seats = [f"--agent=builder_{n}=person" for n in (1, 2)]
+    found = CliRunner().invoke(app, ["play", "str_build", *seats])
+    assert isinstance(found.exception, ConfigError)
+    assert "add --watch" in str(found.exception)
+
+
+def test_an_address_may_be_a_person() -> None:
+    config = load_config({"task": {"name": "str_build"}, "models": {}})
+    team = make_team(config, ("a", "b"), ["a=person", "b=http://127.0.0.1:1"])
+    assert isinstance(team["a"], Person) and isinstance(team["b"], AsyncRemoteAgent)
