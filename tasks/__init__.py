@@ -2,9 +2,11 @@
 
 NAMES = {
     "arxiv": "writing.arxiv:ArXiv",
+    "assistant_team": "debate:AssistantTeam",
     "code_loop": "code_loop:ReflectiveVerification",
     "coder_tester": "coder_tester:CoderTester",
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
+    "debate": "debate:Debate",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "house_build": "house_build:HouseBuild",
     "math_duo": "math_duo:MathDuo",

@@ -1,0 +1,163 @@
+"""The two teams of MARSHAL's transfer tests, as workflows over math problems and questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from colearn.errors import ConfigError, nearest
+from colearn.qa import exact_match
+from colearn.workflow import Progress, Team, Workflow
+
+from ..answers import final_answer
+from ..checks import check_choice, check_whole
+from ..math_duo.checker import equal, number
+from ..math_duo.data import Problem, load_problems
+from ..search.items import load_questions
+from ..search.question import Question
+from ..search.world import KINDS, World
+from . import prompts
+
+Item = Problem | Question
+
+
+class AnswerTeam(Workflow[Item]):
+    """Roles that talk about one problem; the last answer counts, 1 where it is right.
+
+    - `subject`: 'math', a number after `####`, compared within 1e-6; 'qa', words after `####`,
+      compared as SQuAD normalises them.
+    - `data`: 'generated', or what `math_duo` (a hub name, a .jsonl file) and the search teams (also
+      'packaged') read. `train`, `test`: problems of each split, where math is generated.
+    - `rounds`: the most exchanges.
+
+    The paper plays these teams with trained players to see what transfers (MARSHAL, section 4.3);
+    it prints none of their prompts. Nothing keeps them from being trained.
+
+    Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
+    """
+
+    measures = ("correct", "answered", "rounds")
+    pays = frozenset({"team"})
+
+    def __init__(
+        self,
+        *,
+        subject: Literal["math", "qa"] = "math",
+        data: str = "generated",
+        rounds: int = 2,
+        train: int = 64,
+        test: int = 64,
+        seed: int = 0,
+    ) -> None:
+        check_choice("subject", subject, ("math", "qa"))
+        for name, value in {"rounds": rounds, "train": train, "test": test}.items():
+            check_whole(name, value, 1)
+        self.subject, self.rounds = subject, rounds
+        self.horizon = self.calls(rounds)
+        self.reward_range = (0.0, 1.0)
+        self._splits: dict[str, Sequence[Item]] = {}
+        if subject == "math":
+            self._splits.update(load_problems(data, None, train, test, seed))
+        else:
+            self._splits.update(
+                load_questions(data, World(seed=seed, people=48, towns=12), KINDS)[0]
+            )
+
+    def calls(self, rounds: int) -> int:
+        """How often roles are asked at most."""
+        raise NotImplementedError
+
+    def items(self, split: str) -> Sequence[Item]:
+        """The problems of 'train' or 'test'."""
+        if split not in self._splits:
+            known = nearest(split, self._splits)
+            raise ConfigError(f"task.items: unknown split '{split}'; {known}")
+        return self._splits[split]
+
+    def grade(self, team: Team, item: Item, said: str, rounds: int) -> None:
+        """Pay the team for what it ends with."""
+        answer = final_answer(said)
+        right = answer is not None and self.right(item, answer)
+        team.measure(correct=right, answered=answer is not None, rounds=rounds)
+        team.reward(float(right))
+
+    def right(self, item: Item, answer: str) -> bool:
+        """Whether an answer is the problem's."""
+        if isinstance(item, Question):
+            return exact_match(answer, item.answers) == 1.0
+        found = number(answer)
+        return found is not None and equal(found, item.answer)
+
+    def asked(self, item: Item) -> str:
+        """The problem in words."""
+        return item.text if isinstance(item, Question) else item.question
+
+    def global_info(self, state: Progress[Item]) -> str:
+        """m_t: the answer."""
+        item = state.item
+        return f"answer {item.answers[0] if isinstance(item, Question) else item.answer}"
+
+    def legal_action(self, state: Progress[Item], agent: str, rng: np.random.Generator) -> str:
+        """A guess in the form that is asked for."""
+        words = self.asked(state.item).rstrip("?").split()
+        return f"#### {words[int(rng.integers(len(words)))]}"
+
+
+class Debate(AnswerTeam):
+    """Multi-agent debate (Liang et al. 2023): `affirmative` answers, `negative` disagrees and
+    answers otherwise, for `rounds`; a `judge` reads both after each round, ends the debate where it
+    names an answer, and must name one after the last."""
+
+    agents = ("affirmative", "negative", "judge")
+
+    def calls(self, rounds: int) -> int:
+        return 3 * rounds
+
+    async def run(self, team: Team, item: Item) -> None:
+        """Rounds of an argument, a refutation, a verdict."""
+        question, refuted = self.asked(item), ""
+        for turn in range(1, self.rounds + 1):
+            if turn == 1:
+                claim = await team.affirmative(prompts.OPENING.format(question=question))
+            else:
+                claim = await team.affirmative(
+                    prompts.REPLY.format(other="The negative side", said=refuted), fresh=False
+                )
+            said = prompts.REFUTATION if turn == 1 else prompts.REPLY
+            refuted = await team.negative(
+                said.format(question=question, other="The affirmative side", said=claim),
+                fresh=turn == 1,
+            )
+            last = turn == self.rounds
+            asked = prompts.VERDICT if last else prompts.MODERATION
+            verdict = await team.judge(
+                asked.format(question=question, claim=claim, refutation=refuted)
+            )
+            if last or final_answer(verdict) is not None:
+                return self.grade(team, item, verdict, turn)
+
+
+class AssistantTeam(AnswerTeam):
+    """Two agents in conversation, as AutoGen's (Wu et al. 2024): an `assistant` solves, a `proxy`
+    checks what it said and asks on, until it writes TERMINATE or `rounds` are over. The assistant's
+    last answer counts."""
+
+    agents = ("assistant", "proxy")
+
+    def calls(self, rounds: int) -> int:
+        return 2 * rounds - 1
+
+    async def run(self, team: Team, item: Item) -> None:
+        """Answers and checks in turn."""
+        question = self.asked(item)
+        answer = await team.assistant(prompts.SOLVE.format(question=question))
+        for turn in range(1, self.rounds):
+            checked = await team.proxy(
+                prompts.CHECK.format(question=question, answer=answer), fresh=turn == 1
+            )
+            if prompts.DONE in checked:
+                return self.grade(team, item, answer, turn)
+            answer = await team.assistant(prompts.AGAIN.format(said=checked), fresh=False)
+        return self.grade(team, item, answer, self.rounds)

@@ -1,0 +1,93 @@
+"""Debates and conversations about one answer: who reads what, what ends and pays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.tasks.debate import AssistantTeam, Debate
+from colearn.testing import check_task
+
+RNG = np.random.default_rng(0)
+
+
+def play(task, *said):
+    """Says one thing at each turn, whoever is asked; (role, prompt) of all turns and the end."""
+    state, asked, reward = task.reset(task.items("test")[0], RNG), [], 0.0
+    for text in said:
+        ((role, prompt),) = task.joint_observations(state).items()
+        asked.append((role, prompt))
+        outcome = task.step(state, {role: text}, RNG)
+        state, reward = outcome.state, reward + outcome.reward
+    return asked, outcome.done, reward, task.metrics(state)
+
+
+def truth(task):
+    return f"#### {task.items('test')[0].answer:g}"
+
+
+@pytest.mark.parametrize("team", [Debate, AssistantTeam])
+@pytest.mark.parametrize("subject", ["math", "qa"])
+def test_every_team_keeps_the_contract(team, subject):
+    check_task(team(subject=subject, train=4, test=4))
+
+
+def test_the_negative_side_reads_the_claim_and_the_judge_both():
+    task = Debate(train=4, test=4)
+    asked, done, _, _ = play(task, "I say #### 1", "I deny it", "open")
+    assert [role for role, _ in asked] == ["affirmative", "negative", "judge"]
+    assert "I say" in asked[1][1].text
+    assert "I say" in asked[2][1].text and "I deny it" in asked[2][1].text
+    assert not done
+
+
+def test_a_judge_who_names_an_answer_ends_the_debate_and_is_graded():
+    task = Debate(train=4, test=4)
+    _, done, reward, metrics = play(task, "a", "b", f"the first\n{truth(task)}")
+    assert done and reward == 1.0
+    assert metrics == {"correct": 1.0, "answered": 1.0, "rounds": 1.0}
+    assert play(task, "a", "b", "#### 0.123")[1:3] == (True, 0.0)
+
+
+def test_debaters_go_on_in_their_own_history_and_the_last_verdict_counts():
+    task = Debate(train=4, test=4)
+    asked, done, reward, metrics = play(task, "a", "b", "open", "c", "d", truth(task))
+    assert [role for role, _ in asked][3:] == ["affirmative", "negative", "judge"]
+    assert [prompt.fresh for _, prompt in asked] == [True, True, True, False, False, True]
+    assert "b" in asked[3][1].text.splitlines() and "c" in asked[4][1].text.splitlines()
+    assert done and reward == 1.0 and metrics["rounds"] == 2.0
+
+
+def test_a_debate_without_a_verdict_earns_nothing():
+    task = Debate(rounds=1, train=4, test=4)
+    _, done, reward, metrics = play(task, "a", truth(task), "I cannot say")
+    assert done and reward == 0.0 and metrics["answered"] == 0.0
+
+
+def test_the_proxy_ends_the_conversation_and_the_assistants_answer_counts():
+    task = AssistantTeam(train=4, test=4)
+    asked, done, reward, metrics = play(task, truth(task), "TERMINATE")
+    assert [role for role, _ in asked] == ["assistant", "proxy"]
+    assert done and reward == 1.0 and metrics["rounds"] == 1.0
+
+
+def test_an_assistant_answers_again_in_its_own_history():
+    task = AssistantTeam(train=4, test=4)
+    asked, done, reward, _ = play(task, "#### 0.5", "look at the sign", truth(task))
+    assert not asked[2][1].fresh and "look at the sign" in asked[2][1].text
+    assert done and reward == 1.0
+
+
+def test_words_are_compared_as_they_are_normalised():
+    task = Debate(subject="qa", rounds=1)
+    gold = task.items("test")[0].answers[0]
+    assert play(task, "a", "b", f"#### The {gold.upper()}.")[2] == 1.0
+    assert play(task, "a", "b", f"#### not {gold}")[2] == 0.0
+
+
+def test_a_setting_that_cannot_be_is_one_line():
+    with pytest.raises(ConfigError, match="subject"):
+        Debate(subject="music")
+    with pytest.raises(ConfigError, match="rounds"):
+        AssistantTeam(rounds=0)
