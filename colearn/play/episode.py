@@ -151,8 +151,7 @@ class _Play:
 
         talk, agent = ask.memory, self.room.agents[ask.seat]
         if talk is None:
-            seated = isinstance(agent, Person)
-            talk = agent.seated(self.number) if seated else agent.conversation()
+            talk = agent.seated(self.number) if isinstance(agent, Person) else agent.conversation()
             self.talks[ask.seat].append(talk)
         if isinstance(agent, Person):
             self._tell("asked", turn=node.turn, agent=ask.seat)
