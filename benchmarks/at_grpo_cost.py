@@ -5,6 +5,7 @@
 Both shapes draw K = 4 candidates from the same team (embedded models on Plan-Path), in turns within
 one process: the tree K for every agent and turn along one spine, chains K whole episodes. Calls are
 counted. An environment step is one joint action carried out: every candidate of both shapes.
+Seconds are of the processor, of one thread, so that a busy machine does not count.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Measured:
 
         parts, number = self.parts, len(self.found)
         assert parts.updater is not None
-        began = time.perf_counter()
+        began = time.process_time()
         trees, counts = grow(
             parts.task,
             self.items,
@@ -94,12 +95,12 @@ class Measured:
             credit=parts.parts.credit,
             first_episode=number * len(self.items),
         )
-        grown = time.perf_counter()
+        grown = time.process_time()
         credited = [Credited(tree=t, rewards=parts.parts.credit(t), discount=1.0) for t in trees]
         parts.parts.advantage(credited)
-        scored = time.perf_counter()
+        scored = time.process_time()
         parts.updater.update(trees, number)
-        ended = time.perf_counter()
+        ended = time.process_time()
         row: dict[str, Any] = {
             "rollout": grown - began,
             "advantages": scored - grown,
