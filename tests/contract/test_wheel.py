@@ -70,7 +70,8 @@ def test_the_workflow_of_the_docs_is_checked_and_trained_in_an_empty_folder(
         "run": {"device": "cpu"},
     }
     (folder / "quiz.yaml").write_text(yaml.safe_dump(settings))
-    _output(installed, "-m", "colearn", "train", "quiz.yaml", "--out", "run", cwd=folder)
+    train = ("-m", "colearn", "train", "quiz.yaml", "--algorithm", "mhgpo", "--out", "run")
+    _output(installed, *train, cwd=folder)
     lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
     assert len(lines) >= 3, "an evaluation before and after, and an update between"
     assert '"f1"' in lines[-1]
