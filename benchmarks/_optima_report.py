@@ -38,7 +38,7 @@ def write_report(runs: Runs, out: Path | None) -> str:
             _reference_table(known),
             _value_table([run for run in runs if run["variant"] == "recipe"], known),
             _reaching_table(runs, known, sampled),
-            *(_variant_table(runs, known, problem) for problem in known),
+            *(table for problem in known if (table := _variant_table(runs, known, problem))),
         ]
     ).strip()
     if out is not None:
