@@ -36,13 +36,13 @@ from colearn.record import ComparisonFolder, RunFolder
 
 SETTINGS: dict[str, Any] = {
     "models": {"*": {"path": "embedded-tiny", "learning_rate": 3e-4}},
-    "agents": {"*": {"sampling": {"max_tokens": 8}}},
+    "agents": {"*": {"sampling": {"max_tokens": 4}}},
     "critic": {"path": "embedded-tiny", "learning_rate": 3e-3},
-    "task.horizon": 2,
-    "train.environment_steps": 32,
+    "task.horizon": 1,
+    "train.environment_steps": 12,
     "train.episodes": 2,
     "evaluation.every": 3,
-    "evaluation.episodes": 2,
+    "evaluation.episodes": 1,
     "evaluation.repeats": 1,
     "run.device": "cpu",
     "run.checkpoint_every": 2,
