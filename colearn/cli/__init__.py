@@ -39,8 +39,13 @@ def main() -> None:
     try:
         app()
     except ColearnError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_one_line(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _one_line(text: str) -> str:
+    """Line breaks and control characters escaped, whatever a config put into a message."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)

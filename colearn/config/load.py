@@ -145,7 +145,7 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
 def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
     """The first mistake, by its dotted key; `cls` is what was read."""
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "config"
+    where = ".".join(_key(str(part)) for part in first["loc"]) or "config"
     if first["type"] == "extra_forbidden":
         return (
             f"{where}: unknown key; {nearest(str(first['loc'][-1]), _siblings(first['loc'], cls))}"
@@ -154,13 +154,18 @@ def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
         return f"{where}: missing; add it to the config"
     given = first.get("input")
     if first["type"] in ("tuple_type", "list_type"):
-        whole = f"; write [{given}]" if isinstance(given, (str, int, float)) else ""
+        whole = f"; write [{_key(str(given))}]" if isinstance(given, (str, int, float)) else ""
         return f"{where}: must be a list, got {_shown(given)}{whole}"
     if first["type"] in ("dict_type", "model_type"):
         return f"{where}: must be a section with keys of its own, got {_shown(given)}"
     message = first["msg"].removeprefix("Value error, ").lower()
     got = "" if isinstance(given, (Mapping, BaseModel)) else f", got {_shown(given)}"
     return f"{where}: {message}{got}"
+
+
+def _key(text: str) -> str:
+    """As it stands in the file, if a line can show that."""
+    return text if text.isprintable() and len(text) <= _ROOM else _shown(text)
 
 
 def _shown(value: Any) -> str:

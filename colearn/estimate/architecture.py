@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 from functools import lru_cache
 from pathlib import Path
@@ -48,10 +49,10 @@ class Architectures:
         from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
         from transformers import AutoConfig
 
-        folder = Path(path)
-        if path.startswith((".", "/", "~")) and not folder.is_dir():
-            raise ConfigError(f"{field}: no folder {path}; give a model's folder or hub name")
-        if folder.is_dir() and not (folder / "config.json").is_file():
+        there = os.path.isdir(path)  # False, too, for what can be no path
+        if path.startswith((".", "/", "~")) and not there:
+            raise ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
+        if there and not (Path(path) / "config.json").is_file():
             raise ConfigError(f"{field}: {path} holds no config.json; give a model's folder")
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
@@ -60,7 +61,7 @@ class Architectures:
                 validate_repo_id(path)
             except HFValidationError:
                 raise ConfigError(
-                    f"{field}: {path!r} is neither a folder nor a name that a hub can have"
+                    f"{field}: {path[:200]!r} is neither a folder nor a name that a hub can have"
                 ) from None
             raise NotHere(path, field) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -121,10 +121,10 @@ def load_base(
 
 
 def _no_model(path: str, field: str, error: Exception) -> ConfigError:
-    if path.startswith((".", "/", "~")) and not Path(path).is_dir():
-        return ConfigError(f"{field}: no folder {path}; give a model's folder or hub name")
+    if path.startswith((".", "/", "~")) and not os.path.isdir(path):
+        return ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
     reason = " ".join(str(error).split())[:160]
     return ConfigError(
-        f"{field}: cannot load '{path}'; give a folder or hub name that holds config.json, "
+        f"{field}: cannot load '{path[:200]}'; give a folder or hub name that holds config.json, "
         f"tokenizer and safetensors weights ({reason})"
     )

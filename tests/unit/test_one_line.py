@@ -1,0 +1,31 @@
+"""Odd keys and names in a config leave an error one short line."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from colearn.cli import main
+
+
+@pytest.mark.parametrize(
+    ("pair", "told"),
+    [
+        ("run.new\nline=1", r"run.'new\nline': unknown key"),
+        ("task.name=new\u2028line", r"unknown task 'new\u2028line'"),
+        (f"run.{'x' * 3000}=1", f"run.'{'x' * 99} ...: unknown key"),
+        ("run.trackers=wandb", "run.trackers: must be a list, got 'wandb'; write [wandb]"),
+        (f"models.*.path={'x' * 3000}", "is neither a folder nor a name that a hub can have"),
+    ],
+)
+def test_an_odd_text_leaves_an_error_one_line(
+    pair: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colearn", "train", "quickstart", "--dry-run", "--set", pair])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.startswith("error: ")
+    assert err.count("\n") == 1 and len(err) < 1000
+    assert told in err
