@@ -57,7 +57,17 @@ def clumsy(task, tokenizer):
     return said
 
 
-@pytest.mark.parametrize("name", sorted(names("tasks")))
+RUNS_PROGRAMS = ("code_loop", "coder_tester")
+"""Every step of theirs starts sandboxes."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in RUNS_PROGRAMS else [])
+        for name in sorted(names("tasks"))
+    ],
+)
 def test_no_unknown_word_enters_a_critics_stream(name, monkeypatch):
     # a tenth of the episodes that a real vocabulary is made from
     short = replace(embedded.RECIPES["embedded-tiny"], episodes=24)

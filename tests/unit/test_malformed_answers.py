@@ -81,6 +81,7 @@ def test_a_tool_users_program_without_an_answer_earns_nothing_in_a_game(name, sa
     assert "Proposed action: none" in task.observe(outcome.state, "plan").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, said", **ids(PROGRAMS))
 def test_a_tool_users_program_in_math_earns_a_tenth_for_a_block_and_one_for_a_run(name, said):
     task = MathDuo(train=1, test=1, seconds=seconds(name))
@@ -92,6 +93,7 @@ def test_a_tool_users_program_in_math_earns_a_tenth_for_a_block_and_one_for_a_ru
     assert not outcome.done and task.observe(outcome.state, "reasoner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, said", **ids(PROGRAMS))
 def test_a_coders_program_earns_a_tenth_if_it_builds_and_one_if_it_runs(name, said):
     task = CoderTester(golden=1, seconds=seconds(name))
