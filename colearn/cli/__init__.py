@@ -33,6 +33,10 @@ app.command()(listing.algorithms)
 app.command()(listing.configs)
 
 
+_MOST = 900
+"""Characters of an error."""
+
+
 def main() -> None:
     """A mistake is one line on stderr and exit code 2; everything else keeps its traceback."""
     sys.path.append("")  # `module:Class` may name a file in the folder one stands in
@@ -47,5 +51,7 @@ def main() -> None:
 
 
 def _one_line(text: str) -> str:
-    """Line breaks and control characters escaped, whatever a config put into a message."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    """Line breaks and control characters escaped, a middle of thousands of letters left out,
+    whatever a config put into a message."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 2 :]}"

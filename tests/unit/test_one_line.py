@@ -15,6 +15,7 @@ from colearn.cli import main
         ("run.new\nline=1", r"run.'new\nline': unknown key"),
         ("task.name=new\u2028line", r"unknown task 'new\u2028line'"),
         (f"run.{'x' * 3000}=1", f"run.'{'x' * 99} ...: unknown key"),
+        (f"algorithm.{'x' * 3000}=1", "x: unknown setting"),
         ("run.trackers=wandb", "run.trackers: must be a list, got 'wandb'; write [wandb]"),
         (f"models.*.path={'x' * 3000}", "is neither a folder nor a name that a hub can have"),
     ],
