@@ -20,8 +20,8 @@ def study(
 ) -> None:
     """Swap the policies of a trained team, put agents together that were trained alone, and draw
     each role's reward over training: FOLDER/study.html."""
-    from colearn.comparison.study import write_study
     from colearn.errors import ConfigError
+    from colearn.study import write_study
 
     pairs = [pair.partition("=") for pair in alone]
     for agent, _, label in pairs:

@@ -9,7 +9,7 @@ import numpy as np
 
 from colearn.errors import ConfigError, nearest
 from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
-from colearn.workflow import Progress, Team, Tool, Workflow
+from colearn.workflow import Progress, Team, Tool, ToolError, Workflow
 
 from .guess import guess
 from .items import load_corpus, load_questions
@@ -75,6 +75,12 @@ class SearchTeam(Workflow[Question]):
     async def search(self, query: str) -> tuple[Passage, ...]:
         """Passages that share words with the query, best first."""
         return self.retriever.search(query, self.documents)
+
+    async def passages(self, team: Team, query: str) -> tuple[Passage, ...]:
+        """What `search` finds; where it fails, the reason stands in the place of passages, and the
+        role that reads them is told."""
+        found = await team.search(query)
+        return (Passage("no result", found),) if isinstance(found, ToolError) else found
 
     def ask(self, role: str, found: Sequence[Passage] = (), **fields: Any) -> str:
         """The prompt of a role."""

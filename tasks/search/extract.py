@@ -30,7 +30,7 @@ class RetrieveExtractAnswer(SearchTeam):
             team.reward(BAD_FORMAT, to=rewritten)
 
         async def evidence(query: str) -> tuple[tuple[Passage, ...], Answer]:
-            found = await team.search(query)
+            found = await self.passages(team, query)
             prompt = self.ask("extractor", found, question=item.text, query=query)
             return found, await team.extractor(prompt)
 

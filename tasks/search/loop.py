@@ -38,7 +38,7 @@ class IterativeSearch(SearchTeam):
             query = await team.searcher(prompt, after=state)
             if END[self.prompt] in query:
                 break
-            passages = await team.search(query)
+            passages = await self.passages(team, query)
             found += passages
             summary = await team.summarizer(self.ask("summarizer", passages, query=query))
             state = await team.updater(

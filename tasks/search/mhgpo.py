@@ -30,7 +30,9 @@ class MHGPOTeam(SearchTeam):
         queries = read_queries(rewritten)
         if len(queries) > MOST_QUERIES:
             team.reward(PENALTY_QUERIES, to=rewritten)
-        lists = await asyncio.gather(*(team.search(query) for query in queries[:MOST_QUERIES]))
+        lists = await asyncio.gather(
+            *(self.passages(team, query) for query in queries[:MOST_QUERIES])
+        )
         found = merged(lists)
         ranked = await team.reranker(self.ask("reranker", found, question=item.text))
         ranking = read_ranking(ranked, len(found))

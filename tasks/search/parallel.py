@@ -27,7 +27,9 @@ class ParallelRetrieval(SearchTeam):
         queries = read_queries(rewritten)
         if not 0 < len(queries) <= MOST_QUERIES:
             team.reward(BAD_FORMAT, to=rewritten)
-        lists = await asyncio.gather(*(team.search(query) for query in queries[:MOST_QUERIES]))
+        lists = await asyncio.gather(
+            *(self.passages(team, query) for query in queries[:MOST_QUERIES])
+        )
         found = merged(lists)
         self.note_recall(team, item, found)
         answer = await team.answerer(self.ask("answerer", found, question=item.text))

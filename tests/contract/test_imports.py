@@ -31,6 +31,7 @@ LAYERS = (
     ("experiment",),
     ("estimate",),
     ("comparison",),
+    ("study",),
     ("export",),
     ("serve",),
     ("play",),

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from colearn.comparison.crossing import Member, crossings
 from colearn.comparison.plan import make_plan
 from colearn.comparison.source import claim
-from colearn.comparison.study import write_study
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
+from colearn.study import write_study
+from colearn.study.crossing import Member, crossings
 
 ALONE = {"tool": "tool_alone", "plan": "plan_alone"}
 ROWS = {

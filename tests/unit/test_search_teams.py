@@ -147,6 +147,27 @@ def test_mhgpo_s_penalties_are_each_role_s_own():
     assert outcomes[-1].reward == 0.0
 
 
+@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("prompt", ["full", "compact"])
+def test_a_search_that_fails_is_told_to_whoever_would_have_read_it(team, prompt):
+    class Lost:
+        def search(self, query, count):
+            raise RuntimeError("the index is gone")
+
+    task = team(prompt=prompt)
+    task.retriever = Lost()
+    state, told = task.reset(task.items("train")[0], RNG), []
+    for _ in range(task.horizon):
+        shown = task.joint_observations(state)
+        told += [prompt.text for prompt in shown.values()]
+        outcome = task.step(state, {a: task.legal_action(state, a, RNG) for a in shown}, RNG)
+        state = outcome.state
+        if outcome.done:
+            break
+    assert any("search: RuntimeError: the index is gone" in text for text in told)
+    assert outcome.done and task.metrics(state)["recall"] == 0.0
+
+
 def test_the_prompts_of_mhgpo_are_the_paper_s():
     task = MHGPOTeam()
     item = task.items("train")[0]

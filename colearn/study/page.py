@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from colearn.comparison import markup
+from colearn.comparison.curves import small_svg
+from colearn.comparison.report import write_tables
+from colearn.comparison.show import show_estimate
+from colearn.comparison.source import Source, read_source
+from colearn.comparison.statistics import Estimate, estimate
+from colearn.comparison.summary import Curve, curve
+from colearn.comparison.tables import Cell, Table
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Run, RunFolder
 
-from . import markup
 from .crossing import Crossing, crossings, play_crossing
-from .curves import small_svg
-from .report import write_tables
-from .show import show_estimate
-from .source import Source, read_source
-from .statistics import Estimate, estimate
-from .summary import Curve, curve
-from .tables import Cell, Table
 
 _NOTE = (
     "Mean over seeds and 95% interval, on held-out items. In a swapped team each seat is played by "
