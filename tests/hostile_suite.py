@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Container
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -145,14 +146,13 @@ def descendants() -> dict[int, str]:
     }
 
 
-def left_over() -> dict[int, str]:
-    """What still runs; the kernel gets a few seconds to end it."""
-    found = descendants()
+def left_over(others: Container[int] = ()) -> dict[int, str]:
+    """What still runs beside `others`; the kernel gets a few seconds to end it."""
     for _ in range(100):
+        found = {pid: line for pid, line in descendants().items() if pid not in others}
         if not found:
             break
         time.sleep(0.05)
-        found = descendants()
     return found
 
 

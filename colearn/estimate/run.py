@@ -32,8 +32,8 @@ from .script import Script, Speech, read_script, rehearse
 from .voices import read_speech, tokenizer_bytes
 from .work import Updates, plan_updates
 
-_DATA = ("data", "test_data", "corpus")
-"""Settings of a task that say where its data are."""
+_DATA = ("data", "test_data", "corpus", "encoder")
+"""Settings of a task that say where its data, and what reads them, are."""
 _PROBES = 4
 """Items that are read for the lengths of observations."""
 

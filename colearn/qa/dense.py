@@ -53,13 +53,17 @@ class _Encoder:
         from transformers import AutoModel, AutoTokenizer
 
         try:
-            self.tokenizer: Any = AutoTokenizer.from_pretrained(retriever.path)
-            self.model: Any = AutoModel.from_pretrained(retriever.path).eval()
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(
+                retriever.path, trust_remote_code=False
+            )
+            self.model: Any = AutoModel.from_pretrained(
+                retriever.path, use_safetensors=True, trust_remote_code=False
+            ).eval()
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:160]
             raise ConfigError(
                 f"task.encoder: cannot load '{retriever.path}' ({reason}); give the folder or hub "
-                "name of a sentence encoder"
+                "name of a sentence encoder with safetensors"
             ) from None
         self.retriever = retriever
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError, create_model
 
+from colearn.errors import ColearnError
+
 from .record import Call, Event
 
 LONGEST_LINE = 300
@@ -67,11 +69,16 @@ class Tool:
         return json.dumps(arguments, sort_keys=True, ensure_ascii=False)
 
     async def __call__(self, text: str) -> Any:
-        """The result for arguments as JSON, or a ToolError."""
+        """The result for arguments as JSON, or a ToolError.
+
+        Errors: ColearnError ends the run: a user can mend it, and no role could.
+        """
         try:
             return await asyncio.wait_for(self.function(**json.loads(text)), self.timeout)
         except TimeoutError:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
+        except ColearnError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, its caller is told
             return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from colearn.errors import TaskError
+from colearn.errors import ConfigError, TaskError
 from colearn.types import Outcome
 from colearn.workflow import Progress, Tool, ToolError, Workflow
 
@@ -220,6 +220,21 @@ def test_a_tool_that_fails_or_is_slow_gives_text():
         "slow: no result within 0.05 seconds",
     ]
     assert text[2].startswith("number: Input should be a valid integer")
+
+
+def test_a_mistake_of_the_user_s_in_a_tool_is_told_to_the_user_and_not_to_a_role():
+    async def lookup() -> str:
+        """Needs what is not there."""
+        raise ConfigError("task.encoder: no folder nowhere; give one that is there")
+
+    class Asked(Base):
+        tools = (Tool(lookup),)
+
+        async def run(self, team, item):
+            await team.a(await team.lookup())
+
+    with pytest.raises(ConfigError, match=r"^task\.encoder: no folder"):
+        Asked().reset(Sum(()), RNG)
 
 
 def test_tools_that_wait_at_once_are_used_at_once():
