@@ -196,7 +196,7 @@ def test_global_info_reaches_the_critic_and_no_agent(paths):
         parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
     )
     tokenize = parts.updater.critic.tokenize
-    told = tuple(tokenize("[global 1]\nturn 1\n"))
+    told = tuple(tokenize("\n[global 1]\nturn 1"))
     stream = parts.updater.critic.rows(trees, "team")[0].tokens
     assert any(stream[n : n + len(told)] == told for n in range(len(stream)))
     for node in trees[0].nodes:
