@@ -66,7 +66,7 @@ PROBLEMS = {
         Problem("two_step", 2, 3_600, 72, 0.1, -10.0),
         Problem("lock", 6, 7_680, 256, 0.1, -10.0),
         Problem("vault", 6, 10_240, 256, 0.1, -10.0),
-        Problem("dec_tiger", 3, 49_152, 256, 0.02, -100.0),
+        Problem("dec_tiger", 3, 150_000, 1_536, 0.02, -100.0),
         Problem("lamp", 3, 6_400, 128, 0.1, -10.0, file="lamp.dpomdp"),
         Problem("sensors", 2, 3_600, 72, 0.1, -10.0, file="sensors.dpomdp"),
         Problem("meeting", 3, 6_400, 128, 0.1, -10.0, file="meeting.dpomdp"),
@@ -88,7 +88,6 @@ RECIPE = {
     "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
     "algorithm.advantage.normalize": True,
     "train.epochs": 4,
-    "train.minibatch": 128,
     "models.*.learning_rate": 1e-3,
     "models.*.warmup_steps": 10,
     "models.*.schedule": "linear",
@@ -142,6 +141,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "temperature 1": {"agents.*.sampling.temperature": 1.0},
     "no hope": {},
     "hope": {},
+    "fading hope": {},
 }
 """The recipe, the update of the papers, and the recipe without each of its parts."""
 CRITIC_ONLY = {"TD(0)", "Monte Carlo", "no rescale", "values of the day", "one critic rate"}
@@ -166,11 +166,13 @@ def config_of(run: Run) -> dict[str, Any]:
     problem = PROBLEMS[run.problem]
     algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
     critic = run.method != "magrpo"
-    if run.variant == "hope" or (problem.hopeful and run.variant != "no hope"):
+    if run.variant in ("hope", "fading hope") or (problem.hopeful and run.variant != "no hope"):
+        fading = {"anneal": 1.0} if run.variant == "fading hope" else {}
         if critic:
-            algorithm |= {"advantage": {"expectile": HOPE}, "value_loss": {"expectile": HOPE}}
+            hope = {"expectile": HOPE, **fading}
+            algorithm |= {"advantage": hope, "value_loss": hope}
         else:
-            algorithm["advantage"] = {"name": "group_expectile", "level": HOPE}
+            algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
     per_item = problem.horizon * algorithm.get("rollout", {}).get("k", 1)
     model = f"embedded-tiny:{run.seed}"
     config: dict[str, Any] = {
@@ -189,6 +191,7 @@ def config_of(run: Run) -> dict[str, Any]:
         "train": {
             "environment_steps": run.steps,
             "episodes": max(1, round(problem.actions / per_item)),
+            "minibatch": max(128, problem.actions // 2),
         },
         "evaluation": {"every": 5, "episodes": 1, "transcripts": 0, "exact": True},
         "run": {"seed": run.seed, "device": "cpu"},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
 from colearn.errors import ConfigError
 from colearn.types import Credited
 
-from .expectile import MEAN, check_level, weighted
+from .expectile import MEAN, check_level, faded, weighted
 from .finish import check_clip, clipped, normalized
 from .recursion import backed_up, own_rewards, worth_of_nodes
 
@@ -41,6 +41,8 @@ class Bootstrap(Advantage):
     expectile: float = MEAN
     """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
     trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
+    anneal: float | None = None
+    """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
 
     reads = "v"
 
@@ -50,7 +52,10 @@ class Bootstrap(Advantage):
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"steps: must be 1 or more, got {self.steps}; 1 is the TD error")
         check_clip(self.clip)
-        check_level(self.expectile, "expectile")
+        check_level(self.expectile, "expectile", self.anneal)
+
+    def at(self, done: float) -> Bootstrap:
+        return replace(self, expectile=faded(self.expectile, self.anneal, done), anneal=None)
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

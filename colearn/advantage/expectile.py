@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from colearn.contract.anneal import check_anneal, left
 from colearn.errors import ConfigError
 
 MEAN = 0.5
 """The level at which the expectile is the mean."""
 
 
-def check_level(level: float, field: str) -> None:
-    """Errors: ConfigError for a level that is no expectile's."""
+def check_level(level: float, field: str, anneal: float | None = None) -> None:
+    """Errors: ConfigError for a level that is no expectile's, or a share that is none."""
     if not 0.0 < level < 1.0:
         raise ConfigError(f"{field}: must lie between 0 and 1, got {level}; 0.5 is the mean")
+    check_anneal(anneal)
+
+
+def faded(level: float, anneal: float | None, done: float) -> float:
+    """The level when the share `done` of the training budget is used: it comes to the mean, on a
+    straight line, at the share `anneal`; None keeps it."""
+    return MEAN + (level - MEAN) * left(anneal, done)
 
 
 def weighted(error: float, level: float) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .expectile import MEAN, check_level, expectile, weighted
+from .expectile import MEAN, check_level, expectile, faded, weighted
 from .group import GroupBaseline
 
 
@@ -23,10 +23,15 @@ class GroupExpectile(GroupBaseline):
 
     level: float = MEAN
     """tau; 1/2 is `GroupMean`."""
+    anneal: float | None = None
+    """The share of the training budget over which `level` comes to 1/2; None keeps it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_level(self.level, "level")
+        check_level(self.level, "level", self.anneal)
+
+    def at(self, done: float) -> GroupExpectile:
+        return replace(self, level=faded(self.level, self.anneal, done), anneal=None)
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         baseline = expectile(returns, self.level)

@@ -21,7 +21,7 @@ from colearn.config import (
 )
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder
-from colearn.record.difference import FREE
+from colearn.record.difference import BUDGET, FREE, scheduled
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -70,13 +70,15 @@ class Plan:
     def digest(self) -> str:
         """Hash of what every algorithm's resolved config makes of a run, seeds aside.
 
-        More seeds or environment steps extend a comparison instead of making another one.
+        More seeds or environment steps extend a comparison instead of making another one; steps
+        not where rates or weights follow the share of them that is used.
         """
         configs: dict[str, Any] = {}
         for run in self.runs:
             data = run.config.model_dump(mode="json")
             del data["run"]["seed"]
-            for key in FREE:
+            free = set(FREE) - ({BUDGET} if scheduled(data) else set())
+            for key in free:
                 section, _, name = key.partition(".")
                 data[section].pop(name, None) if name else data.pop(section)
             configs[run.algorithm] = data

@@ -19,7 +19,7 @@ from colearn.record import (
     first_difference,
     read_run,
 )
-from colearn.record.difference import value_at
+from colearn.record.difference import told_difference
 
 from .plan import Plan
 from .settings import Setting, settings_table
@@ -97,8 +97,7 @@ def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
         there, here = folder.settings(run.name), run.config.model_dump(mode="json")
         key = first_difference(there, here) if there else None
         if key is not None:
-            was, now = value_at(there, key), value_at(here, key)
-            return f"first difference: {run.algorithm}'s {key} was {was}, is {now}"
+            return f"first difference: {run.algorithm}'s {told_difference(key, there, here)}"
     return "other settings"
 
 

@@ -62,6 +62,11 @@ class Advantage(ABC):
     minimum_group: int = 1
     """The fewest joint actions per node for which the baseline carries a signal."""
 
+    def at(self, done: float) -> Advantage:
+        """The advantage when the share `done` of the training budget is used; most stay as they
+        are."""
+        return self
+
     @abstractmethod
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from colearn.errors import ConfigError
 from colearn.types import Credited, Tree
 
 from .advantage import Advantage
+from .anneal import check_anneal, left
 from .credit import Credit
 from .critic import Critic
 from .loss import PolicyLoss
@@ -30,6 +31,8 @@ class ValueLoss:
     current one, which has seen these returns by then."""
     expectile: float = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
+    anneal: float | None = None
+    """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
     rescale: bool = False
     """The head speaks in units of the returns seen so far: V = mean + deviation * output. It starts
     at the mean of the first iteration's returns, not at 0, so no shift of the reward passes for an
@@ -43,6 +46,12 @@ class ValueLoss:
             raise ConfigError(
                 f"expectile: must lie between 0 and 1, got {self.expectile}; 0.5 is the mean"
             )
+        check_anneal(self.anneal)
+
+    def at(self, done: float) -> ValueLoss:
+        """The settings when the share `done` of the training budget is used."""
+        expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal, done)
+        return replace(self, expectile=expectile, anneal=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +72,15 @@ class Parts:
         return [
             Credited(tree=tree, rewards=self.credit(tree), discount=self.discount) for tree in trees
         ]
+
+    def at(self, done: float) -> Parts:
+        """The parts when the share `done` of the training budget is used."""
+        return replace(
+            self,
+            advantage=self.advantage.at(done),
+            loss=self.loss.at(done),
+            value_loss=self.value_loss.at(done),
+        )
 
 
 class Algorithm(ABC):

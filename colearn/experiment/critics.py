@@ -57,6 +57,10 @@ class CriticTrainer(ValueReader):
         self.value_model = value_model
         self._packed: dict[tuple[int, str], tuple[Tree[Any], Row]] = {}
 
+    def use(self, advantage: Advantage, settings: ValueLoss) -> None:
+        """What targets and loss are now, where they follow the budget."""
+        self.advantage, self.settings = advantage, settings
+
     def prepare(self, trees: Trees) -> None:
         """Pack the streams of `trees`, which every epoch reads again; forget all others."""
         self._packed = {}

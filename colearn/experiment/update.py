@@ -77,12 +77,14 @@ class Updater:
 
         Errors: FloatingPointError naming the learner where a loss or gradient is not finite.
         """
+        now = self.parts.at(done)
         epochs = [list(self._minibatches(trees, iteration, n)) for n in range(self.epochs)]
         rows = self._rows(trees, several_steps=sum(map(len, epochs)) > 1)
         episodes = self.parts.credited(trees)
         if self.parts.critic is not None and self.parts.value_loss.rescale:
             self._rescale(episodes)
         if self.critic is not None:
+            self.critic.use(now.advantage, now.value_loss)
             self.critic.prepare(trees)
         old_values = self._old_values(trees, rows)
         sums: dict[str, list[float]] = {}
@@ -91,13 +93,13 @@ class Updater:
         if frozen is not None or not self.parts.advantage.reads:
             if self.critic is not None and frozen is not None:
                 self.critic.freeze(episodes, frozen)
-            fixed = self._ready(episodes, range(len(trees)), rows, frozen, old_values)
+            fixed = self._ready(now, episodes, range(len(trees)), rows, frozen, old_values)
             sums = {key: [value] for key, value in fixed.metrics.items()}
         steps = 0
         for batches in epochs:
             moved: list[float] = []
             for numbers in batches:
-                metrics = self._step(episodes, numbers, rows, old_values, fixed, done)
+                metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done)
                 moved += [metrics.get(f"{name}/moved", 0.0) for name in self.actors]
                 for key, value in metrics.items():
                     sums.setdefault(key, []).append(value)
@@ -231,6 +233,7 @@ class Updater:
 
     def _ready(
         self,
+        now: Parts,
         episodes: Episodes,
         numbers: Sequence[int],
         rows: Mapping[tuple[int, str], list[Row]],
@@ -239,10 +242,10 @@ class Updater:
     ) -> _Ready:
         """Advantages of the episodes `numbers`, from their `values`, on the rows to train."""
         mine = [episodes[number] for number in numbers]
-        advantages = self.parts.advantage(mine, values)
+        advantages = now.advantage(mine, values)
         targets = None
         if self.shared_head and values is not None:
-            targets = self.parts.advantage.targets(mine, values)
+            targets = now.advantage.targets(mine, values)
         by_model: dict[str, dict[int, list[Row]]] = {name: {} for name in self.actors}
         for place, number in enumerate(numbers):
             for agent in mine[place].tree.agents:
@@ -258,6 +261,7 @@ class Updater:
 
     def _step(
         self,
+        now: Parts,
         episodes: Episodes,
         numbers: Sequence[int],
         rows: Mapping[tuple[int, str], list[Row]],
@@ -276,7 +280,7 @@ class Updater:
             values = self._head_values([one.tree for one in episodes], rows, numbers)
         ready = fixed
         if ready is None:
-            ready = self._ready(episodes, numbers, rows, values, old)
+            ready = self._ready(now, episodes, numbers, rows, values, old)
             metrics |= ready.metrics
         trained: list[str] = []
         for name, learner in self.actors.items():
@@ -286,7 +290,7 @@ class Updater:
                 continue  # nothing that this model did here has an advantage
             trained.append(name)
             found = learner.accumulate(
-                groups, actor_objective(self.parts.loss.at(done), self.parts.value_loss, groups)
+                groups, actor_objective(now.loss, now.value_loss, groups)
             )
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
         if self.critic is not None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from colearn.contract import PolicyBatch, PolicyLoss
+from colearn.contract.anneal import check_anneal, left
 from colearn.errors import ConfigError
 
 from .ppo_clip import clipped_gain
@@ -84,8 +85,7 @@ class PolicyGradient(PolicyLoss):
             raise ConfigError(f"refresh: must be 1 or more iterations, got {self.refresh}")
         if self.refresh is not None and self.kl == 0.0:
             raise ConfigError("refresh: there is no reference to move; set kl above 0")
-        if self.anneal is not None and not 0.0 < self.anneal <= 1.0:
-            raise ConfigError(f"anneal: must lie above 0 and up to 1, got {self.anneal}")
+        check_anneal(self.anneal)
         # The contract's flags follow from the weights; nothing else is ever set here.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
@@ -94,8 +94,8 @@ class PolicyGradient(PolicyLoss):
     def at(self, done: float) -> PolicyGradient:
         if self.anneal is None:
             return self
-        left = max(0.0, 1.0 - done / self.anneal)
-        kl, entropy = self.kl * left, self.entropy * left
+        rest = left(self.anneal, done)
+        kl, entropy = self.kl * rest, self.entropy * rest
         return replace(self, kl=kl, entropy=entropy, anneal=None, refresh=None)
 
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:

@@ -15,7 +15,7 @@ from filelock import FileLock
 from colearn.config import Config, dump_config
 from colearn.errors import CheckpointError
 
-from .difference import first_difference, value_at
+from .difference import first_difference, told_difference
 from .fields import Line, Progress, RunRecord
 from .files import write_text
 from .folder import CONFIG, EPISODES, METRICS, RUN, RunFolder
@@ -62,7 +62,7 @@ class RunWriter:
         if key is not None:
             raise CheckpointError(
                 f"--out {self.folder.path}: the folder holds a run of another config (first "
-                f"difference: {key} was {value_at(there, key)}, is {value_at(here, key)}); leave "
+                f"difference: {told_difference(key, there, here)}); leave "
                 "the config out to go on as it was, or name another folder"
             )
 

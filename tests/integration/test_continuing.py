@@ -116,6 +116,18 @@ def test_resuming_reads_the_run_s_own_config_and_may_extend_it(
     assert RunFolder(folder).settings()["agents"]["*"]["window"] == 99
 
 
+def test_a_run_whose_rates_fall_over_its_budget_is_not_extended(
+    colearn: Any, config: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    colearn("train", config, "--out", folder, "--set", "models.*.schedule=linear")
+    code, _, err = colearn("train", "--out", folder, "--resume", "--set", "train.environment_steps=8")
+    assert code == 2
+    told = "train.environment_steps was 4, is 8, and models.*.schedule follows it"
+    assert f"first difference: {told}" in err and err.count("\n") == 1
+    assert colearn("train", "--out", folder, "--resume")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("pair", "difference"),
     [

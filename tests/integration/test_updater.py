@@ -368,6 +368,31 @@ def test_the_loss_is_that_of_the_share_of_the_budget():
     assert set(updater.parts.loss.asked) == {0.75}
 
 
+def hope_at(done, **level):
+    """One agent's advantages, and the expectile that its critic is trained to."""
+    team = cast(shared=False)
+    parts = {"advantage": Bootstrap(**level), "value_loss": ValueLoss(**level)}
+    updater = updater_of(CoLLMCC(**PLAIN | parts), team)
+    found, learner = [], updater.actors["ada"]
+    real = learner.accumulate
+
+    def noted(groups, objective):
+        found.extend(a for group in groups for row in group for a in row.advantages)
+        return real(groups, objective)
+
+    learner.accumulate = noted
+    updater.update(play(Notes(items=2), team), 0, done=done)
+    return found, updater.critic.settings.expectile
+
+
+def test_hope_fades_with_the_share_of_the_budget_in_advantages_and_critic():
+    full, none = hope_at(0.0, expectile=0.9), hope_at(0.0)
+    assert full[0] != none[0]
+    assert hope_at(0.0, expectile=0.9, anneal=1.0) == full
+    assert hope_at(1.0, expectile=0.9, anneal=1.0) == none
+    assert hope_at(0.5, expectile=0.9, anneal=1.0)[1] == pytest.approx(0.7)
+
+
 class Shifted(Notes):
     """The same game, every reward lower by ten."""
 

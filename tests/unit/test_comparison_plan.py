@@ -142,6 +142,21 @@ def test_digest_ignores_how_and_how_often_it_is_run():
     assert make_plan(config(collm_cc={}, magrpo={"train.epochs": 2})).digest != digest
 
 
+def test_more_steps_are_another_comparison_where_rates_fall_over_them():
+    digests = {
+        (schedule, steps): make_plan(
+            config(
+                collm_cc={"models.*.schedule": schedule, "train.environment_steps": steps},
+                magrpo={},
+            )
+        ).digest
+        for schedule in ("constant", "linear")
+        for steps in (8, 16)
+    }
+    assert digests["constant", 8] == digests["constant", 16]
+    assert digests["linear", 8] != digests["linear", 16]
+
+
 def test_the_config_of_a_label_is_that_of_its_run():
     compared = config(seeds=(0,), magrpo_k8={"algorithm.name": "magrpo", "algorithm.samples": 8})
     (run,) = make_plan(compared).runs

@@ -6,9 +6,12 @@ import pytest
 import torch
 from trees import tree
 
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.turns import path_weights
 from colearn.config import OptimizerSettings
+from colearn.contract import ValueLoss
 from colearn.errors import ConfigError
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import minibatches
@@ -30,10 +33,26 @@ def test_without_a_schedule_the_loss_stays():
     assert loss.at(0.7) is loss
 
 
+HOPEFUL = [
+    (Bootstrap, "expectile"),
+    (GroupExpectile, "level"),
+    (ValueLoss, "expectile"),
+]
+
+
+@pytest.mark.parametrize(("part", "level"), HOPEFUL)
+def test_an_expectile_comes_to_the_mean_over_its_share_of_the_budget(part, level):
+    hopeful = part(**{level: 0.9}, anneal=0.5)
+    found = [getattr(hopeful.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
+    assert found == pytest.approx([0.9, 0.7, 0.5, 0.5])
+    assert getattr(part(**{level: 0.9}).at(0.9), level) == 0.9
+
+
+@pytest.mark.parametrize("part", [PolicyGradient, *(part for part, _ in HOPEFUL)])
 @pytest.mark.parametrize("anneal", [0.0, 1.5])
-def test_a_schedule_over_no_part_of_the_budget_is_refused(anneal):
+def test_a_schedule_over_no_part_of_the_budget_is_refused(part, anneal):
     with pytest.raises(ConfigError, match="anneal: must lie above 0 and up to 1"):
-        PolicyGradient(kl=0.1, anneal=anneal)
+        part(anneal=anneal)
 
 
 def value(head, number=1.0):

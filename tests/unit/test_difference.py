@@ -1,0 +1,41 @@
+"""Whether two configs make the same run: a longer one of the same kind, or another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from colearn.record.difference import first_difference, told_difference
+
+
+def plain(steps: int, **sections: Any) -> dict[str, Any]:
+    return {"train": {"environment_steps": steps}, "models": {"*": {"path": "m"}}, **sections}
+
+
+def test_a_run_at_constant_rates_may_be_longer():
+    constant = {"models": {"*": {"schedule": "constant"}}, "critic": None}
+    assert first_difference(plain(4, **constant), plain(8, **constant)) is None
+
+
+@pytest.mark.parametrize(
+    ("sections", "key"),
+    [
+        ({"models": {"*": {}, "a": {"schedule": "linear"}}}, "models.a.schedule"),
+        ({"critic": {"schedule": "cosine"}}, "critic.schedule"),
+        ({"algorithm": {"loss": {"anneal": 1.0}}}, "algorithm.loss.anneal"),
+    ],
+)
+def test_what_falls_over_the_budget_makes_a_longer_run_another_one(sections, key):
+    one, other = plain(4, **sections), plain(8, **sections)
+    assert first_difference(one, one) is None
+    assert first_difference(one, other) == "train.environment_steps"
+    told = told_difference("train.environment_steps", one, other)
+    assert told == f"train.environment_steps was 4, is 8, and {key} follows it"
+
+
+def test_the_first_of_two_differences_is_the_one_that_is_no_length():
+    one = plain(4, critic={"schedule": "linear"}, run={"seed": 0})
+    other = plain(8, critic={"schedule": "linear"}, run={"seed": 1})
+    assert first_difference(one, other) == "run.seed"
+    assert told_difference("run.seed", one, other) == "run.seed was 0, is 1"
