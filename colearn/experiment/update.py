@@ -289,9 +289,7 @@ class Updater:
             if not groups:
                 continue  # nothing that this model did here has an advantage
             trained.append(name)
-            found = learner.accumulate(
-                groups, actor_objective(now.loss, now.value_loss, groups)
-            )
+            found = learner.accumulate(groups, actor_objective(now.loss, now.value_loss, groups))
             metrics |= {f"{name}/{key}": value for key, value in found.items()}
         if self.critic is not None:
             for reader, learner in self.critic.learners.items():

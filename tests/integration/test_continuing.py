@@ -121,7 +121,8 @@ def test_a_run_whose_rates_fall_over_its_budget_is_not_extended(
 ) -> None:
     folder = tmp_path / "run"
     colearn("train", config, "--out", folder, "--set", "models.*.schedule=linear")
-    code, _, err = colearn("train", "--out", folder, "--resume", "--set", "train.environment_steps=8")
+    more = "train.environment_steps=8"
+    code, _, err = colearn("train", "--out", folder, "--resume", "--set", more)
     assert code == 2
     told = "train.environment_steps was 4, is 8, and models.*.schedule follows it"
     assert f"first difference: {told}" in err and err.count("\n") == 1
