@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from colearn.comparison.curves import colour
-from colearn.comparison.statistics import Estimate, estimate, mean_band
+from colearn.comparison.statistics import MeanEstimate, estimate, mean_band
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
 """With their lines."""
@@ -95,11 +95,11 @@ def _value_table(runs: Runs, known: Known) -> str:
     return _table(["value, [95%], % of the optimum, seeds", *known], rows)
 
 
-def _final(runs: Runs) -> Estimate | None:
+def _final(runs: Runs) -> MeanEstimate | None:
     return estimate([run["curve_values"][-1] for run in runs])
 
 
-def _cell(found: Estimate | None, optimum: float) -> str:
+def _cell(found: MeanEstimate | None, optimum: float) -> str:
     if found is None:
         return ""
     low_high = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"

@@ -13,7 +13,7 @@ from _propositions_team import Array, Rows, Team, credited, rows_of
 
 from colearn.advantage.bootstrap import Bootstrap
 from colearn.contract import AgentValues
-from colearn.tabular.histories import Turn
+from colearn.tabular.histories import TurnHistories
 from colearn.types import Tree
 
 TEAM = "team"
@@ -132,7 +132,7 @@ def expected_gradient(critic: TableCritic) -> Array:
     return team.through_softmax(slopes)
 
 
-def _next_values(critic: TableCritic, agent: str, t: int, after: Turn) -> Array:
+def _next_values(critic: TableCritic, agent: str, t: int, after: TurnHistories) -> Array:
     team = critic.team
     if critic.central:
         start = sum(len(turn.parent) for turn in team.histories.turns[:t])
@@ -141,7 +141,7 @@ def _next_values(critic: TableCritic, agent: str, t: int, after: Turn) -> Array:
     return team.by_turn(agent, critic.values[agent])[t][after.private[i]]
 
 
-def _summed(turn: Turn, after: Turn, worth: Array) -> Array:
+def _summed(turn: TurnHistories, after: TurnHistories, worth: Array) -> Array:
     """The worth of each (history, joint action)'s children, summed."""
     pair = np.ravel_multi_index((after.parent, after.joint_action), turn.reward.shape)
     total: Array = np.bincount(pair, worth, minlength=turn.reward.size).astype(np.float64)

@@ -20,7 +20,7 @@ from colearn.credit.team import Team as Shared
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.seeding import derive_rng
-from colearn.tabular.evaluate import Evaluation, evaluate
+from colearn.tabular.evaluate import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP
 from colearn.types import Action, Credited, Node, Observation, Tree
@@ -125,7 +125,7 @@ class Team:
         return {a: tuple(self.by_turn(a, table)) for a, table in self.tables.items()}
 
     @cached_property
-    def exact(self) -> Evaluation:
+    def exact(self) -> ExactEvaluation:
         return evaluate(self.histories, self.policy)
 
     @cached_property

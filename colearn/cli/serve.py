@@ -12,7 +12,7 @@ import typer
 TOKEN = "COLEARN_TOKEN"
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """What runs the model."""
 
     transformers = "transformers"
@@ -29,7 +29,9 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")
     ] = False,
-    engine: Annotated[Engine, typer.Option(help="vllm: vLLM's own server.")] = Engine.transformers,
+    engine: Annotated[
+        EngineName, typer.Option(help="vllm: vLLM's own server.")
+    ] = EngineName.transformers,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda:1, ...")] = "auto",
     max_batch: Annotated[int, typer.Option(min=1, help="Rows decoded together.")] = 64,
     max_queue: Annotated[int, typer.Option(min=1, help="Requests that wait for a row.")] = 256,
@@ -56,18 +58,18 @@ def serve(
     from colearn.serve.access import read_token
 
     token = read_token(token_file, os.environ.get(TOKEN), host=host, insecure=insecure)
-    if engine is Engine.vllm:
+    if engine is EngineName.vllm:
         from colearn.serve.vllm import replace_process
 
         replace_process(agent, host=host, port=port, token=token, context=max_context)
     try:
-        from colearn.serve.limits import Limits
+        from colearn.serve.limits import ServerLimits
         from colearn.serve.server import serve as run
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "starlette", "uvicorn", "h11", "prometheus_client"):
             raise
         raise MissingExtra(error.name, "serve") from None
-    limits = Limits(
+    limits = ServerLimits(
         max_batch=max_batch,
         max_queue=max_queue,
         max_connections=max_connections,

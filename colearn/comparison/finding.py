@@ -7,32 +7,32 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from .show import show_estimate
-from .statistics import Estimate, can_differ, differ, probability_of_improvement
+from .statistics import MeanEstimate, can_differ, differ, probability_of_improvement
 
-Ends = tuple[Estimate | None, Estimate | None, Estimate | None]
+Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """First return, last return, and the gain within each seed."""
 
 _SPELLED_OUT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class PairFinding:
     """P(x ends higher than y) + P(equal) / 2, over seeds."""
 
     x: str
     y: str
-    probability: Estimate
+    probability: MeanEstimate
     differs: bool
     """The exact rank test tells them apart at 95%."""
     enough_seeds: bool
 
 
-def compare_pairs(finals: Mapping[str, Sequence[float]]) -> list[Pair]:
+def compare_pairs(finals: Mapping[str, Sequence[float]]) -> list[PairFinding]:
     """Every ordered pair of algorithms, from their final returns by seed."""
     pairs = []
     for x, y in permutations(finals, 2):
         pairs.append(
-            Pair(
+            PairFinding(
                 x=x,
                 y=y,
                 probability=probability_of_improvement(finals[x], finals[y]),
@@ -43,7 +43,7 @@ def compare_pairs(finals: Mapping[str, Sequence[float]]) -> list[Pair]:
     return pairs
 
 
-def improved(gain: Estimate | None) -> int:
+def improved(gain: MeanEstimate | None) -> int:
     """1 where the gain's interval lies above 0, -1 where it lies below, else 0; and 0 wherever so
     few runs could not tell two algorithms apart either, however far apart they ended."""
     if gain is None or gain.low is None or gain.high is None:
@@ -53,7 +53,7 @@ def improved(gain: Estimate | None) -> int:
     return (gain.low > 0) - (gain.high < 0)
 
 
-def headline(changes: Mapping[str, Ends], pairs: Sequence[Pair]) -> str:
+def headline(changes: Mapping[str, Ends], pairs: Sequence[PairFinding]) -> str:
     """One honest sentence: who improved, from what to what, and which pairs differ."""
     told = [f"{label} {_development(ends)}" for label, ends in changes.items()]
     if len(told) > _SPELLED_OUT:
@@ -80,7 +80,7 @@ def _development(ends: Ends) -> str:
     return f"{'improved' if improved(gain) > 0 else 'fell'} {span}"
 
 
-def _differences(pairs: Sequence[Pair]) -> list[str]:
+def _differences(pairs: Sequence[PairFinding]) -> list[str]:
     if not pairs:
         return []
     better = [pair for pair in pairs if pair.differs and pair.probability.mean > 0.5]
@@ -96,9 +96,9 @@ def _differences(pairs: Sequence[Pair]) -> list[str]:
     return ["no pair differs at 95%"]
 
 
-def _mean(value: Estimate | None) -> float:
+def _mean(value: MeanEstimate | None) -> float:
     return float("-inf") if value is None else value.mean
 
 
-def _shown(value: Estimate | None) -> str:
+def _shown(value: MeanEstimate | None) -> str:
     return "no value" if value is None else show_estimate(value)

@@ -32,7 +32,7 @@ _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class LaunchedRun:
     """A planned run, where it goes and what it is called in the progress shown."""
 
     run: PlannedRun
@@ -56,7 +56,7 @@ class Failure:
 
 @dataclass(slots=True)
 class _Process:
-    job: Job
+    job: LaunchedRun
     handle: subprocess.Popen[bytes]
     tail: MetricsTail
 
@@ -77,7 +77,7 @@ def launch(
 ) -> tuple[Failure, ...]:
     """`launch_jobs` with every run of a plan and its `compare.workers` and `threads`."""
     return launch_jobs(
-        [Job(run=run, out=out, name=run.name) for run in plan.runs],
+        [LaunchedRun(run=run, out=out, name=run.name) for run in plan.runs],
         watcher,
         workers=plan.config.compare.workers,
         threads=plan.config.compare.threads,
@@ -87,7 +87,7 @@ def launch(
 
 
 def launch_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[LaunchedRun],
     watcher: Watcher,
     *,
     workers: int,
@@ -143,7 +143,7 @@ def last_error(folder: RunFolder) -> str:
     return (errors or [""])[-1][:500]
 
 
-def _already_finished(job: Job, watcher: Watcher) -> bool:
+def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
     finished = job.folder.status == "finished"
     if finished and job.folder.record().environment_steps < job.run.budget:
         return False  # it is to be extended
@@ -155,7 +155,7 @@ def _already_finished(job: Job, watcher: Watcher) -> bool:
     return finished
 
 
-def _start(job: Job, threads: int, command: Command, watcher: Watcher) -> _Process:
+def _start(job: LaunchedRun, threads: int, command: Command, watcher: Watcher) -> _Process:
     folder = job.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     config = ComparisonFolder(job.out).config(job.run.name)

@@ -8,15 +8,15 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from colearn.record import Turn
+from colearn.record import RecordedTurn
 
 from .curves import colour, darkened
 from .escape import escape
 from .pictures import Drawing
 from .settings import Setting, show
 from .show import show_number
-from .tables import Cell, Table
-from .transcripts import Sample, Shown
+from .tables import ResultCell, ResultTable
+from .transcripts import Shown, TranscriptPair
 
 
 def swatch(index: int, label: str) -> str:
@@ -50,7 +50,7 @@ def settings(values: Mapping[str, Any]) -> str:
     return " ".join(pairs)
 
 
-def table(content: Table, indices: Mapping[str, int], *, wide: bool = False) -> str:
+def table(content: ResultTable, indices: Mapping[str, int], *, wide: bool = False) -> str:
     """A table that becomes one card per row on a narrow screen; `wide` ones leave the column of
     text where the window has room."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in content.columns)
@@ -68,7 +68,7 @@ def table(content: Table, indices: Mapping[str, int], *, wide: bool = False) -> 
     )
 
 
-def _files(content: Table) -> str:
+def _files(content: ResultTable) -> str:
     kinds = (("csv", "CSV"), ("tex", "LaTeX"))
     links = (f'<a href="tables/{content.name}.{end}">{kind}</a>' for end, kind in kinds)
     return f" As {' or '.join(links)}."
@@ -102,7 +102,7 @@ def small_pictures(pictures: Iterable[tuple[str, str]]) -> str:
     return f'<div class="figures small">{"".join(picture(*one) for one in pictures)}</div>'
 
 
-def sample(content: Sample, index: int, drawing: Drawing) -> str:
+def sample(content: TranscriptPair, index: int, drawing: Drawing) -> str:
     """An algorithm's transcripts before and after training, side by side where there is room."""
     parts = [_episode("Before training", content.before, drawing)]
     if content.after is not None:
@@ -115,7 +115,7 @@ def sample(content: Sample, index: int, drawing: Drawing) -> str:
     )
 
 
-def _cell(column: str, cell: Cell) -> str:
+def _cell(column: str, cell: ResultCell) -> str:
     text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
     below = cell.note.replace(", ", ",\u00a0")  # an interval stays in one line
     note = f"<small>{escape(below)}</small>" if below else ""
@@ -153,7 +153,7 @@ def _drawn(drawing: str | None) -> str:
     return f'<img class="drawing" alt="What was executed" src="{_data_uri(drawing)}">'
 
 
-def _turn(number: int, turn: Turn, drawn: str) -> str:
+def _turn(number: int, turn: RecordedTurn, drawn: str) -> str:
     agents = dict.fromkeys([*turn.observations, *turn.actions])
     columns = "".join(
         f'<div class="agent"><h6>{escape(agent)}</h6>'

@@ -12,8 +12,8 @@ from .pictures import Drawing
 from .show import show_number
 from .source import Compared, read_source
 from .summary import AXES, DIAGNOSTICS, SMOOTHING, RunSummary, Summary, summarise
-from .tables import Table, tables
-from .transcripts import Sample, choose_samples
+from .tables import ResultTable, tables
+from .transcripts import TranscriptPair, choose_samples
 
 _CAPTIONS = {
     "environment_steps": "Return by environment steps",
@@ -41,7 +41,7 @@ def write_report(folder: str | Path) -> Path:
     return report
 
 
-def write_tables(shown: list[Table], out: Path) -> None:
+def write_tables(shown: list[ResultTable], out: Path) -> None:
     """Each table as CSV and as LaTeX, in `out`/tables."""
     folder = out / "tables"
     folder.mkdir(exist_ok=True)
@@ -50,7 +50,7 @@ def write_tables(shown: list[Table], out: Path) -> None:
         (folder / f"{table.name}.tex").write_text(table.latex(), encoding="utf-8")
 
 
-def _markdown(summary: Summary, shown: list[Table]) -> str:
+def _markdown(summary: Summary, shown: list[ResultTable]) -> str:
     lines = [f"# {_title(summary.compared)}", "", summary.headline, ""]
     if summary.missing:
         names = ", ".join(f"{missing.run} ({missing.status})" for missing in summary.missing)
@@ -58,7 +58,7 @@ def _markdown(summary: Summary, shown: list[Table]) -> str:
     return "\n".join([*lines, *(table.markdown() for table in shown)])
 
 
-def _html(summary: Summary, shown: list[Table], samples: list[Sample]) -> str:
+def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPair]) -> str:
     indices = {label: index for index, label in enumerate(summary.algorithms)}
     sections = [
         _missing(summary),
@@ -258,7 +258,7 @@ def _shown(value: float | None) -> str:
     return "-" if value is None else show_number(value)
 
 
-def _samples(samples: list[Sample], indices: dict[str, int], agents: list[str]) -> str:
+def _samples(samples: list[TranscriptPair], indices: dict[str, int], agents: list[str]) -> str:
     if not samples:
         return ""
     pictures = [picture for sample in samples for picture in sample.pictures]

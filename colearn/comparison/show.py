@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .statistics import Estimate
+from .statistics import MeanEstimate
 
 
 def show_number(value: float) -> str:
@@ -14,7 +14,7 @@ def show_number(value: float) -> str:
     return f"{value:.3g}" if abs(value) >= 1e-4 else f"{value:.4f}"
 
 
-def show_estimate(value: Estimate | None) -> str:
+def show_estimate(value: MeanEstimate | None) -> str:
     """`mean [low, high]`, the mean alone where there is no interval, a dash for no value."""
     if value is None:
         return "-"

@@ -10,9 +10,9 @@ from typing import Any
 import colearn
 from colearn.errors import CheckpointError, ConfigError
 from colearn.record import (
+    ComparisonEntry,
     ComparisonFolder,
     ComparisonRecord,
-    Entry,
     Run,
     RunFolder,
     Status,
@@ -108,7 +108,9 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
     """
     check_claim(plan, out)
     folder = ComparisonFolder(out)
-    planned = [Entry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs]
+    planned = [
+        ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs
+    ]
     if folder.exists():
         earlier = folder.record()
         old = [entry for entry in earlier.runs if entry not in planned]

@@ -25,7 +25,7 @@ ENOUGH_FOR_SHAPE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class MeanEstimate:
     """A mean over seeds and its 95% interval; the interval is None where one seed gives none."""
 
     mean: float
@@ -46,7 +46,7 @@ class Profile:
     high: list[float]
 
 
-def estimate(values: Sequence[float | None]) -> Estimate | None:
+def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     """Mean and Student's 95% interval of one value per seed.
 
     Exact for normal values at every number of seeds; with skewness 1 it covers 93%, with skewness 2
@@ -57,8 +57,10 @@ def estimate(values: Sequence[float | None]) -> Estimate | None:
         return None
     mean, low, high = mean_band(kept[:, None])
     if kept.size == 1:
-        return Estimate(mean=float(mean[0]), low=None, high=None, seeds=1)
-    return Estimate(mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=kept.size)
+        return MeanEstimate(mean=float(mean[0]), low=None, high=None, seeds=1)
+    return MeanEstimate(
+        mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=kept.size
+    )
 
 
 def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
@@ -76,7 +78,7 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
     return mean, mean - reach, mean + reach
 
 
-def interquartile_mean(values: Sequence[float | None]) -> Estimate | None:
+def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
     """The mean of the middle half of the seeds, which no single lucky or broken run moves, with the
     95% interval of a trimmed mean (Tukey and McLaughlin 1963); None below five seeds."""
     kept = np.array(_finite(values))
@@ -85,7 +87,7 @@ def interquartile_mean(values: Sequence[float | None]) -> Estimate | None:
     cut = (0.25, 0.25)
     low, high = stats.mstats.trimmed_mean_ci(kept, limits=cut, alpha=1.0 - CONFIDENCE)
     mean = float(stats.trim_mean(kept, cut[0]))
-    return Estimate(mean=mean, low=float(low), high=float(high), seeds=kept.size)
+    return MeanEstimate(mean=mean, low=float(low), high=float(high), seeds=kept.size)
 
 
 def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
@@ -107,7 +109,7 @@ def performance_profile(values: Sequence[float | None], levels: Sequence[float])
     )
 
 
-def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> Estimate:
+def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
     """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, with Brunner and Munzel's 95% interval.
 
     Where the seeds of both sides do not overlap the interval is Clopper and Pearson's
@@ -118,20 +120,22 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> Estimate:
     wins = (first[:, None] > second[None, :]) + 0.5 * (first[:, None] == second[None, :])
     mean, seeds = float(wins.mean()), min(first.size, second.size)
     if seeds < 2:
-        return Estimate(mean=mean, low=None, high=None, seeds=seeds)
+        return MeanEstimate(mean=mean, low=None, high=None, seeds=seeds)
     if mean in (0.0, 1.0):
         bound = stats.binomtest(round(mean * seeds), seeds).proportion_ci(CONFIDENCE)
-        return Estimate(mean=mean, low=float(bound.low), high=float(bound.high), seeds=seeds)
+        return MeanEstimate(mean=mean, low=float(bound.low), high=float(bound.high), seeds=seeds)
     placements = (wins.mean(axis=1), wins.mean(axis=0))
     parts = [placed.var(ddof=1) / placed.size for placed in placements]
     variance = sum(parts)
     if variance == 0.0:  # nothing but ties: the seeds say nothing
-        return Estimate(mean=mean, low=0.0, high=1.0, seeds=seeds)
+        return MeanEstimate(mean=mean, low=0.0, high=1.0, seeds=seeds)
     freedom = variance**2 / sum(
         part**2 / (placed.size - 1) for part, placed in zip(parts, placements, strict=True)
     )
     reach = _student(float(freedom)) * float(variance) ** 0.5
-    return Estimate(mean=mean, low=max(0.0, mean - reach), high=min(1.0, mean + reach), seeds=seeds)
+    return MeanEstimate(
+        mean=mean, low=max(0.0, mean - reach), high=min(1.0, mean + reach), seeds=seeds
+    )
 
 
 def differ(x: ArrayLike, y: ArrayLike) -> bool:

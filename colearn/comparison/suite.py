@@ -13,7 +13,7 @@ from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
 from colearn.record.place import check_place, held_folder
 
 from .check import check_plans
-from .launch import Command, Job, launch_jobs, raise_failures, train_command
+from .launch import Command, LaunchedRun, launch_jobs, raise_failures, train_command
 from .plan import Plan, make_plan
 from .progress import watch
 from .report import write_report
@@ -63,7 +63,7 @@ def _compare(
         claim(plan, folder / task, command_line)
     SuiteFolder(folder).write(suite, command_line)
     jobs = [
-        Job(run=run, out=folder / task, name=f"{task}/{run.name}")
+        LaunchedRun(run=run, out=folder / task, name=f"{task}/{run.name}")
         for task, plan in plans.items()
         for run in plan.runs
     ]

@@ -15,9 +15,9 @@ from colearn.config import SuiteSettings
 from . import markup
 from .escape import escape
 from .show import show_number
-from .statistics import Estimate
+from .statistics import MeanEstimate
 from .suite_table import COST, TIME, Figures, read_figures
-from .tables import Cell, Table
+from .tables import ResultCell, ResultTable
 
 _CAPTION = (
     "Time: seconds that an episode's answers take, the slowest agent of a turn summed over its "
@@ -79,8 +79,8 @@ def _terminal_table(suite: SuiteSettings, figures: Figures, tasks: list[str]) ->
     return table
 
 
-def _table(suite: SuiteSettings, figures: Figures) -> Table:
-    return Table(
+def _table(suite: SuiteSettings, figures: Figures) -> ResultTable:
+    return ResultTable(
         name=suite.name,
         title=suite.title,
         note=_caption(suite, figures),
@@ -97,10 +97,10 @@ def _table(suite: SuiteSettings, figures: Figures) -> Table:
     )
 
 
-def _cell(figures: Figures, label: str, number: int) -> Cell:
+def _cell(figures: Figures, label: str, number: int) -> ResultCell:
     value = figures.values[label][number]
     mark = figures.marks.get((label, number))
-    return Cell(
+    return ResultCell(
         text="-" if value is None else _shown(value),
         note="" if mark is None else f"({mark})",
         best=label in figures.best(number),
@@ -111,7 +111,7 @@ def _bold(text: str) -> str:
     return f"[bold]{text}[/bold]"
 
 
-def _shown(value: Estimate) -> str:
+def _shown(value: MeanEstimate) -> str:
     return show_number(value.mean)
 
 

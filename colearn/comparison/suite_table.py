@@ -11,7 +11,7 @@ from colearn.record import ComparisonFolder, Run, RunFolder, read_run
 
 from .launch import last_error
 from .show import show_number
-from .statistics import Estimate, estimate
+from .statistics import MeanEstimate, estimate
 
 TIME, COST = "time", "cost"
 
@@ -32,7 +32,7 @@ class Figures:
     """What a suite has measured."""
 
     columns: tuple[Column, ...]
-    values: dict[str, tuple[Estimate | None, ...]]
+    values: dict[str, tuple[MeanEstimate | None, ...]]
     """By row's label, one for each column."""
     notes: tuple[str, ...]
     """Why cells have no figure, or fewer seeds than were planned."""
@@ -82,7 +82,7 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
     Errors: CheckpointError if a file of a run cannot be read.
     """
     columns = suite_columns(suite)
-    values: dict[str, list[Estimate | None]] = {label: [] for label in suite.rows}
+    values: dict[str, list[MeanEstimate | None]] = {label: [] for label in suite.rows}
     notes: list[str] = []
     marks: dict[tuple[str, int], int] = {}
     seeds: set[int] = set()

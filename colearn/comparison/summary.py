@@ -15,10 +15,10 @@ from pydantic import BaseModel
 
 from colearn.record import Best, Line, Run, RunRecord
 
-from .finding import Pair, compare_pairs, headline
+from .finding import PairFinding, compare_pairs, headline
 from .source import Compared, Missing, Source
 from .statistics import (
-    Estimate,
+    MeanEstimate,
     Profile,
     estimate,
     interquartile_mean,
@@ -55,9 +55,9 @@ _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
 class Change:
     """A metric at the first and at the last evaluation, and the change within each seed."""
 
-    first: Estimate | None
-    last: Estimate | None
-    gain: Estimate | None
+    first: MeanEstimate | None
+    last: MeanEstimate | None
+    gain: MeanEstimate | None
 
 
 DIAGNOSTICS = {
@@ -91,7 +91,7 @@ class AlgorithmSummary:
     seeds: list[int]
     metrics: dict[str, Change]
     """Every evaluation metric, `return` among them; seconds for response_seconds."""
-    overhead: dict[str, Estimate | None]
+    overhead: dict[str, MeanEstimate | None]
     """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes."""
     curves: dict[str, Curve]
     """Evaluation return, by axis."""
@@ -99,7 +99,7 @@ class AlgorithmSummary:
     """The task's own metrics over environment steps."""
     diagnostics: dict[str, Curve]
     """Of updates, over environment steps; `DIAGNOSTICS` says what each is."""
-    interquartile_mean: Estimate | None
+    interquartile_mean: MeanEstimate | None
     """Of the final returns; None below five seeds, as is the profile."""
     profile: Profile | None
     """Of the final returns, at levels that all algorithms of the comparison share."""
@@ -136,7 +136,7 @@ class Summary:
     missing: list[Missing]
     runs: list[RunSummary]
     algorithms: dict[str, AlgorithmSummary]
-    pairs: list[Pair]
+    pairs: list[PairFinding]
     """Probability of improvement of x over y in final return, for every ordered pair."""
 
     def write(self, path: Path) -> None:

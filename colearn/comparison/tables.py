@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 
 from .show import show_estimate, show_number
-from .statistics import Estimate
+from .statistics import MeanEstimate
 from .summary import AlgorithmSummary, Change, Summary
 
 _OWN_COLUMNS = ("return", "response_seconds", "tokens_per_turn")
@@ -24,7 +24,7 @@ _OVERHEAD = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ResultCell:
     text: str
     note: str = ""
     """What stands below the text in small: the interval, or a lack of seeds."""
@@ -34,13 +34,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ResultTable:
     name: str
     """Of its files."""
     title: str
     note: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[ResultCell, ...]], ...]
     """Name of the row, and a cell per column."""
 
     def markdown(self) -> str:
@@ -84,7 +84,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
-def tables(summary: Summary) -> list[Table]:
+def tables(summary: Summary) -> list[ResultTable]:
     """Performance, its shape over five seeds or more, the task's own metrics where it has any,
     overhead, and, with two algorithms or more, who improves over whom."""
     made = [_performance(summary), _shape(summary), _task_metrics(summary), _overhead(summary)]
@@ -93,9 +93,9 @@ def tables(summary: Summary) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _performance(summary: Summary) -> Table:
+def _performance(summary: Summary) -> ResultTable:
     algorithms = summary.algorithms
-    columns: dict[str, list[Estimate | None]] = {
+    columns: dict[str, list[MeanEstimate | None]] = {
         "Return before": [_metric(a, "return").first for a in algorithms.values()],
         "Return after": [_metric(a, "return").last for a in algorithms.values()],
         "Response time (s)": [_metric(a, "response_seconds").last for a in algorithms.values()],
@@ -108,7 +108,7 @@ def _performance(summary: Summary) -> Table:
         "Response time (s)": _best(columns["Response time (s)"], -1),
         "Tokens per agent and turn": _best(columns["Tokens per agent and turn"], -1),
     }
-    return Table(
+    return ResultTable(
         name="performance",
         title="Performance, response time and cost",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
@@ -128,7 +128,7 @@ def _performance(summary: Summary) -> Table:
     )
 
 
-def _shape(summary: Summary) -> Table:
+def _shape(summary: Summary) -> ResultTable:
     known = {k: a for k, a in summary.algorithms.items() if a.profile is not None}
     levels = next((a.profile.levels for a in known.values() if a.profile is not None), [])
     rows = []
@@ -136,12 +136,12 @@ def _shape(summary: Summary) -> Table:
         profile = algorithm.profile
         assert profile is not None
         shares = (
-            Estimate(mean=share, low=low, high=high, seeds=len(algorithm.seeds))
+            MeanEstimate(mean=share, low=low, high=high, seeds=len(algorithm.seeds))
             for share, low, high in zip(profile.share, profile.low, profile.high, strict=True)
         )
         cells = (algorithm.interquartile_mean, *shares)
         rows.append((label, tuple(_cell(cell, len(algorithm.seeds)) for cell in cells)))
-    return Table(
+    return ResultTable(
         name="distribution",
         title="Final returns over seeds",
         note="The interquartile mean, which no single lucky or broken run moves, and the share of "
@@ -151,7 +151,7 @@ def _shape(summary: Summary) -> Table:
     )
 
 
-def _task_metrics(summary: Summary) -> Table:
+def _task_metrics(summary: Summary) -> ResultTable:
     algorithms = summary.algorithms
     names = dict.fromkeys(
         name
@@ -159,7 +159,7 @@ def _task_metrics(summary: Summary) -> Table:
         for name in algorithm.metrics
         if name not in _OWN_COLUMNS
     )
-    return Table(
+    return ResultTable(
         name="task_metrics",
         title="The task's own metrics",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
@@ -179,8 +179,8 @@ def _task_metrics(summary: Summary) -> Table:
     )
 
 
-def _overhead(summary: Summary) -> Table:
-    return Table(
+def _overhead(summary: Summary) -> ResultTable:
+    return ResultTable(
         name="overhead",
         title="Training overhead",
         note="Means per run with 95% intervals over seeds. A sample is a joint action; "
@@ -199,13 +199,13 @@ def _overhead(summary: Summary) -> Table:
     )
 
 
-def _improvement(summary: Summary) -> Table:
+def _improvement(summary: Summary) -> ResultTable:
     found = {(pair.x, pair.y): pair for pair in summary.pairs}
     labels = tuple(dict.fromkeys(pair.x for pair in summary.pairs))
 
-    def cell(x: str, y: str) -> Cell:
+    def cell(x: str, y: str) -> ResultCell:
         if x == y:
-            return Cell(text="", blank=True)
+            return ResultCell(text="", blank=True)
         pair = found[x, y]
         return _cell(pair.probability, pair.probability.seeds, pair.differs)
 
@@ -219,7 +219,7 @@ def _improvement(summary: Summary) -> Table:
             " Pairs with too few seeds (fewer than four each) are never bold: even fully separated "
             "returns would come about by chance more than one time in twenty."
         )
-    return Table(
+    return ResultTable(
         name="improvement",
         title="Probability of improvement",
         note=note,
@@ -232,23 +232,23 @@ def _metric(algorithm: AlgorithmSummary, name: str) -> Change:
     return algorithm.metrics.get(name, Change(first=None, last=None, gain=None))
 
 
-def _cell(value: Estimate | None, seeds: int, best: bool = False) -> Cell:
+def _cell(value: MeanEstimate | None, seeds: int, best: bool = False) -> ResultCell:
     text, bracket, rest = show_estimate(value).partition(" [")
     note = f"[{rest}" if bracket else ""
     if value is not None and value.seeds < seeds:
         note = f"{note} {value.seeds} of {seeds} seeds".strip()
     elif value is not None and not bracket:
         note = "one seed"
-    return Cell(text=text, note=note, best=best)
+    return ResultCell(text=text, note=note, best=best)
 
 
-def _count(value: Estimate | None, seeds: int) -> Cell:
+def _count(value: MeanEstimate | None, seeds: int) -> ResultCell:
     if value is not None and value.seeds == seeds and value.low == value.high:
-        return Cell(text=show_number(value.mean))
+        return ResultCell(text=show_number(value.mean))
     return _cell(value, seeds)
 
 
-def _best(values: list[Estimate | None], sign: int) -> set[int]:
+def _best(values: list[MeanEstimate | None], sign: int) -> set[int]:
     means = {row: value.mean for row, value in enumerate(values) if value is not None}
     if len(means) < 2:
         return set()
@@ -257,7 +257,7 @@ def _best(values: list[Estimate | None], sign: int) -> set[int]:
     return {row for row, mean in means.items() if show_number(mean) == shown}
 
 
-def _markdown(cell: Cell) -> str:
+def _markdown(cell: ResultCell) -> str:
     text = f"**{cell.text}**" if cell.best else cell.text
     return f"{text} {cell.note}".strip()
 
@@ -275,7 +275,7 @@ def _latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: ResultCell) -> str:
     text = rf"\textbf{{{_latex(cell.text)}}}" if cell.best else _latex(cell.text)
     return f"{text} {_latex(cell.note)}".strip()
 

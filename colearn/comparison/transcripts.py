@@ -23,7 +23,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class TranscriptPair:
     """One algorithm's transcripts at its first and last evaluation."""
 
     algorithm: str
@@ -46,7 +46,7 @@ class Sample:
         return tuple(picture for picture in every if picture is not None)
 
 
-def choose_samples(source: Source) -> list[Sample]:
+def choose_samples(source: Source) -> list[TranscriptPair]:
     """For each algorithm, from its first finished seed: the first item that both evaluations hold.
 
     Where no item is in both, the first episode of each. Runs without transcripts give no sample.
@@ -66,7 +66,9 @@ def choose_samples(source: Source) -> list[Sample]:
         before, after = (_read(e, run.folder.path) for e in _same_item(first, last))
         once = min(iterations) == max(iterations)
         samples.append(
-            Sample(algorithm=label, seed=run.seed, before=before, after=None if once else after)
+            TranscriptPair(
+                algorithm=label, seed=run.seed, before=before, after=None if once else after
+            )
         )
     return samples
 

@@ -12,7 +12,7 @@ Paid = Literal["team", "local"]
 """The kinds of reward: of the whole team, and of one agent."""
 
 
-class Payment(Protocol):
+class Rewarded(Protocol):
     """What one joint action led to, as far as rewards go: an `Outcome` or a `Node`."""
 
     @property
@@ -33,7 +33,7 @@ class Credit(ABC):
     """The kinds of reward that it makes use of; a task that pays none of them is an error."""
 
     @abstractmethod
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         """Of one edge alone, by agent: what a shape compares the children of a node by."""
 
     def __call__(self, tree: Tree[Any]) -> Rewards:

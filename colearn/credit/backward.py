@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract.credit import Credit, Payment, earned
+from colearn.contract.credit import Credit, Rewarded, earned
 from colearn.types import Rewards, Tree
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
@@ -32,7 +32,7 @@ class Backward(Credit):
 
     reads = frozenset({"team", "local"})
 
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         return {agent: paid.reward + paid.local_rewards.get(agent, 0.0) for agent in agents}
 
     def __call__(self, tree: Tree[Any]) -> Rewards:

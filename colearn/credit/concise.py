@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.contract.credit import Credit, Payment
+from colearn.contract.credit import Credit, Rewarded
 from colearn.errors import ConfigError
 from colearn.types import Rewards, Tree
 
@@ -40,7 +40,7 @@ class Concise(Credit):
             )
         object.__setattr__(self, "reads", self.of.reads)
 
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         """Without the lengths, which an edge alone does not tell."""
         return self.of.step(paid, agents)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract.credit import Credit, Payment
+from colearn.contract.credit import Credit, Rewarded
 from colearn.types import Rewards, Tree
 
 from .payoff import Payoff
@@ -29,7 +29,7 @@ class Invocation(Credit):
 
     reads = frozenset({"team", "local"})
 
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         team = (self.turn + self.trajectory) * paid.reward
         return {agent: self.node * paid.local_rewards.get(agent, 0.0) + team for agent in agents}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.contract.credit import Credit, Payment
+from colearn.contract.credit import Credit, Rewarded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,5 +20,5 @@ class Mixed(Credit):
 
     reads = frozenset({"team", "local"})
 
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         return {a: self.alpha * paid.reward + paid.local_rewards.get(a, 0.0) for a in agents}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.contract.credit import Credit, Payment
+from colearn.contract.credit import Credit, Rewarded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,5 +17,5 @@ class Payoff(Credit):
 
     reads = frozenset({"local"})
 
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         return {agent: paid.local_rewards.get(agent, 0.0) for agent in agents}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.contract.credit import Credit, Payment
+from colearn.contract.credit import Credit, Rewarded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,5 +14,5 @@ class Team(Credit):
 
     reads = frozenset({"team"})
 
-    def step(self, paid: Payment, agents: Sequence[str]) -> Mapping[str, float]:
+    def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         return dict.fromkeys(agents, paid.reward)

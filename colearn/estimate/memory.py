@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from colearn.config import Config, OptimizerSettings
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
-from colearn.models.team import Team
+from colearn.models.team import TeamNetworks
 
 from .zero import Division, division_of, kept
 
@@ -31,7 +31,7 @@ class NetworkMemory:
 
 
 def count_networks(
-    config: Config, team: Team, missing: Mapping[str, str], processes: int
+    config: Config, team: TeamNetworks, missing: Mapping[str, str], processes: int
 ) -> tuple[NetworkMemory, ...]:
     """Errors: ConfigError for a DeepSpeed JSON that the learner would refuse."""
     seen: set[int] = set()
@@ -62,7 +62,9 @@ def count_networks(
     return tuple(found)
 
 
-def networks_of(config: Config, team: Team) -> list[tuple[str, Network, OptimizerSettings | None]]:
+def networks_of(
+    config: Config, team: TeamNetworks
+) -> list[tuple[str, Network, OptimizerSettings | None]]:
     """Name, network, and the learner's settings where it has one."""
     found: list[tuple[str, Network, OptimizerSettings | None]] = []
     for name, network in team.actors.items():

@@ -12,14 +12,14 @@ import torch
 from colearn.config import Config
 from colearn.contract import Rollout
 from colearn.models.network import Network
-from colearn.models.team import Team
+from colearn.models.team import TeamNetworks
 from colearn.rollout.chain import Chain
 
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
 from .memory import NetworkMemory, device_of, networks_of
 from .script import Script, Speech, rehearse
-from .speaking import Call, Speaker, cache_bytes, plan_calls, rehearse_call
+from .speaking import GeneratorCall, Speaker, cache_bytes, plan_calls, rehearse_call
 
 FIXED_BYTES = 420_000_000
 """Resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after the
@@ -27,7 +27,7 @@ imports of a run and one step of AdamW."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class PhasePlay:
     """What is played in one phase."""
 
     scripts: Sequence[Script]
@@ -41,7 +41,7 @@ class Phases:
     def __init__(
         self,
         config: Config,
-        team: Team,
+        team: TeamNetworks,
         networks: Sequence[NetworkMemory],
         speech: Mapping[str, Speech],
         *,
@@ -61,7 +61,7 @@ class Phases:
         at = self.found[device]
         at[phase] = max(at.get(phase, 0), self.static[device] + extra)
 
-    def add_play(self, phase: str, play: Play) -> None:
+    def add_play(self, phase: str, play: PhasePlay) -> None:
         """A rollout or an evaluation: caches of this turn and the one before, and one call."""
         chains = [
             rehearse(number, script, Chain(), self.speech).trees[0]
@@ -127,7 +127,7 @@ class Phases:
     def _device(self, agent: str) -> str:
         return device_of(self.config, f"actor-{self.config.voices[agent].model}")
 
-    def _call(self, network: Network, call: Call, speakers: Mapping[str, Speaker]) -> int:
+    def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Speaker]) -> int:
         with rehearsal() as ledger:
             make_fake(network, _rehearsal_device(self._device(call.rows[0])))
             return rehearse_call(ledger, network.base, call, speakers)

@@ -27,7 +27,7 @@ from colearn.rollout.validate import validate_items
 from .architecture import Architectures
 from .fake_team import FakeTeamBuilder
 from .memory import NetworkMemory, count_networks
-from .phases import Phases, Play
+from .phases import PhasePlay, Phases
 from .script import Script, Speech, read_script, rehearse
 from .voices import read_speech, tokenizer_bytes
 from .work import Updates, plan_updates
@@ -160,8 +160,8 @@ def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
     return [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
 
 
-def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: int) -> Play:
-    return Play(scripts=scripts, shape=shape, episodes=-(-episodes // processes))
+def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: int) -> PhasePlay:
+    return PhasePlay(scripts=scripts, shape=shape, episodes=-(-episodes // processes))
 
 
 def _steps(

@@ -25,7 +25,7 @@ _WORD = "\ue000"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ScriptedTurn:
     """The texts of one turn."""
 
     seen: Mapping[str, Prompt]
@@ -34,7 +34,7 @@ class Turn:
     """m_t"""
 
 
-Script = tuple[Turn, ...]
+Script = tuple[ScriptedTurn, ...]
 """One item, turn by turn, to the horizon."""
 
 
@@ -44,12 +44,12 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     like the last one of those whose turn it would be."""
     rng = derive_rng("estimate", number)
     state = task.reset(item, rng)
-    turns: list[Turn] = []
+    turns: list[ScriptedTurn] = []
     for _ in range(task.horizon):
         seen = prompts(task, state)
         if not seen:
             break
-        turns.append(Turn(seen, task.global_info(state)))
+        turns.append(ScriptedTurn(seen, task.global_info(state)))
         actions = {agent: task.legal_action(state, agent, rng) or "" for agent in seen}
         outcome = task.step(state, actions, rng)
         state = outcome.state
@@ -99,14 +99,14 @@ def live_nodes(shape: Rollout, script: Script) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ScriptPlace:
     """A script, and the turn that it has come to."""
 
     script: Script
     turn: int
 
 
-class _Played(DecPOMDP[Script, _Place]):
+class _Played(DecPOMDP[Script, _ScriptPlace]):
     """A script as a task: nothing that is said changes it."""
 
     def __init__(self, agents: tuple[str, ...], horizon: int) -> None:
@@ -115,23 +115,23 @@ class _Played(DecPOMDP[Script, _Place]):
     def items(self, split: str) -> Sequence[Script]:
         return ()
 
-    def reset(self, item: Script, rng: np.random.Generator) -> _Place:
-        return _Place(item, 0)
+    def reset(self, item: Script, rng: np.random.Generator) -> _ScriptPlace:
+        return _ScriptPlace(item, 0)
 
-    def observe(self, state: _Place, agent: str) -> Prompt | None:
+    def observe(self, state: _ScriptPlace, agent: str) -> Prompt | None:
         if state.turn == len(state.script):
             return None
         return state.script[state.turn].seen.get(agent)
 
     def step(
-        self, state: _Place, actions: Mapping[str, str], rng: np.random.Generator
-    ) -> Outcome[_Place]:
-        return Outcome(state=_Place(state.script, state.turn + 1), reward=0.0)
+        self, state: _ScriptPlace, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[_ScriptPlace]:
+        return Outcome(state=_ScriptPlace(state.script, state.turn + 1), reward=0.0)
 
-    def global_info(self, state: _Place) -> str:
+    def global_info(self, state: _ScriptPlace) -> str:
         return state.script[state.turn].told if state.turn < len(state.script) else ""
 
-    def metrics(self, state: _Place) -> Mapping[str, float]:
+    def metrics(self, state: _ScriptPlace) -> Mapping[str, float]:
         return {}
 
 

@@ -34,7 +34,7 @@ class Speaker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class GeneratorCall:
     """One generator call: all agents of one generator at one turn."""
 
     requests: tuple[str, ...]
@@ -55,7 +55,7 @@ def plan_calls(
     script: Script,
     shape: Rollout,
     episodes: int,
-) -> list[Call]:
+) -> list[GeneratorCall]:
     """The calls of a rollout of `episodes` items; `chains` give the lengths of histories."""
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
@@ -80,7 +80,7 @@ def plan_calls(
                 starts[number, agent] = window_start(start, length, speakers[agent].window)
         room = max(speakers[agent].max_tokens for agent in acting)
         calls.append(
-            Call(
+            GeneratorCall(
                 requests=tuple(a for a in acting for _ in range(found.asked[turn, a] * episodes)),
                 rows=tuple(a for a in acting for _ in range(found.drawn[turn, a] * episodes)),
                 width=width,
@@ -91,7 +91,7 @@ def plan_calls(
     return calls
 
 
-def cache_bytes(base: Base, call: Call) -> int:
+def cache_bytes(base: Base, call: GeneratorCall) -> int:
     """Keys and values of all rows: 2 x layers x heads x width x bytes for each slot."""
     config = base.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
@@ -101,7 +101,9 @@ def cache_bytes(base: Base, call: Call) -> int:
 
 
 @torch.no_grad()
-def rehearse_call(ledger: Ledger, base: Base, call: Call, speakers: Mapping[str, Speaker]) -> int:
+def rehearse_call(
+    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Speaker]
+) -> int:
     """Peak of a call over what was alive before, its own caches included; inside a rehearsal."""
     before = ledger.live
     ledger.peak = before
@@ -119,7 +121,7 @@ def rehearse_call(ledger: Ledger, base: Base, call: Call, speakers: Mapping[str,
 def _forward(
     base: Base,
     rows: Sequence[str],
-    call: Call,
+    call: GeneratorCall,
     width: int,
     speakers: Mapping[str, Speaker],
     slab: Slab | None = None,

@@ -27,7 +27,7 @@ from colearn.learn.local import LocalLearner
 from colearn.models.embedded import EMBEDDED, embedded_model
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
-from colearn.models.team import Team, TeamBuilder
+from colearn.models.team import TeamBuilder, TeamNetworks
 
 from .critics import CriticTrainer
 from .exact import ExactEvaluator, Reader
@@ -126,7 +126,7 @@ def _updater(
     config: Config,
     parts: Parts,
     learners: Mapping[str, Learner],
-    team: Team,
+    team: TeamNetworks,
     tokenizers: Tokenizers,
 ) -> Updater:
     critic = _critic_trainer(config, parts, learners, team, tokenizers)
@@ -180,7 +180,7 @@ def _check_words(config: Config, tokenizers: Tokenizers) -> None:
 
 
 def _exact(
-    config: Config, task: DecPOMDP[Any, Any], team: Team, players: Mapping[str, Player]
+    config: Config, task: DecPOMDP[Any, Any], team: TeamNetworks, players: Mapping[str, Player]
 ) -> ExactEvaluator | QueriedEvaluator:
     readers = {}
     for agent, settings in config.agents.items():
@@ -218,7 +218,7 @@ def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
     return config.model_copy(update={"models": models, "critic": critic})
 
 
-def _learners(config: Config, parts: Parts, team: Team) -> dict[str, Learner]:
+def _learners(config: Config, parts: Parts, team: TeamNetworks) -> dict[str, Learner]:
     learners: dict[str, Learner] = {}
     for name, model in config.models.items():
         if model.trained:
@@ -259,7 +259,7 @@ def _critic_trainer(
     config: Config,
     parts: Parts,
     learners: Mapping[str, Learner],
-    team: Team,
+    team: TeamNetworks,
     tokenizers: Tokenizers,
 ) -> CriticTrainer | None:
     if parts.critic is None or not team.critics:

@@ -19,7 +19,7 @@ from colearn.errors import ConfigError
 from colearn.learn.evaluate import evaluate as score
 from colearn.learn.row import actor_rows
 from colearn.models.network import Network
-from colearn.tabular.evaluate import Evaluation, evaluate
+from colearn.tabular.evaluate import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel
 from colearn.types import Action, Node, Observation, Tree
@@ -89,7 +89,7 @@ class ExactEvaluator:
             "exact_rejected": max(0.0, 1.0 - float(accepted.sum())),
         }
 
-    def evaluate(self) -> tuple[dict[str, tuple[Array, ...]], Evaluation]:
+    def evaluate(self) -> tuple[dict[str, tuple[Array, ...]], ExactEvaluation]:
         """The joint policy as tables, and its exact evaluation in the model's own rewards."""
         policy = {agent: self._table(agent) for agent in self.task.agents}
         turns = range(self.task.horizon)

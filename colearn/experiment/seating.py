@@ -14,11 +14,11 @@ from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
-from colearn.models.team import Team
+from colearn.models.team import TeamNetworks
 
 
 def seat_players(
-    config: Config, team: Team, learners: Mapping[str, Learner], tokenizers: Tokenizers
+    config: Config, team: TeamNetworks, learners: Mapping[str, Learner], tokenizers: Tokenizers
 ) -> tuple[dict[str, Player], list[Generator]]:
     """One generator for each base in memory, so that agents that share it speak in one batch; one
     for each agent where the config wants them apart."""
@@ -55,7 +55,7 @@ def seat_players(
     return {name: players[name] for name in (*everyone, *past)}, generators
 
 
-def _speakers(config: Config, team: Team) -> Iterator[tuple[str, str, Network]]:
+def _speakers(config: Config, team: TeamNetworks) -> Iterator[tuple[str, str, Network]]:
     """Everyone whom a language model plays: the name, the agent whose settings it has, and the
     network; first those of the config, then the agents' past selves."""
     for agent, settings in config.voices.items():

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 import colearn
-from colearn.comparison.statistics import Estimate
+from colearn.comparison.statistics import MeanEstimate
 from colearn.config import ModelSettings
 from colearn.models.embedded import EMBEDDED
 
@@ -161,7 +161,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def _estimate(value: Estimate | None) -> str:
+def _estimate(value: MeanEstimate | None) -> str:
     if value is None:
         return "-"
     if value.low is None or value.high is None:

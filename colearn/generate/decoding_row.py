@@ -12,7 +12,7 @@ from colearn.types import Finish
 
 from .growing_text import GrowingText
 from .job import Choice, Job, Top
-from .sampling import Drawing
+from .sampling import TokenDrawing
 
 
 class DecodingRow:
@@ -70,7 +70,7 @@ def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:
     return torch.tensor([row.uniform() for row in rows], dtype=torch.float64, device=device)
 
 
-def likeliest(rows: Sequence[DecodingRow], logits: Tensor, drawing: Drawing) -> dict[int, Top]:
+def likeliest(rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> dict[int, Top]:
     """For the rows whose job asks for them, from logits [rows, V]."""
     asking = [number for number, row in enumerate(rows) if row.job.top_logprobs]
     if not asking:

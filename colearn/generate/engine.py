@@ -23,7 +23,7 @@ from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
 from .kv_cache import CachedRow, Slab
 from .prefill import Entry, Prefill, group
 from .running import Running
-from .sampling import Drawing
+from .sampling import TokenDrawing
 
 SPARE = 2
 """What is allocated of a batch, over what is in use: spare rows, and slots to grow into."""
@@ -58,7 +58,7 @@ class Engine:
         self._waiting: deque[Job] = deque()
         self._prefills: deque[Prefill] = deque()
         self._running = Running(base)
-        self._drawing: Drawing | None = None
+        self._drawing: TokenDrawing | None = None
         self._told: list[tuple[Job, Event]] = []
         self._handled: Sequence[Job] = ()
         self._handles_rows = False
@@ -197,7 +197,7 @@ class Engine:
             return
         self._handles_rows = True
         picked = logits[torch.tensor(owners, device=logits.device)]
-        drawing = Drawing([row.job.sampling for row in rows], self.base.device)
+        drawing = TokenDrawing([row.job.sampling for row in rows], self.base.device)
         drawn = self._draw(rows, picked, drawing)
         now = time.perf_counter()
         for job in prefill.jobs:
@@ -216,12 +216,12 @@ class Engine:
             self._make_room()
         if self._drawing is None:
             settings = [row.job.sampling for row in running.rows]
-            self._drawing = Drawing(settings, self.base.device)
+            self._drawing = TokenDrawing(settings, self.base.device)
         logits = running.step()
         running.drawn = self._draw(running.rows, logits, self._drawing)
         self._leave()
 
-    def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: Drawing) -> Tensor:
+    def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> Tensor:
         """Draw and note the next token of each row; [rows] tokens."""
         drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
         for number, top in likeliest(rows, logits, drawing).items():

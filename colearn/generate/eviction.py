@@ -12,7 +12,7 @@ from .kv_cache import CachedRow, gather
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptCache:
     row: CachedRow
     mark: int
 
@@ -28,7 +28,7 @@ class SessionCaches:
         self.bytes = 0
         self.evicted = 0
         """Sessions that have lost their KV cache to the limit, over the store's life."""
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._kept: OrderedDict[int, _KeptCache] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -45,10 +45,10 @@ class SessionCaches:
         length = row.length - cut
         slab = gather([row], [cut], length, self.device)
         self.forget(slot.key)
-        self._kept[slot.key] = _Kept(CachedRow(slab, 0, length, row.offset + cut), slot.mark)
+        self._kept[slot.key] = _KeptCache(CachedRow(slab, 0, length, row.offset + cut), slot.mark)
         self.bytes += slab.bytes
 
-    def forget(self, key: int) -> _Kept | None:
+    def forget(self, key: int) -> _KeptCache | None:
         kept = self._kept.pop(key, None)
         if kept is not None:
             self.bytes -= kept.row.slab.bytes

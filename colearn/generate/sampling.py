@@ -10,7 +10,7 @@ from torch import Tensor
 from colearn.contract import Sampling
 
 
-class Drawing:
+class TokenDrawing:
     """How rows turn their logits and uniform numbers into tokens: by inverting the cumulative
     distribution, so a row's draw depends on nothing of its batch."""
 

@@ -14,7 +14,7 @@ from colearn.models.base import Base
 from colearn.types import Action, Finish
 
 from .transformers import Voice
-from .vllm_engine import Engine
+from .vllm_engine import VllmEngine
 
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 """Largest gap, in nats, between a token's log-probability in the engine and in the live model.
@@ -85,7 +85,7 @@ class VLLMGenerator(Generator):
         """Largest difference that the last check found, in nats."""
         on_cpu = base.device.type == "cpu"
         spoken = list(voices.values())
-        self.engine = Engine(
+        self.engine = VllmEngine(
             base,
             spoken[0].chat.tokenizer,
             sorted({voice.adapter for voice in spoken}, key=str),

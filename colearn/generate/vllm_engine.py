@@ -38,7 +38,7 @@ _DEFAULTS = {
 }
 
 
-class Engine:
+class VllmEngine:
     """The vLLM side of one base: its weights, and an adapter folder for each of `adapters`.
 
     None among them stands for requests that use the base weights alone.

@@ -22,7 +22,7 @@ from .network import Network, ValueHead
 
 
 @dataclass(slots=True)
-class Team:
+class TeamNetworks:
     """Every network of a run, by name."""
 
     actors: dict[str, Network] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class TeamBuilder:
         reference: bool,
         moving: bool = False,
         pool: int = 0,
-    ) -> Team:
+    ) -> TeamNetworks:
         """`moving`: the reference policies follow, so that adapters need one more each; `pool`:
         slots for past selves.
 
         Errors: ConfigError for a missing model, or a critic that the settings do not give.
         """
-        team = Team()
+        team = TeamNetworks()
         for name, model in self.config.models.items():
             team.actors[name] = self._actor(name, model)
             if reference and model.trained and (moving or model.lora is None):
@@ -81,7 +81,7 @@ class TeamBuilder:
         model = self.config.models[name]
         return self._network(f"models.{name}", f"{kind}_{name}", model.path, model, trained=True)
 
-    def _add_critics(self, team: Team, critic: Critic, agents: Sequence[str]) -> None:
+    def _add_critics(self, team: TeamNetworks, critic: Critic, agents: Sequence[str]) -> None:
         settings = self.config.critic
         readers = critic.readers(agents)
         if settings is None:

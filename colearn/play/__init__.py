@@ -1,10 +1,19 @@
 """A task's episodes with every agent behind a server of its own."""
 
-from .episode import Episode, Loss
+from .episode import Loss, PlayedEpisode
 from .person import Person
 from .result import Played
 from .runner import play, play_item
 from .source import load_source
 from .team import make_team
 
-__all__ = ["Episode", "Loss", "Person", "Played", "load_source", "make_team", "play", "play_item"]
+__all__ = [
+    "Loss",
+    "Person",
+    "Played",
+    "PlayedEpisode",
+    "load_source",
+    "make_team",
+    "play",
+    "play_item",
+]

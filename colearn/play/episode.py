@@ -37,7 +37,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class PlaySetting:
     """What the episodes of one play share."""
 
     task: DecPOMDP[Any, Any]
@@ -61,7 +61,7 @@ class Loss:
 
 
 @dataclass(slots=True)
-class Episode:
+class PlayedEpisode:
     """An episode as far as it came. Action tokens are known from colearn's servers only."""
 
     tree: Tree[Any]
@@ -81,7 +81,7 @@ class _Lost(Exception):
         self.agent = agent
 
 
-async def play_episode(room: Room, number: int, item: Any) -> Episode:
+async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpisode:
     """Play one item out; `number`, with the seed, fixes all randomness.
 
     An agent that stays lost ends the episode. Errors: TaskError where the task breaks its contract.
@@ -103,7 +103,7 @@ class _Seat(Player):
 class _Play:
     """Speaks for the endpoints, and tells whoever follows."""
 
-    def __init__(self, room: Room, number: int, item: Any) -> None:
+    def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item
         self.replies: list[dict[str, Reply]] = []
         self.talks: dict[str, list[AsyncConversation | PersonTurns]] = {
@@ -120,7 +120,7 @@ class _Play:
             episode=number,
         )
 
-    async def run(self) -> Episode:
+    async def run(self) -> PlayedEpisode:
         room = self.room
         self._tell("started", item=str(self.item))
         beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
@@ -190,7 +190,7 @@ class _Play:
         texts = {agent: seen.text for agent, seen in node.observations.items()}
         self._tell("observed", turn=node.turn, observations=texts, **shown)
 
-    def _end(self, lost: Loss | None) -> Episode:
+    def _end(self, lost: Loss | None) -> PlayedEpisode:
         tree = self.growth.tree()
         if lost is None:
             metrics = dict(tree.nodes[-1].metrics)
@@ -201,7 +201,7 @@ class _Play:
         recovered = {
             agent: sum(talk.recovered for talk in own) for agent, own in self.talks.items()
         }
-        return Episode(
+        return PlayedEpisode(
             tree=tree,
             replies=self.replies,
             lost=lost,

@@ -14,7 +14,7 @@ from colearn.contract import Credit
 from colearn.experiment.pass_at_k import pass_metrics
 from colearn.experiment.played import mean_outcomes, mean_turns
 
-from .episode import Episode
+from .episode import PlayedEpisode
 
 _LISTED = 12
 """Episode numbers that the summary names for one reason."""
@@ -24,7 +24,7 @@ _LISTED = 12
 class Played:
     """All episodes, in the order of their numbers."""
 
-    episodes: list[Episode]
+    episodes: list[PlayedEpisode]
     settings: EvaluationSettings
     split_size: int
     """Items of the split, of which `settings.episodes` may be fewer or more."""
@@ -32,12 +32,12 @@ class Played:
     """Of the returns."""
 
     @property
-    def whole(self) -> list[Episode]:
+    def whole(self) -> list[PlayedEpisode]:
         """Those that were played out."""
         return [episode for episode in self.episodes if episode.lost is None]
 
     @property
-    def lost(self) -> list[Episode]:
+    def lost(self) -> list[PlayedEpisode]:
         """Those that an agent's loss ended early."""
         return [episode for episode in self.episodes if episode.lost is not None]
 

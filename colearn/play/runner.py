@@ -16,7 +16,7 @@ from colearn.errors import ColearnError
 from colearn.experiment.played import evaluation_items
 from colearn.seeding import derive_seed
 
-from .episode import Episode, Room, Tell, play_episode
+from .episode import PlayedEpisode, PlaySetting, Tell, play_episode
 from .person import Person
 from .result import Played
 
@@ -53,7 +53,7 @@ async def play(
         # stack.enter_context would wait for a step that hangs when the play is broken off
         thread = ThreadPoolExecutor(1)
         try:
-            room = Room(
+            room = PlaySetting(
                 task=task,
                 agents=agents,
                 seed=derive_seed(seed, "evaluation"),
@@ -77,7 +77,7 @@ async def play_item(
     *,
     seed: int = 0,
     greedy: bool = True,
-) -> Episode:
+) -> PlayedEpisode:
     """Play one item of your own, which need be in no split: a deployed team at work. The last
     node's state is what came of it. The agents are not open yet.
 
@@ -88,7 +88,7 @@ async def play_item(
             await stack.enter_async_context(agent)
         thread = ThreadPoolExecutor(1)
         try:
-            room = Room(
+            room = PlaySetting(
                 task=task,
                 agents=agents,
                 seed=seed,
@@ -102,9 +102,9 @@ async def play_item(
             thread.shutdown(wait=False, cancel_futures=True)
 
 
-async def _all(room: Room, items: list[Any], at_once: int) -> list[Episode]:
+async def _all(room: PlaySetting, items: list[Any], at_once: int) -> list[PlayedEpisode]:
     """Every item's episode, in order, `at_once` of them side by side."""
-    found: dict[int, Episode] = {}
+    found: dict[int, PlayedEpisode] = {}
 
     async def work(waiting: Iterator[tuple[int, Any]]) -> None:
         for number, item in waiting:

@@ -93,7 +93,7 @@ async def watched(
 ) -> AsyncIterator[Watch]:
     """Serve the page at `watch.url` until the block is left; port 0 takes a free one."""
     watch = Watch(title, port, people)
-    server = _Server(
+    server = _QuietServer(
         uvicorn.Config(
             watch_app(watch),
             log_level="warning",
@@ -137,7 +137,7 @@ def watch_app(watch: Watch) -> FastAPI:
         )
 
     @app.post("/say")
-    async def say(said: Said, request: Request) -> Response:
+    async def say(said: PersonSaid, request: Request) -> Response:
         if request.headers.get("content-type") != "application/json":
             raise HTTPException(415)
         person = watch.people.get(said.agent)
@@ -148,7 +148,7 @@ def watch_app(watch: Watch) -> FastAPI:
     return app
 
 
-class Said(BaseModel):
+class PersonSaid(BaseModel):
     """A person's answer."""
 
     agent: str
@@ -156,7 +156,7 @@ class Said(BaseModel):
     text: str = Field(max_length=LONGEST_ACTION)
 
 
-class _Server(uvicorn.Server):
+class _QuietServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave Ctrl-C to the program around it."""

@@ -92,7 +92,7 @@ class _Encoder:
         return np.concatenate(found)
 
 
-class _Index:
+class _DenseIndex:
     def __init__(self, retriever: Dense) -> None:
         self.retriever = retriever
         self.encoder = _Encoder(retriever)
@@ -126,8 +126,8 @@ class _Index:
 
 
 @lru_cache(maxsize=2)
-def _index(retriever: Dense) -> _Index:
-    return _Index(retriever)
+def _index(retriever: Dense) -> _DenseIndex:
+    return _DenseIndex(retriever)
 
 
 @lru_cache(maxsize=KEPT_ANSWERS)

@@ -46,7 +46,7 @@ class BM25(Retriever):
         return _answer(self, query, k)
 
 
-class _Index:
+class _WordIndex:
     def __init__(self, retriever: BM25) -> None:
         self.engine = _engine()
         self.passages = retriever.corpus.passages()
@@ -103,8 +103,8 @@ def _engine() -> Any:
 
 
 @lru_cache(maxsize=8)
-def _index(retriever: BM25) -> _Index:
-    return _Index(retriever)
+def _index(retriever: BM25) -> _WordIndex:
+    return _WordIndex(retriever)
 
 
 @lru_cache(maxsize=KEPT_ANSWERS)

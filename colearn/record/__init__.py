@@ -5,9 +5,15 @@ COMPARISON/compare.json  runs/LABEL-sSEED/       SUITE/suite.json  TASK/
 """
 
 from .checkpoints import Checkpoint, Checkpoints
-from .comparison import ComparisonFolder, ComparisonRecord, Entry, SuiteFolder, SuiteRecord
+from .comparison import (
+    ComparisonEntry,
+    ComparisonFolder,
+    ComparisonRecord,
+    SuiteFolder,
+    SuiteRecord,
+)
 from .difference import first_difference
-from .fields import Best, Episode, Line, Progress, RunRecord, Turn
+from .fields import Best, Episode, Line, Progress, RecordedTurn, RunRecord
 from .folder import Run, RunFolder, Status, open_run, read_run
 from .writer import RunWriter
 
@@ -15,12 +21,13 @@ __all__ = [
     "Best",
     "Checkpoint",
     "Checkpoints",
+    "ComparisonEntry",
     "ComparisonFolder",
     "ComparisonRecord",
-    "Entry",
     "Episode",
     "Line",
     "Progress",
+    "RecordedTurn",
     "Run",
     "RunFolder",
     "RunRecord",
@@ -28,7 +35,6 @@ __all__ = [
     "Status",
     "SuiteFolder",
     "SuiteRecord",
-    "Turn",
     "first_difference",
     "open_run",
     "read_run",

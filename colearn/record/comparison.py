@@ -17,11 +17,11 @@ from .folder import COMPARISON, RUN, RUNS, RunFolder
 SUITE = "suite.json"
 
 
-class _Fields(BaseModel):
+class _EntryFields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
-class Entry(_Fields):
+class ComparisonEntry(_EntryFields):
     """One planned run."""
 
     run: str
@@ -31,7 +31,7 @@ class Entry(_Fields):
     seed: int
 
 
-class ComparisonRecord(_Fields):
+class ComparisonRecord(_EntryFields):
     """compare.json: what is to be compared."""
 
     digest: str
@@ -40,10 +40,10 @@ class ComparisonRecord(_Fields):
     command: str | None = None
     algorithms: tuple[str, ...]
     """Labels, in order."""
-    runs: tuple[Entry, ...]
+    runs: tuple[ComparisonEntry, ...]
 
 
-class SuiteRecord(_Fields):
+class SuiteRecord(_EntryFields):
     """suite.json."""
 
     command: str | None = None

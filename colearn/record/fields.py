@@ -101,7 +101,7 @@ class Line(_Fields):
     """None where a value was not finite."""
 
 
-class Turn(_Fields):
+class RecordedTurn(_Fields):
     """One turn as a reader wants it."""
 
     reward: Number = None
@@ -122,4 +122,4 @@ class Episode(_Fields):
     """The task's rendering of the last state."""
     drawing: str | None = None
     """The episode as SVG."""
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[RecordedTurn, ...] = ()

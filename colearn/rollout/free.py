@@ -23,7 +23,7 @@ Beside = Callable[..., Awaitable[Any]]
 """Runs a function that may be slow beside the event loop: (function, arguments)."""
 
 
-class Follower(Protocol):
+class GrowthFollower(Protocol):
     """Is told how a tree grows."""
 
     async def stepped(self, at: Node[Any], outcome: Outcome[Any]) -> None:
@@ -39,7 +39,7 @@ async def advance(
     *,
     beside: Beside,
     step: Beside,
-    follower: Follower | None = None,
+    follower: GrowthFollower | None = None,
 ) -> None:
     """Grow one tree to its end. `step` runs the task's transitions, `beside` its other functions.
 
@@ -57,7 +57,7 @@ class _Branches:
     say: Say
     beside: Beside
     step: Beside
-    follower: Follower | None
+    follower: GrowthFollower | None
 
     async def go_on(self, live: list[Live]) -> None:
         """To the end of every branch: one alone here, several each in a task of its own."""

@@ -26,7 +26,7 @@ class Lost(BaseException):
     """The program's process is gone, silent for too long, or talks nonsense."""
 
 
-class Program:
+class CheckedProgram:
     """The other ends of both pipes.
 
     seconds: for one call, from its first byte sent to its last byte understood; None: no limit.
@@ -109,7 +109,7 @@ def main() -> None:
     def report(said: list[Any]) -> None:
         send(results, said)
 
-    program = Program(calls, answers, work["call_seconds"])
+    program = CheckedProgram(calls, answers, work["call_seconds"])
     try:
         started = program.started()
     except Lost as lost:
@@ -131,7 +131,7 @@ def main() -> None:
     os._exit(0)  # sooner than the interpreter's own way
 
 
-def _run(work: dict[str, Any], program: Program, report: Report) -> None:
+def _run(work: dict[str, Any], program: CheckedProgram, report: Report) -> None:
     space: dict[str, Any] = {"__name__": "tests"}
     if work["prompt"]:
         exec(compile(work["prompt"], "<prompt>", "exec", dont_inherit=True), space)
@@ -151,7 +151,9 @@ def _run(work: dict[str, Any], program: Program, report: Report) -> None:
             return
 
 
-def _statement(source: str, space: dict[str, Any], program: Program) -> tuple[bool, str, str]:
+def _statement(
+    source: str, space: dict[str, Any], program: CheckedProgram
+) -> tuple[bool, str, str]:
     program.raised, program.not_plain = None, False
     try:
         exec(compile(source, "<test>", "exec", dont_inherit=True), space)

@@ -17,7 +17,7 @@ from .spelling import Spelling
 _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
-class Answer:
+class ChatAnswer:
     """The answer to one request; `spelling` where log-probabilities were asked for."""
 
     def __init__(self, model: str, job: Job, spelling: Spelling | None) -> None:

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
 
-from .answer import DONE, Answer, failure
+from .answer import DONE, ChatAnswer, failure
 from .errors import ServeError
 from .guard import refuse
 from .limits import read_body
@@ -98,7 +98,9 @@ async def _chat(service: Service, request: Request) -> Response:
     told.job = turn.job
     try:
         service.submit(turn)
-        answer = Answer(service.agent.name, turn.job, service.spelling if asked.logprobs else None)
+        answer = ChatAnswer(
+            service.agent.name, turn.job, service.spelling if asked.logprobs else None
+        )
         if asked.stream:
             return _Stream(service, turn, answer, told, asked)
         await while_connected(request, told.done())
@@ -113,7 +115,7 @@ class _Stream(StreamingResponse):
     """An answer as server-sent events; the turn ends with it, however it ends."""
 
     def __init__(
-        self, service: Service, turn: ServedTurn, answer: Answer, told: Told, asked: ChatRequest
+        self, service: Service, turn: ServedTurn, answer: ChatAnswer, told: Told, asked: ChatRequest
     ) -> None:
         self._service, self._turn, self._answer, self._told = service, turn, answer, told
         options = asked.stream_options

@@ -16,7 +16,7 @@ from .schema import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class SentConversation:
     system: str | None
     """The messages' own; None: they begin with the user's."""
     turns: tuple[tuple[str, str], ...]
@@ -40,7 +40,7 @@ class Conversation:
         return not self.turns and self.system is None
 
 
-def read_conversation(messages: Sequence[Message]) -> Conversation:
+def read_conversation(messages: Sequence[Message]) -> SentConversation:
     """Errors: ServeError 400 where the roles do not alternate, from the user's to the user's."""
     own = messages[0].text if messages[0].speaker == "system" else None
     if own == "":
@@ -71,10 +71,12 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         )
     texts = [message.text for message in rest]
     turns = tuple(zip(texts[:-1:2], texts[1::2], strict=True))
-    return Conversation(own, turns, texts[-1])
+    return SentConversation(own, turns, texts[-1])
 
 
-def whole_history(conversation: Conversation, chat: ServedChat, window: int | None) -> TokenHistory:
+def whole_history(
+    conversation: SentConversation, chat: ServedChat, window: int | None
+) -> TokenHistory:
     """All of it as new ids; earlier answers are tokenised from their texts.
 
     Errors: WindowExceeded.

@@ -19,7 +19,7 @@ _CLIENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServerLimits:
     """Bytes, counts and seconds."""
 
     max_batch: int = 64
@@ -73,7 +73,7 @@ class RateLimiter:
             )
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: ServerLimits) -> bytes:
     """The body, of which no more than the limit is ever held.
 
     Errors: ServeError 413 for a long body, with or without a Content-Length, 408 for a slow one.
@@ -100,7 +100,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-def _too_large(limits: Limits) -> ServeError:
+def _too_large(limits: ServerLimits) -> ServeError:
     return ServeError(
         413,
         f"the body exceeds {limits.max_body} bytes; send less",

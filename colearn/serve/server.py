@@ -18,7 +18,7 @@ from .agent import ServedAgent
 from .app import build_app
 from .connection import protocol
 from .guard import Guard
-from .limits import Limits, RateLimiter
+from .limits import RateLimiter, ServerLimits
 from .service import Service
 
 _CONNECTIONS = 2048
@@ -34,7 +34,7 @@ def serve(
     host: str,
     port: int,
     token: str | None,
-    limits: Limits,
+    limits: ServerLimits,
     device: str,
     context: int | None,
 ) -> None:
@@ -50,7 +50,7 @@ def serve(
 
 
 async def _serve(
-    agent: ServedAgent, listening: socket.socket, host: str, token: str | None, limits: Limits
+    agent: ServedAgent, listening: socket.socket, host: str, token: str | None, limits: ServerLimits
 ) -> None:
     failed = asyncio.Event()
     service = Service(agent, limits, failed.set)
@@ -75,7 +75,7 @@ async def _serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
     )
-    server = _Server(config)
+    server = _DrainingServer(config)
     service.start()
     name, bound = listening.getsockname()[:2]
     shown = f"[{name}]" if ":" in name else name
@@ -90,7 +90,7 @@ async def _serve(
         raise EngineFailed("the model failed repeatedly; see the errors above, then start anew")
 
 
-async def _end(server: _Server, service: Service, failed: asyncio.Event) -> None:
+async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event) -> None:
     """At the first signal take nothing new and let what runs finish, within the grace."""
     asked = asyncio.create_task(server.asked.wait())
     broken = asyncio.create_task(failed.wait())
@@ -109,7 +109,7 @@ async def _end(server: _Server, service: Service, failed: asyncio.Event) -> None
     server.should_exit = True
 
 
-class _Server(uvicorn.Server):
+class _DrainingServer(uvicorn.Server):
     """Signals begin the end; uvicorn's own way would close the door to /health at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:

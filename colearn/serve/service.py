@@ -18,12 +18,12 @@ from colearn.generate.token_history import TokenHistory, WindowExceeded
 from colearn.seeding import derive_seed
 
 from .agent import ServedAgent
-from .conversation import Conversation, observe, read_conversation, whole_history
+from .conversation import SentConversation, observe, read_conversation, whole_history
 from .errors import ServeError
-from .limits import Limits
+from .limits import ServerLimits
 from .metrics import Metrics
 from .schema import ChatRequest
-from .sessions import Session, Sessions
+from .sessions import ServedSession, Sessions
 from .spelling import Spelling
 from .worker import QueueFull, Worker, WorkerStopped
 
@@ -45,9 +45,9 @@ class ServedTurn:
     """A request that is being answered."""
 
     job: Job
-    conversation: Conversation
+    conversation: SentConversation
     name: str | None
-    session: Session | None
+    session: ServedSession | None
     submitted: bool = False
     committed: bool = False
 
@@ -56,7 +56,9 @@ class Service:
     """Everything behind the routes. Its methods run in the event loop; `gave_up` is called there
     if the engine cannot go on."""
 
-    def __init__(self, agent: ServedAgent, limits: Limits, gave_up: Callable[[], None]) -> None:
+    def __init__(
+        self, agent: ServedAgent, limits: ServerLimits, gave_up: Callable[[], None]
+    ) -> None:
         self.agent, self.limits = agent, limits
         self.draining = False
         self.encoding = 0
@@ -206,7 +208,9 @@ class Service:
             if (getattr(asked, field) or 0) > limits.max_tokens:
                 raise _invalid(field, f"at most {limits.max_tokens} here")
 
-    async def _encode(self, conversation: Conversation, session: Session | None) -> TokenHistory:
+    async def _encode(
+        self, conversation: SentConversation, session: ServedSession | None
+    ) -> TokenHistory:
         """The conversation as ids, in its turn; one that is cancelled before it leaves the queue.
 
         Errors: ServeError 400 for a text that cannot fit, whatever its ids are, 429 where too many
@@ -232,7 +236,9 @@ class Service:
         encoded.add_done_callback(over)
         return await asyncio.wrap_future(encoded)
 
-    def _history(self, conversation: Conversation, session: Session | None) -> TokenHistory:
+    def _history(
+        self, conversation: SentConversation, session: ServedSession | None
+    ) -> TokenHistory:
         """In the encoding thread."""
         manifest = self.agent.manifest
         own = conversation.system if session is None else session.system

@@ -12,14 +12,14 @@ from colearn.generate.job import Job, Slot
 from colearn.generate.token_history import TokenHistory
 from colearn.types import Action
 
-from .conversation import Conversation, digest
+from .conversation import SentConversation, digest
 from .errors import ServeError
 
 _numbers = itertools.count(1)
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class ServedSession:
     """One private history. What was said is kept as ids and a fingerprint, never as text."""
 
     system: str | None
@@ -49,12 +49,12 @@ class Sessions:
     def __init__(self, most: int, idle: float, forget: Callable[[int], None]) -> None:
         self.most, self.idle = most, idle
         self._forget = forget
-        self._held: OrderedDict[str, Session] = OrderedDict()
+        self._held: OrderedDict[str, ServedSession] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def begin(self, name: str, conversation: Conversation) -> Session:
+    def begin(self, name: str, conversation: SentConversation) -> ServedSession:
         """The session in which the conversation's last text is to be answered, now busy.
 
         Errors: ServeError: 404 earlier turns of an unknown session, 409 earlier turns that differ
@@ -71,7 +71,7 @@ class Sessions:
                     code="session_not_found",
                 )
             self._make_room()
-            session = Session(conversation.system)
+            session = ServedSession(conversation.system)
             session.said = digest(b"", conversation.system)
             self._held[name] = session
         elif session.busy:
@@ -94,7 +94,7 @@ class Sessions:
         self._held.move_to_end(name)
         return session
 
-    def commit(self, session: Session, conversation: Conversation, job: Job) -> None:
+    def commit(self, session: ServedSession, conversation: SentConversation, job: Job) -> None:
         """The turn was answered: it is part of the history from now on."""
         assert job.slot is not None
         (choice,) = job.choices
@@ -103,7 +103,7 @@ class Sessions:
         session.turns += 1
         session.mark = job.slot.mark
 
-    def end(self, name: str, session: Session) -> None:
+    def end(self, name: str, session: ServedSession) -> None:
         """The turn is over, answered or not; without any turn there is nothing to keep."""
         session.busy = False
         if not session.turns and self._held.get(name) is session:
@@ -140,7 +140,7 @@ class Sessions:
         self._forget(self._held.pop(name).key)
 
 
-def _said(conversation: Conversation) -> bytes:
+def _said(conversation: SentConversation) -> bytes:
     found = digest(b"", conversation.system)
     for said, answer in conversation.turns:
         found = digest(found, said, answer)

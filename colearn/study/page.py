@@ -14,9 +14,9 @@ from colearn.comparison.curves import small_svg
 from colearn.comparison.report import write_tables
 from colearn.comparison.show import show_estimate
 from colearn.comparison.source import Source, read_source
-from colearn.comparison.statistics import Estimate, estimate
+from colearn.comparison.statistics import MeanEstimate, estimate
 from colearn.comparison.summary import Curve, curve
-from colearn.comparison.tables import Cell, Table
+from colearn.comparison.tables import ResultCell, ResultTable
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Run, RunFolder
 
@@ -33,7 +33,7 @@ class Study:
     """What the page shows; written to study.json."""
 
     metric: str
-    teams: dict[str, Estimate | None]
+    teams: dict[str, MeanEstimate | None]
     """By title, the metric of teams put together from the runs."""
     rewards: dict[str, Curve]
     """By agent, its mean return in training, standardised within each run, over the steps."""
@@ -80,12 +80,12 @@ def write_study(
     return page
 
 
-def table(study: Study) -> Table:
+def table(study: Study) -> ResultTable:
     """The teams and their metric."""
     rows = tuple(
-        (title, (Cell(text=show_estimate(found)),)) for title, found in study.teams.items()
+        (title, (ResultCell(text=show_estimate(found)),)) for title, found in study.teams.items()
     )
-    return Table(
+    return ResultTable(
         name="study",
         title="Who was trained with whom",
         note=_NOTE,
@@ -104,7 +104,7 @@ def _runs(source: Source, label: str) -> list[Run]:
 
 def _played(
     team: Crossing, by_label: Mapping[str, Sequence[Run]], base: str, metric: str
-) -> Estimate | None:
+) -> MeanEstimate | None:
     folders = {label: {run.seed: run.folder for run in runs} for label, runs in by_label.items()}
     needed = {base, *(member.label for member in team.seats.values())}
     seeds = set.intersection(*(set(folders[label]) for label in needed))
@@ -139,7 +139,7 @@ def _evaluated(run: Run, metric: str) -> list[tuple[Line, float]]:
     return [(line, value) for line, value in found if value is not None]
 
 
-def _html(study: Study, content: Table, source: Source, together: str) -> str:
+def _html(study: Study, content: ResultTable, source: Source, together: str) -> str:
     agents = list(study.rewards)
     shown = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
     if study.turns is not None:

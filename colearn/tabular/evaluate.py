@@ -15,7 +15,7 @@ import numpy as np
 
 from colearn.errors import ConfigError
 
-from .histories import JointHistories, Turn
+from .histories import JointHistories, TurnHistories
 from .model import Array
 
 Policy = Mapping[str, Sequence[Array]]
@@ -28,7 +28,7 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+class ExactEvaluation:
     """Exact values of one joint policy; sequences are by turn."""
 
     value: float
@@ -66,7 +66,7 @@ def evaluate(
     *,
     discount: float = 1.0,
     rejected: Sequence[float] | None = None,
-) -> Evaluation:
+) -> ExactEvaluation:
     """J, values and gradient of `policy` on the model and horizon of `histories`.
 
     `rejected[t]` is the reward, 0 by default, of a turn t at which at least one agent's reply is
@@ -89,7 +89,7 @@ def evaluate(
     joint_action_values: list[Array] = []
     private_values: dict[str, list[Array]] = {agent: [] for agent in agents}
     gradient: dict[str, list[Array]] = {agent: [] for agent in agents}
-    after: Turn | None = None
+    after: TurnHistories | None = None
     worth = np.zeros(0)
     for t in reversed(range(histories.horizon)):
         turn = histories.turns[t]
@@ -109,7 +109,7 @@ def evaluate(
             np.add.at(total, turn.private[i], weighted)
             gradient[agent].append(total)
         after = turn
-    return Evaluation(
+    return ExactEvaluation(
         value=float(worth[0]),
         joint_probabilities=tuple(
             weight * turn.probability for weight, turn in zip(chosen, histories.turns, strict=True)
@@ -164,7 +164,7 @@ def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[
     return chosen
 
 
-def _gather(turn: Turn, after: Turn, worth: Array) -> Array:
+def _gather(turn: TurnHistories, after: TurnHistories, worth: Array) -> Array:
     """The worth of each (history, joint action)'s children, summed."""
     shape = turn.reward.shape
     pair = np.ravel_multi_index((after.parent, after.joint_action), shape)
@@ -173,7 +173,7 @@ def _gather(turn: Turn, after: Turn, worth: Array) -> Array:
     return total.reshape(shape)
 
 
-def _private_values(turn: Turn, agent: int, chosen: Array, worth: Array) -> Array:
+def _private_values(turn: TurnHistories, agent: int, chosen: Array, worth: Array) -> Array:
     number, count = turn.private[agent], turn.counts[agent]
     reached = np.bincount(number, weights=chosen * turn.probability, minlength=count)
     total = np.bincount(number, weights=chosen * worth, minlength=count)

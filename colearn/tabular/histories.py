@@ -23,7 +23,7 @@ LIMIT = 2**27
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Turn:
+class TurnHistories:
     """The joint histories of one turn, ordered by (parent, joint action, joint observation)."""
 
     parent: Index
@@ -87,10 +87,10 @@ class JointHistories:
         return by_turn
 
 
-def _first(model: TabularModel) -> Turn:
+def _first(model: TabularModel) -> TurnHistories:
     nothing = np.zeros(1, dtype=np.int64)
     belief = model.start[None, :]
-    return Turn(
+    return TurnHistories(
         parent=nothing,
         joint_action=nothing,
         joint_observation=nothing,
@@ -102,7 +102,9 @@ def _first(model: TabularModel) -> Turn:
     )
 
 
-def _extend(model: TabularModel, turn: Turn, number: int) -> tuple[Turn, tuple[_Step, ...]]:
+def _extend(
+    model: TabularModel, turn: TurnHistories, number: int
+) -> tuple[TurnHistories, tuple[_Step, ...]]:
     joint_actions, states, joint_observations = model.observation.shape
     _check_size(len(turn.parent) * joint_actions * max(states, joint_observations), number)
     predicted = np.einsum("hs,ast->hat", turn.belief, model.transition, optimize=True)
@@ -122,7 +124,7 @@ def _extend(model: TabularModel, turn: Turn, number: int) -> tuple[Turn, tuple[_
         private.append(numbers)
         before_known, action_known, observation_known = np.unravel_index(known, shape)
         steps.append(_Step(parent=before_known, action=action_known, observation=observation_known))
-    extended = Turn(
+    extended = TurnHistories(
         parent=parent,
         joint_action=action,
         joint_observation=observation,

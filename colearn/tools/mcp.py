@@ -55,7 +55,7 @@ class _Remote:
         return await asyncio.wrap_future(server.call(self.__name__, given))
 
 
-class _Server:
+class _ToolServer:
     """A server's process and the event loop, in a thread of its own, that talks to it."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
@@ -108,8 +108,8 @@ class _Server:
 
 
 @lru_cache(maxsize=16)
-def _server(command: tuple[str, ...], process: int) -> _Server:
-    return _Server(command)  # `process`: a forked one has no thread that talks
+def _server(command: tuple[str, ...], process: int) -> _ToolServer:
+    return _ToolServer(command)  # `process`: a forked one has no thread that talks
 
 
 def _signature(schema: Mapping[str, Any]) -> inspect.Signature:

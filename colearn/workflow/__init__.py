@@ -1,7 +1,7 @@
 """Workflows: teams whose roles call each other, written as Python and played as a task."""
 
 from .declared import DeclaredWorkflow
-from .record import Call, Event, Payment, Progress
+from .record import Call, Event, Payment, WorkflowState
 from .task import Workflow
 from .team import Answer, Team
 from .tool import Tool, ToolError
@@ -12,9 +12,9 @@ __all__ = [
     "DeclaredWorkflow",
     "Event",
     "Payment",
-    "Progress",
     "Team",
     "Tool",
     "ToolError",
     "Workflow",
+    "WorkflowState",
 ]

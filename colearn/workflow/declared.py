@@ -57,7 +57,7 @@ class When(_Section):
         return text.strip() == self.equals
 
 
-class Node(_Section):
+class GraphNode(_Section):
     """One step."""
 
     name: str
@@ -97,7 +97,7 @@ class Graph(_Section):
     items: str
     """A .jsonl file, from the graph's folder; the last fifth is tested."""
     tools: tuple[str, ...] = ()
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     rewards: tuple[Reward, ...]
 
     @property

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from colearn.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from .declared import Node, Reward
+    from .declared import GraphNode, Reward
 
 END = "end"
 
 
 def check_graph(
-    nodes: Sequence[Node], rewards: Sequence[Reward], given: set[str], tools: Collection[str]
+    nodes: Sequence[GraphNode], rewards: Sequence[Reward], given: set[str], tools: Collection[str]
 ) -> int:
     """The most turns that an episode can have.
 
@@ -64,7 +64,7 @@ def check_graph(
     return _most_turns(nodes, place)
 
 
-def _ways(node: Node, number: int, place: dict[str, int], end: int) -> set[int]:
+def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[int]:
     """The nodes that may come after one; `end` is past the last."""
     if node.next is None:
         return {number + 1}
@@ -74,7 +74,7 @@ def _ways(node: Node, number: int, place: dict[str, int], end: int) -> set[int]:
 
 
 def _known_fields(
-    nodes: Sequence[Node], ways: Sequence[set[int]], given: set[str]
+    nodes: Sequence[GraphNode], ways: Sequence[set[int]], given: set[str]
 ) -> list[set[str] | None]:
     """By node, the fields that every way to it has set; None where there is no way."""
     known: list[set[str] | None] = [None] * (len(nodes) + 1)
@@ -96,7 +96,7 @@ def _known_fields(
     return known
 
 
-def _most_turns(nodes: Sequence[Node], place: dict[str, int]) -> int:
+def _most_turns(nodes: Sequence[GraphNode], place: dict[str, int]) -> int:
     """An upper bound: a jump back repeats what lies between, once for each time it is taken."""
     times = [1] * len(nodes)
     for number, node in enumerate(nodes):

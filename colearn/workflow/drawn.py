@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.contract.picture import Cell, Panel, Picture
 
-from .record import Call, Progress
+from .record import Call, WorkflowState
 from .tool import plain
 
 _WIDE, _HIGH, _GAP_X, _GAP_Y, _EDGE = 132, 44, 56, 26, 16
@@ -21,7 +21,7 @@ _LONGEST = 400
 """Characters of a prompt or a result that a reader is shown."""
 
 
-def svg(state: Progress[Any]) -> str:
+def svg(state: WorkflowState[Any]) -> str:
     """One box per call, left to right as calls came from each other; dashed boxes are tools, empty
     ones wait. A box names turn and reward; its title holds what was asked and said."""
     calls = sorted(_calls(state), key=lambda call: call.number)
@@ -56,7 +56,7 @@ def svg(state: Progress[Any]) -> str:
     )
 
 
-def picture(state: Progress[Any], lanes: Sequence[str]) -> Picture:
+def picture(state: WorkflowState[Any], lanes: Sequence[str]) -> Picture:
     """A lane for each role and tool, a column for each call, a role's cell owned by the role."""
     calls = _calls(state)
     cells = {
@@ -73,7 +73,7 @@ def picture(state: Progress[Any], lanes: Sequence[str]) -> Picture:
     return Picture(groups=((panel,),), caption=said)
 
 
-def text(state: Progress[Any]) -> str:
+def text(state: WorkflowState[Any]) -> str:
     """A line for each call that was answered: turn, name, sources, what came of it."""
     lines = []
     for event in state.events:
@@ -86,7 +86,7 @@ def text(state: Progress[Any]) -> str:
     return "\n".join(lines)
 
 
-def _calls(state: Progress[Any]) -> list[Call]:
+def _calls(state: WorkflowState[Any]) -> list[Call]:
     return [*(event.call for event in state.events), *state.waiting]
 
 
@@ -97,7 +97,7 @@ def _edge(source: tuple[int, int], target: tuple[int, int]) -> str:
     return f'<path d="M{x} {y}C{half} {y} {half} {to_y} {to_x} {to_y}"/>'
 
 
-def _box(state: Progress[Any], call: Call, at: tuple[int, int]) -> str:
+def _box(state: WorkflowState[Any], call: Call, at: tuple[int, int]) -> str:
     event = next((event for event in state.events if event.call == call), None)
     kind = "tool" if call.tool else "role" if event else "open"
     below, told = "waits", call.text
@@ -115,7 +115,7 @@ def _box(state: Progress[Any], call: Call, at: tuple[int, int]) -> str:
     )
 
 
-def _paid(state: Progress[Any], action: tuple[int, str]) -> str:
+def _paid(state: WorkflowState[Any], action: tuple[int, str]) -> str:
     own = [paid.value for paid in state.payments if paid.actions and action in paid.actions]
     return f", earned {sum(own):+.2f}" if own else ""
 

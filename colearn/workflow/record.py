@@ -47,7 +47,7 @@ class Payment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(Generic[Item]):
+class WorkflowState(Generic[Item]):
     """Item and record determine the rest: what the run waits for, has paid and has measured."""
 
     item: Item

@@ -12,7 +12,7 @@ from colearn.types import Sources
 
 from .causes import Causes
 from .loop import Loop
-from .record import Call, Event, Payment, Progress
+from .record import Call, Event, Payment, WorkflowState
 from .team import Answer, Team
 from .tool import Tool, ToolError, run_tools
 from .tool_calls import find_call, told
@@ -25,9 +25,9 @@ def advance(
     roles: tuple[str, ...],
     tools: Mapping[str, Tool],
     measures: tuple[str, ...],
-    before: Progress[Any],
+    before: WorkflowState[Any],
     answers: Mapping[str, str],
-) -> Progress[Any]:
+) -> WorkflowState[Any]:
     """The state after these answers: the record replayed, the answers given in order of asking,
     then tools used until only roles are waited for or the run has ended.
 
@@ -49,7 +49,7 @@ def advance(
             raise TaskError(
                 "workflow.run: waits for something that is no role and no tool; await these only"
             )
-        return Progress(
+        return WorkflowState(
             item=before.item,
             turn=before.turn + (1 if answers else 0),
             events=tuple(replay.events),

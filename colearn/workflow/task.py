@@ -17,7 +17,7 @@ from colearn.errors import TaskError
 from colearn.types import Outcome, Prompt
 
 from . import drawn
-from .record import Progress
+from .record import WorkflowState
 from .replay import advance
 from .team import RESERVED, Team
 from .tool import Tool
@@ -25,7 +25,7 @@ from .tool import Tool
 Item = TypeVar("Item")
 
 
-class Workflow(DecPOMDP[Item, Progress[Item]]):
+class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
     """Roles that call each other, with tools, branches, loops and early exits.
 
     A subclass names its roles in `agents`, its tools in `tools`, its metrics in `measures`, gives
@@ -55,18 +55,18 @@ class Workflow(DecPOMDP[Item, Progress[Item]]):
     async def run(self, team: Team, item: Item) -> None:
         """The program."""
 
-    def reset(self, item: Item, rng: np.random.Generator) -> Progress[Item]:
+    def reset(self, item: Item, rng: np.random.Generator) -> WorkflowState[Item]:
         """What the run asks first.
 
         Errors: TaskError where it asks no role at all.
         """
         self._check_names()
-        state = self._advance(Progress(item=item), {})
+        state = self._advance(WorkflowState(item=item), {})
         if state.finished:
             raise TaskError("workflow.run: ends before it asked a role; await one of the roles")
         return state
 
-    def observe(self, state: Progress[Item], agent: str) -> Prompt | None:
+    def observe(self, state: WorkflowState[Item], agent: str) -> Prompt | None:
         """The prompt of the call that `agent` answers at this turn."""
         call = state.next_calls().get(agent)
         if call is None:
@@ -74,8 +74,8 @@ class Workflow(DecPOMDP[Item, Progress[Item]]):
         return Prompt(call.text, fresh=call.fresh, made_from=state.sources(call))
 
     def step(
-        self, state: Progress[Item], actions: Mapping[str, str], rng: np.random.Generator
-    ) -> Outcome[Progress[Item]]:
+        self, state: WorkflowState[Item], actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[WorkflowState[Item]]:
         """Go on with the roles' answers until other roles are asked or the run ends."""
         after = self._advance(state, actions)
         team = 0.0
@@ -93,23 +93,25 @@ class Workflow(DecPOMDP[Item, Progress[Item]]):
             state=after, reward=team, done=after.finished, local_rewards=local, earned=earned
         )
 
-    def metrics(self, state: Progress[Item]) -> Mapping[str, float]:
+    def metrics(self, state: WorkflowState[Item]) -> Mapping[str, float]:
         """What `team.measure` said."""
         return {name: state.measured.get(name, 0.0) for name in self.measures}
 
-    def render(self, state: Progress[Item]) -> str:
+    def render(self, state: WorkflowState[Item]) -> str:
         """The executed graph as lines: number, turn, name, sources and result of each call."""
         return drawn.text(state)
 
-    def picture(self, state: Progress[Item]) -> Picture:
+    def picture(self, state: WorkflowState[Item]) -> Picture:
         """The executed graph as lanes, which the report draws after each turn."""
         return drawn.picture(state, (*self.agents, *self._named_tools()))
 
-    def svg(self, state: Progress[Item]) -> str:
+    def svg(self, state: WorkflowState[Item]) -> str:
         """The executed graph with its edges."""
         return drawn.svg(state)
 
-    def _advance(self, state: Progress[Item], answers: Mapping[str, str]) -> Progress[Item]:
+    def _advance(
+        self, state: WorkflowState[Item], answers: Mapping[str, str]
+    ) -> WorkflowState[Item]:
         arguments = (self.run, self.agents, self._named_tools(), self.measures, state, answers)
         if asyncio.events._get_running_loop() is None:
             return advance(*arguments)

@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, choose_mechanism, run_tests
-from colearn.workflow import Answer, Progress, Team, Tool, Workflow
+from colearn.workflow import Answer, Team, Tool, Workflow, WorkflowState
 
 from ..coop_humaneval.data import Problem, load_problems
 from ..coop_humaneval.parse import read_answer
@@ -104,11 +104,13 @@ class ReflectiveVerification(Workflow[Problem]):
             history = prompts.history(told, reflection)
         team.reward(before)
 
-    def global_info(self, state: Progress[Problem]) -> str:
+    def global_info(self, state: WorkflowState[Problem]) -> str:
         """m_t: the round's score so far."""
         return f"score {state.measured.get('score', 0.0):.2f}"
 
-    def legal_action(self, state: Progress[Problem], agent: str, rng: np.random.Generator) -> str:
+    def legal_action(
+        self, state: WorkflowState[Problem], agent: str, rng: np.random.Generator
+    ) -> str:
         """A plan or reflection of the problem's words; a program that parses and does nothing."""
         if agent == "coder":
             return f"def {state.item.entry_point}({state.item.params}):\n    return None"

@@ -9,7 +9,7 @@ import numpy as np
 
 from colearn.errors import ConfigError, nearest
 from colearn.qa import exact_match
-from colearn.workflow import Progress, Team, Workflow
+from colearn.workflow import Team, Workflow, WorkflowState
 
 from ..answers import final_answer
 from ..checks import check_choice, check_whole
@@ -94,12 +94,12 @@ class AnswerTeam(Workflow[Item]):
         """The problem in words."""
         return item.text if isinstance(item, Question) else item.question
 
-    def global_info(self, state: Progress[Item]) -> str:
+    def global_info(self, state: WorkflowState[Item]) -> str:
         """m_t: the answer."""
         item = state.item
         return f"answer {item.answers[0] if isinstance(item, Question) else item.answer}"
 
-    def legal_action(self, state: Progress[Item], agent: str, rng: np.random.Generator) -> str:
+    def legal_action(self, state: WorkflowState[Item], agent: str, rng: np.random.Generator) -> str:
         """A guess in the form that is asked for."""
         words = self.asked(state.item).rstrip("?").split()
         return f"#### {words[int(rng.integers(len(words)))]}"

@@ -20,7 +20,7 @@ Joint = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EnvironmentSource:
     """Which environment, and how it is made."""
 
     env: str
@@ -42,7 +42,7 @@ class Situation:
     """By agent, of the step that led here."""
 
 
-def module(source: Source) -> Any:
+def module(source: EnvironmentSource) -> Any:
     """The environment's module.
 
     Errors: MissingExtra without PettingZoo; ConfigError for a name it does not have.
@@ -65,21 +65,21 @@ def module(source: Source) -> Any:
         ) from None
 
 
-def make(source: Source) -> Any:
+def make(source: EnvironmentSource) -> Any:
     """A fresh environment, not yet reset."""
     return (module(source).parallel_env if source.parallel else module(source).env)(
         **dict(source.settings)
     )
 
 
-_Key = tuple[Source, int, tuple[Joint, ...]]
+_Key = tuple[EnvironmentSource, int, tuple[Joint, ...]]
 _KEPT = 256
 _live: OrderedDict[_Key, Any] = OrderedDict()
 """Environments as they stand after the play that is their key."""
 
 
 @lru_cache(maxsize=4096)
-def situation(source: Source, seed: int, actions: tuple[Joint, ...]) -> Situation:
+def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) -> Situation:
     """What stands after `actions`, the last step's rewards included."""
     env = _live.pop((source, seed, actions[:-1]), None) if actions else None
     if env is None:

@@ -13,7 +13,7 @@ from colearn.errors import ConfigError
 from colearn.types import Outcome
 
 from .phrasing import phrasing as phrased
-from .replay import Joint, Situation, Source, make, module, situation
+from .replay import EnvironmentSource, Joint, Situation, make, module, situation
 
 ITEMS = 64
 
@@ -71,7 +71,7 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         team: bool = False,
         invalid_penalty: float = 1.0,
     ) -> None:
-        self.source = Source(env, tuple(sorted((settings or {}).items())), parallel)
+        self.source = EnvironmentSource(env, tuple(sorted((settings or {}).items())), parallel)
         self.phrasing, self.team = phrasing, team
         self.horizon, self.invalid_penalty = _steps(horizon), _penalty(invalid_penalty)
         self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
@@ -152,7 +152,7 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         return Outcome(state=state, reward=mean, done=done, local_rewards=local)
 
 
-def _agents(source: Source) -> tuple[str, ...]:
+def _agents(source: EnvironmentSource) -> tuple[str, ...]:
     """The environment's agents, once it is known to be playable."""
     form = "parallel_env" if source.parallel else "env"
     if not hasattr(module(source), form):

@@ -9,7 +9,7 @@ import numpy as np
 
 from colearn.errors import ConfigError, nearest
 from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
-from colearn.workflow import Progress, Team, Tool, ToolError, Workflow
+from colearn.workflow import Team, Tool, ToolError, Workflow, WorkflowState
 
 from .guess import guess
 from .items import load_corpus, load_questions
@@ -110,11 +110,13 @@ class SearchTeam(Workflow[Question]):
         """Whether a text can be an answer, a summary, an extract: not empty, not too long."""
         return within(text, self.longest)
 
-    def global_info(self, state: Progress[Question]) -> str:
+    def global_info(self, state: WorkflowState[Question]) -> str:
         """m_t: the answer."""
         return f"answer {state.item.answers[0]}"
 
-    def legal_action(self, state: Progress[Question], agent: str, rng: np.random.Generator) -> str:
+    def legal_action(
+        self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
+    ) -> str:
         """Uncoordinated: words of what the role is shown, in the form that is asked of it."""
         shown = state.next_calls()[agent].text
         return guess(agent, state.item.text.split(), shown.split("\n")[1:], rng)

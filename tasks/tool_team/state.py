@@ -25,7 +25,7 @@ class ToolRun(Generic[Answer]):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Generic[Answer, World]):
+class PlannerDecision(Generic[Answer, World]):
     """One of the planner's answers and the world that it left."""
 
     answer: Answer | None
@@ -45,7 +45,7 @@ class TeamState(Generic[Item, World, Answer]):
     """The newest; None before the first."""
     tool_played: bool
     """The tool user has answered in this turn and the planner has not (sequential play)."""
-    decisions: tuple[Decision[Answer, World], ...]
+    decisions: tuple[PlannerDecision[Answer, World], ...]
     """The planner's so far, one a turn."""
     answers: int
     """Answers so far, of both."""

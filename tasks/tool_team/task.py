@@ -16,7 +16,7 @@ from colearn.types import Outcome, Prompt, Sources
 
 from ..answers import code_block, final_answer
 from ..checks import check_choice, check_number, check_whole
-from .state import Answer, Decision, Item, TeamState, ToolRun, World
+from .state import Answer, Item, PlannerDecision, TeamState, ToolRun, World
 
 TOOL, PLAN = "tool", "plan"
 _SHOWN = 2000
@@ -130,7 +130,7 @@ class ToolTeam(
             local[PLAN] = self._local(
                 answer, self.plan_reward(state.item, state.world, answer, world)
             )
-            decisions, played = (*decisions, Decision(answer, world)), False
+            decisions, played = (*decisions, PlannerDecision(answer, world)), False
             reward = self._team(state, world) - self._promised(state, state.tool)
         after = TeamState(
             item=state.item,

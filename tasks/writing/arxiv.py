@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from .data import Source
+from .data import TextSource
 from .grammar import ABSTRACT
 from .reference import matching_pair
 from .reward import Band, Rules
@@ -78,7 +78,7 @@ class ArXiv(WritingTask):
     """
 
     agents = ("background", "method")
-    source = Source(
+    source = TextSource(
         file="arxiv.json", sentences=ABSTRACT, hub="OpenMLRL/arXiv_abstract", field="abstract"
     )
     variants: ClassVar[Mapping[str, Rules]] = {

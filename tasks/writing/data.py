@@ -23,7 +23,7 @@ _FOLDER = Path(__file__).parent / "texts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TextSource:
     """A task's texts under each value of `data`."""
 
     file: str
@@ -36,7 +36,7 @@ class Source:
     """The column of the hub's and the key of a file's rows that holds the text."""
 
 
-def load_texts(source: Source, data: str, field: str | None) -> dict[str, tuple[str, ...]]:
+def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tuple[str, ...]]:
     """The texts by split, in a fixed order, none of them blank.
 
     Errors: ConfigError for a file or a data set that cannot be read or lacks the field;

@@ -72,7 +72,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ScoreParts:
     """What each part earned; they add up to the reward."""
 
     bounds: float = 0.0
@@ -87,30 +87,30 @@ class Parts:
         return math.fsum(astuple(self))
 
 
-def score(rules: Rules, first: str, second: str) -> Parts:
+def score(rules: Rules, first: str, second: str) -> ScoreParts:
     """Score two texts; the first gate that fails ends the count, what was earned stays."""
     least, most = rules.words
     if not all(least <= len(text.split()) <= most for text in (first, second)):
-        return Parts()
+        return ScoreParts()
     sizes = [len(text) if rules.peer else characters(text) for text in (first, second)]
     length = rules.length.share(sizes[1] / sizes[0])
     if length is None:
-        return Parts(BOUNDS)
+        return ScoreParts(BOUNDS)
     words = words_of(first), words_of(second)
     content = content_words(words[0]), content_words(words[1])
     counted = (frozenset(words[0]), frozenset(words[1])) if rules.peer else content
     if not counted[0]:
-        return Parts(BOUNDS, LENGTH * length)
+        return ScoreParts(BOUNDS, LENGTH * length)
     diversity = rules.diversity.share(len(counted[1]) / len(counted[0]))
     if diversity is None:
-        return Parts(BOUNDS, LENGTH * length)
+        return ScoreParts(BOUNDS, LENGTH * length)
     union = content[0] | content[1]
     similarity = len(content[0] & content[1]) / len(union) if union else 0.0
     if rules.peer:
         kinds = transition_kinds_within(second if rules.second_only else first + second)
     else:
         kinds = transition_kinds(words[0]) | transition_kinds(words[1])
-    return Parts(
+    return ScoreParts(
         BOUNDS,
         LENGTH * length,
         DIVERSITY * diversity,

@@ -13,8 +13,8 @@ from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
-from .data import Source, load_texts
-from .reward import Parts, Rules, score
+from .data import TextSource, load_texts
+from .reward import Rules, ScoreParts, score
 from .settings import check_settings
 from .text import compact
 from .words import CONNECTORS
@@ -39,7 +39,7 @@ class WritingState:
     """The text, and after the one turn what the answers earned."""
 
     item: WritingItem
-    parts: Parts | None = None
+    parts: ScoreParts | None = None
 
 
 class WritingTask(DecPOMDP[WritingItem, WritingState]):
@@ -51,7 +51,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
 
     agents: tuple[str, str]
     horizon = 1
-    source: ClassVar[Source]
+    source: ClassVar[TextSource]
     variants: ClassVar[Mapping[str, Rules]]
     prompts: ClassVar[Mapping[str, Mapping[str, str]]]
     """By variant and agent, with {text} for the text."""
@@ -104,7 +104,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
     def metrics(self, state: WritingState) -> Mapping[str, float]:
         """`score`, the reward over the most that can be earned, in [0, 1] (Table 1 in percent);
         `bounds`, `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
-        parts = Parts() if state.parts is None else state.parts
+        parts = ScoreParts() if state.parts is None else state.parts
         return {"score": parts.total / self.rules.highest, **asdict(parts)}
 
     def global_info(self, state: WritingState) -> str:

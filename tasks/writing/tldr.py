@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from .data import Source
+from .data import TextSource
 from .grammar import POST
 from .reference import expanding_pair
 from .reward import Band, Rules
@@ -69,7 +69,7 @@ class TLDR(WritingTask):
     """
 
     agents = ("summary", "elaboration")
-    source = Source(file="tldr.json", sentences=POST, hub="trl-lib/tldr", field="prompt")
+    source = TextSource(file="tldr.json", sentences=POST, hub="trl-lib/tldr", field="prompt")
     variants: ClassVar[Mapping[str, Rules]] = {
         "paper": Rules(
             words=(8, 256),

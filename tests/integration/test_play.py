@@ -24,7 +24,7 @@ from colearn.experiment.processes import Processes
 from colearn.export import export_run
 from colearn.models.load import resolve_device
 from colearn.play import load_source, make_team, play
-from colearn.play.episode import Episode, Room
+from colearn.play.episode import PlayedEpisode, PlaySetting
 from colearn.record import RunFolder
 from colearn.types import Tree
 
@@ -161,7 +161,7 @@ def test_a_server_killed_in_mid_episode_is_reported_and_the_play_ends(
 ) -> None:
     original = colearn.play.runner.play_episode
 
-    async def with_a_murder(table: Room, number: int, item: Any) -> Episode:
+    async def with_a_murder(table: PlaySetting, number: int, item: Any) -> PlayedEpisode:
         def tell(event: dict[str, Any]) -> None:
             if event["kind"] == "stepped" and event["episode"] == 3:
                 deployed.processes["builder_2"].kill()

@@ -12,7 +12,7 @@ from transformers import TopKLogitsWarper, TopPLogitsWarper
 from colearn.contract import Request, Sampling
 from colearn.generate.decoding_row import DecodingRow
 from colearn.generate.job import Choice, Job
-from colearn.generate.sampling import Drawing
+from colearn.generate.sampling import TokenDrawing
 from colearn.generate.token_history import TokenHistory
 from colearn.rollout.tree import KaryTree
 
@@ -97,27 +97,27 @@ def kept(sampler, logits):
 @pytest.mark.parametrize("top_k", [1, 2, 17, 261])
 def test_top_k_keeps_the_tokens_that_transformers_keeps(top_k):
     logits = torch.randn(8, 261, generator=torch.Generator().manual_seed(top_k)) * 3
-    sampler = Drawing([Sampling(top_k=top_k)] * 8, CPU)
+    sampler = TokenDrawing([Sampling(top_k=top_k)] * 8, CPU)
     assert torch.equal(kept(sampler, logits), torch.isfinite(TopKLogitsWarper(top_k)(None, logits)))
 
 
 @pytest.mark.parametrize("top_p", [0.05, 0.5, 0.9, 0.999])
 def test_top_p_keeps_the_tokens_that_transformers_keeps(top_p):
     logits = torch.randn(64, 261, generator=torch.Generator().manual_seed(3)) * 3
-    sampler = Drawing([Sampling(top_p=top_p)] * 64, CPU)
+    sampler = TokenDrawing([Sampling(top_p=top_p)] * 64, CPU)
     assert torch.equal(kept(sampler, logits), torch.isfinite(TopPLogitsWarper(top_p)(None, logits)))
 
 
 def test_a_row_without_cuts_keeps_all_tokens_beside_a_row_with_cuts():
     """Sums of float32 probabilities may pass 1 before the last token."""
     logits = torch.randn(33, 261, generator=torch.Generator().manual_seed(0)) * 3
-    sampler = Drawing([*[Sampling()] * 32, Sampling(top_p=0.5)], CPU)
+    sampler = TokenDrawing([*[Sampling()] * 32, Sampling(top_p=0.5)], CPU)
     assert kept(sampler, logits)[:32].all()
 
 
 def test_a_uniform_number_of_zero_draws_no_token_that_was_cut():
     logits, zero = torch.tensor([[0.0, 1.0, 5.0, 2.0]]), torch.zeros(1, dtype=torch.float64)
-    tokens, _ = Drawing([Sampling(top_k=1)], CPU).choose(logits, zero)
+    tokens, _ = TokenDrawing([Sampling(top_k=1)], CPU).choose(logits, zero)
     assert tokens.tolist() == [2]
 
 

@@ -14,7 +14,7 @@ from exported import export_tiny
 from colearn.serve.agent import ServedAgent
 from colearn.serve.app import build_app
 from colearn.serve.errors import ServeError
-from colearn.serve.limits import Limits
+from colearn.serve.limits import ServerLimits
 from colearn.serve.schema import ChatRequest, parse
 from colearn.serve.service import Service
 
@@ -37,7 +37,7 @@ class Slow:
 
     def run(self, scene: Callable[[Service], Coroutine[Any, Any, None]], **limits: Any) -> None:
         async def play() -> None:
-            service = Service(self.agent, Limits(**limits), lambda: None)
+            service = Service(self.agent, ServerLimits(**limits), lambda: None)
             encode = service._history
 
             def slowly(conversation: Any, session: Any) -> Any:

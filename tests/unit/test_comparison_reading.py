@@ -13,7 +13,7 @@ from rich.console import Console
 from colearn.comparison import write_report
 from colearn.comparison.finding import compare_pairs, headline
 from colearn.comparison.progress import Bars, Lines
-from colearn.comparison.statistics import Estimate
+from colearn.comparison.statistics import MeanEstimate
 from colearn.errors import CheckpointError
 from colearn.record import RunFolder, read_run
 from colearn.record.tail import MetricsTail
@@ -93,10 +93,10 @@ def test_bars_show_steps_and_the_latest_return():
 
 
 def ends(first: float, last: float, gain: tuple[float, float]) -> Any:
-    def around(mean: float) -> Estimate:
-        return Estimate(mean=mean, low=mean - 0.1, high=mean + 0.1, seeds=5)
+    def around(mean: float) -> MeanEstimate:
+        return MeanEstimate(mean=mean, low=mean - 0.1, high=mean + 0.1, seeds=5)
 
-    change = Estimate(mean=last - first, low=gain[0], high=gain[1], seeds=5)
+    change = MeanEstimate(mean=last - first, low=gain[0], high=gain[1], seeds=5)
     return around(first), around(last), change
 
 
@@ -123,7 +123,7 @@ def test_three_seeds_never_differ_however_far_apart():
 
 
 def test_three_seeds_never_improve_however_far_they_went():
-    three = Estimate(mean=9.0, low=8.9, high=9.1, seeds=3)
+    three = MeanEstimate(mean=9.0, low=8.9, high=9.1, seeds=3)
     assert headline({"a": (three, three, three)}, []) == (
         "Evaluation return: a went from 9 [8.9, 9.1] to 9 [8.9, 9.1] "
         "(too few seeds to call it a change at 95%; four can)."

@@ -19,7 +19,7 @@ from tiny import register, save_model
 
 import colearn.cli as command_line
 from colearn.cli import main
-from colearn.record import ComparisonFolder, ComparisonRecord, Entry
+from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 
 CONFIG: dict[str, Any] = {
     "task": {"name": "notes", "horizon": 1, "items": 2},
@@ -228,7 +228,7 @@ def test_malformed_files_of_runs_are_one_line_each(
         digest="",
         version="",
         algorithms=("magrpo",),
-        runs=(Entry(run="magrpo-s0", algorithm="magrpo", seed=0),),
+        runs=(ComparisonEntry(run="magrpo-s0", algorithm="magrpo", seed=0),),
     )
     ComparisonFolder(whole).write(record)
     for name in ("run.json", "metrics.jsonl", "episodes.jsonl", "config.yaml"):

@@ -19,7 +19,7 @@ import pytest
 from colearn.comparison import write_report
 from colearn.comparison.escape import escape
 from colearn.comparison.show import show_estimate, show_number
-from colearn.comparison.statistics import Estimate
+from colearn.comparison.statistics import MeanEstimate
 
 _VOID = {"meta", "img", "br", "source"}
 
@@ -304,6 +304,6 @@ def test_numbers_have_three_digits_and_no_exponent(value, text):
 
 
 def test_estimates_show_their_interval_where_they_have_one():
-    assert show_estimate(Estimate(mean=0.5, low=0.25, high=1.0, seeds=3)) == "0.5 [0.25, 1]"
-    assert show_estimate(Estimate(mean=0.5, low=None, high=None, seeds=1)) == "0.5"
+    assert show_estimate(MeanEstimate(mean=0.5, low=0.25, high=1.0, seeds=3)) == "0.5 [0.25, 1]"
+    assert show_estimate(MeanEstimate(mean=0.5, low=None, high=None, seeds=1)) == "0.5"
     assert show_estimate(None) == "-"

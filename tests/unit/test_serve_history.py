@@ -6,9 +6,9 @@ import pytest
 
 from colearn.generate.job import Choice, Job
 from colearn.generate.token_history import TokenHistory, WindowExceeded
-from colearn.serve.conversation import Conversation
+from colearn.serve.conversation import SentConversation
 from colearn.serve.errors import ServeError
-from colearn.serve.sessions import Session, Sessions
+from colearn.serve.sessions import ServedSession, Sessions
 
 
 def test_each_turn_sees_what_its_window_left() -> None:
@@ -35,8 +35,8 @@ def sessions(most: int = 2, idle: float = 0.0) -> tuple[Sessions, list[int]]:
 
 def play(
     held: Sessions, name: str, said: str, answer: str = "yes", *turns: tuple[str, str]
-) -> Session:
-    conversation = Conversation(None, turns, said)
+) -> ServedSession:
+    conversation = SentConversation(None, turns, said)
     session = held.begin(name, conversation)
     job = Job(
         history=session.history.observe(range(3), None),
@@ -63,16 +63,16 @@ def test_other_words_are_a_conflict(turns: list[tuple[str, str]]) -> None:
     held, _ = sessions()
     play(held, "a", "hello")
     with pytest.raises(ServeError) as refused:
-        held.begin("a", Conversation(None, tuple(turns), "more"))
+        held.begin("a", SentConversation(None, tuple(turns), "more"))
     assert (refused.value.status, refused.value.code) == (409, "session_conflict")
 
 
 def test_a_turn_that_was_given_up_leaves_no_trace() -> None:
     held, _ = sessions()
     session = play(held, "a", "hello")
-    held.end("a", held.begin("a", Conversation(None, (), "lost")))
+    held.end("a", held.begin("a", SentConversation(None, (), "lost")))
     assert session.turns == 1
-    first = held.begin("b", Conversation(None, (), "lost"))
+    first = held.begin("b", SentConversation(None, (), "lost"))
     held.end("b", first)
     assert len(held) == 1
 
@@ -90,5 +90,5 @@ def test_sessions_in_use_make_no_room() -> None:
     for name in "ab":
         play(held, name, "hello")
     with pytest.raises(ServeError) as refused:
-        held.begin("c", Conversation(None, (), "hello"))
+        held.begin("c", SentConversation(None, (), "hello"))
     assert (refused.value.status, refused.value.headers) == (429, {"retry-after": "100"})

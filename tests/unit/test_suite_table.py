@@ -12,7 +12,7 @@ import pytest
 from colearn.comparison.suite_report import write_suite_report
 from colearn.comparison.suite_table import read_figures
 from colearn.config import SuiteSettings
-from colearn.record import ComparisonFolder, ComparisonRecord, Entry
+from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 
 SUITE = SuiteSettings.model_validate(
     {
@@ -38,7 +38,8 @@ LAST = {"return": 1.0, "response_seconds": 0.5, "turns": 4.0, "tokens_per_turn":
 def write(folder: Path, runs: dict[str, dict[str, Any] | str]) -> None:
     """Runs by name: the metrics of the last evaluation, or the log of a run that has none."""
     entries = [
-        Entry(run=name, algorithm=name.partition("-")[0], seed=int(name[-1])) for name in runs
+        ComparisonEntry(run=name, algorithm=name.partition("-")[0], seed=int(name[-1]))
+        for name in runs
     ]
     labels = tuple(dict.fromkeys(entry.algorithm for entry in entries))
     planned = ComparisonRecord(digest="", version="", algorithms=labels, runs=tuple(entries))

@@ -13,7 +13,7 @@ import pytest
 
 from colearn.errors import ConfigError, TaskError
 from colearn.types import Outcome
-from colearn.workflow import Progress, Tool, ToolError, Workflow
+from colearn.workflow import Tool, ToolError, Workflow, WorkflowState
 
 SVG = "{http://www.w3.org/2000/svg}"
 RNG = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def play(task: Workflow, *turns: Mapping[str, str]) -> list[Outcome]:
     return outcomes
 
 
-def prompts(task: Workflow, state: Progress) -> dict[str, tuple[str, tuple]]:
+def prompts(task: Workflow, state: WorkflowState) -> dict[str, tuple[str, tuple]]:
     """By acting role, its prompt and the actions that it was made from."""
     seen = task.joint_observations(state)
     return {role: (prompt.text, prompt.made_from) for role, prompt in seen.items()}
