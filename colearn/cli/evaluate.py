@@ -27,22 +27,8 @@ def evaluate(
     checkpoint.say_passed()
 
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.evaluate import evaluate_team
-    from colearn.experiment.keeper import load_learners
-    from colearn.experiment.processes import Processes
-    from colearn.models.load import resolve_device
+    from colearn.experiment.evaluate import evaluate_weights
 
     parts = assemble(config)
-    load_learners(checkpoint.path, parts.learners)
-    for generator in parts.generators:
-        generator.sync()
-    result = evaluate_team(
-        parts.task,
-        parts.players,
-        parts.config.evaluation,
-        seed=parts.config.run.seed,
-        credit=parts.parts.credit,
-        cast=parts.cast,
-        processes=Processes(resolve_device(parts.config.run.device)),
-    )
-    print(json.dumps({"checkpoint": str(checkpoint.path), **result.metrics}, indent=1))
+    metrics = evaluate_weights(parts, {name: checkpoint.path / name for name in parts.learners})
+    print(json.dumps({"checkpoint": str(checkpoint.path), **metrics}, indent=1))

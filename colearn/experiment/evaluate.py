@@ -6,18 +6,21 @@ import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Cast, Credit, DecPOMDP, Player
+from colearn.models.load import resolve_device
 from colearn.rollout.chain import Chain
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.seeding import derive_seed
 from colearn.types import Node, Tree
 
+from .assemble import Assembly
 from .pass_at_k import pass_metrics
 from .played import evaluation_items, mean_outcomes, mean_turns
 from .processes import Processes
@@ -72,6 +75,27 @@ def evaluate_team(
     metrics["tokens_per_turn"] = counts.tokens / counts.generations
     metrics["response_seconds"] = float(np.mean(counts.response_seconds))
     return Evaluation(metrics, trees)
+
+
+def evaluate_weights(parts: Assembly, folders: Mapping[str, Path]) -> dict[str, float]:
+    """The metrics of a team with weights from checkpoints, under its config's settings.
+
+    folders: by the name of a learner, where its weights are read; others stay as they are.
+    Errors: CheckpointError for a folder that cannot be read or is of another model.
+    """
+    for name, folder in folders.items():
+        parts.learners[name].load(folder)
+    for generator in parts.generators:
+        generator.sync()
+    return evaluate_team(
+        parts.task,
+        parts.players,
+        parts.config.evaluation,
+        seed=parts.config.run.seed,
+        credit=parts.parts.credit,
+        cast=parts.cast,
+        processes=Processes(resolve_device(parts.config.run.device)),
+    ).metrics
 
 
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:

@@ -50,12 +50,12 @@ class Dense(Retriever):
 
 class _Encoder:
     def __init__(self, retriever: Dense) -> None:
-        from transformers import AutoModel, AutoTokenizer
+        from transformers import AutoModel
 
+        from colearn.models.load import load_tokenizer
+
+        self.tokenizer: Any = load_tokenizer(retriever.path, field="task.encoder")
         try:
-            self.tokenizer: Any = AutoTokenizer.from_pretrained(
-                retriever.path, trust_remote_code=False
-            )
             self.model: Any = AutoModel.from_pretrained(
                 retriever.path, use_safetensors=True, trust_remote_code=False
             ).eval()

@@ -61,28 +61,16 @@ def play_crossing(
     Errors: ConfigError where a seat is not played by a model of its own; CheckpointError.
     """
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.evaluate import evaluate_team
-    from colearn.experiment.processes import Processes
-    from colearn.models.load import resolve_device
+    from colearn.experiment.evaluate import evaluate_weights
 
     parts = assemble(runs[base].config())
+    folders = {}
     for seat, member in crossing.seats.items():
         checkpoint = runs[member.label].checkpoints.choose()
-        learner = parts.learners[f"actor-{own_model(parts.config, seat)}"]
         theirs = bind_agents(runs[member.label].config(), parts.task.agents)
         trained = own_model(theirs, member.agent)
-        learner.load(checkpoint.path / f"actor-{trained}")
-    for generator in parts.generators:
-        generator.sync()
-    return evaluate_team(
-        parts.task,
-        parts.players,
-        parts.config.evaluation,
-        seed=parts.config.run.seed,
-        credit=parts.parts.credit,
-        cast=parts.cast,
-        processes=Processes(resolve_device(parts.config.run.device)),
-    ).metrics
+        folders[f"actor-{own_model(parts.config, seat)}"] = checkpoint.path / f"actor-{trained}"
+    return evaluate_weights(parts, folders)
 
 
 def own_model(config: Config, agent: str) -> str:
