@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import brentq
 
 from colearn.comparison.coverage import DISTRIBUTIONS, false_changes, false_pairs, mean_coverage
 from colearn.comparison.statistics import (
@@ -74,7 +75,10 @@ def test_interquartile_mean_drops_a_quarter_at_each_end():
     found = interquartile_mean(values)
     assert found.mean == 4.5
     assert interquartile_mean([-1000.0 if v == 1.0 else v for v in values]).mean == 4.5
-    assert found.low < 4.5 < found.high
+    # the middle is 3 4 5 6, winsorised 3 3 3 4 5 6 6 6: variance 2, so the error is
+    # 2 ** 0.5 / (0.5 * 8 ** 0.5) = 1; Student's quantile with three degrees of freedom is 3.1824
+    assert (found.low, found.high) == pytest.approx((4.5 - 3.1824, 4.5 + 3.1824), abs=1e-4)
+    assert found.seeds == 8
 
 
 def test_shape_over_seeds_needs_five_of_them():
@@ -119,14 +123,23 @@ def test_probability_of_improvement_agrees_with_the_rank_statistic():
 
 
 def test_interval_of_the_probability_is_brunner_and_munzels():
-    # scipy's test statistic is (P - 1/2) over the same standard error
+    """scipy's statistic is (P - 1/2) over the same standard error, and its p-value is Student's
+    with the same degrees of freedom: those whose 97.5% quantile is our reach over that error."""
     rng = np.random.default_rng(2)
-    x, y = rng.normal(0.5, 1, 12), rng.normal(0, 1, 12)
-    found = probability_of_improvement(x, y)
-    error = (found.mean - 0.5) / -stats.brunnermunzel(x, y).statistic
+    x, y = rng.normal(0.5, 1, 14), rng.normal(0, 2, 9)
+    found, theirs = probability_of_improvement(x, y), stats.brunnermunzel(x, y)
+    error = (found.mean - 0.5) / -theirs.statistic
+    assert 0.0 < found.low and found.high < 1.0
     reach = (found.high - found.low) / 2
-    assert found.high < 1.0
-    assert stats.t.ppf(0.975, 22) < reach / error < stats.t.ppf(0.975, 11)
+    assert found.mean == pytest.approx((found.high + found.low) / 2)
+    freedom = brentq(lambda f: stats.t.ppf(0.975, f) - reach / error, 2.0, 100.0)
+    assert 2 * stats.t.sf(abs(theirs.statistic), freedom) == pytest.approx(theirs.pvalue)
+
+
+def test_interval_of_the_probability_stays_a_probability():
+    # 2/3 +- 2.776 * (2/27) ** 0.5
+    found = probability_of_improvement([2.0, 4.0, 6.0], [1.0, 3.0, 5.0])
+    assert (found.mean, found.low, found.high, found.seeds) == (pytest.approx(2 / 3), 0.0, 1.0, 3)
 
 
 def test_probability_of_seeds_that_do_not_overlap_stays_uncertain():
