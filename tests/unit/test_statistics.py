@@ -129,7 +129,7 @@ def test_interval_of_the_probability_is_brunner_and_munzels():
     x, y = rng.normal(0.5, 1, 14), rng.normal(0, 2, 9)
     found, theirs = probability_of_improvement(x, y), stats.brunnermunzel(x, y)
     error = (found.mean - 0.5) / -theirs.statistic
-    assert 0.0 < found.low and found.high < 1.0
+    assert found.low > 0.0 and found.high < 1.0
     reach = (found.high - found.low) / 2
     assert found.mean == pytest.approx((found.high + found.low) / 2)
     freedom = brentq(lambda f: stats.t.ppf(0.975, f) - reach / error, 2.0, 100.0)
