@@ -8,7 +8,9 @@ Shipped ones live in `colearn.algorithms`, `colearn.tasks` and `colearn.agents.p
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,9 +29,21 @@ def names(kind: Kind) -> dict[str, str]:
     else:
         shipped: Mapping[str, str] = importlib.import_module(f"colearn.{kind}").NAMES
         found = {name: f"colearn.{kind}.{target}" for name, target in shipped.items()}
-    for point in entry_points(group=f"colearn.{kind}"):
-        found.setdefault(point.name, point.value)
-    return dict(sorted(found.items()))
+    return dict(sorted({**installed(kind), **found}.items()))
+
+
+def installed(kind: Kind) -> Mapping[str, str]:
+    """What third parties have named by entry points, looked up once for each `sys.path`: it
+    reads a file of every installed distribution."""
+    return _entry_points(f"colearn.{kind}", tuple(sys.path))
+
+
+@lru_cache
+def _entry_points(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
+    first: dict[str, str] = {}
+    for point in entry_points(group=group):
+        first.setdefault(point.name, point.value)
+    return first
 
 
 def load(kind: Kind, name: str) -> Any:

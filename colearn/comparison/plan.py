@@ -101,7 +101,8 @@ def make_plan(config: Config) -> Plan:
             raise ConfigError(
                 f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
             )
-    configs = {label: _resolve(config, label, entries) for label in entries}
+    known = _known_by_entry(config, entries)
+    configs = {label: _resolve(config, label, entries, known) for label in entries}
     teams: dict[str, tuple[str, ...]] = {}
     for resolved in configs.values():
         build_algorithm(resolved)
@@ -129,7 +130,7 @@ def config_of(config: Config, label: str) -> Config:
     if label not in known and ":" not in label:
         raise ConfigError(f"algorithm: unknown algorithm '{label}'; {nearest(label, known)}")
     entries = {**_entries(config), label: config.compare.algorithms.get(label, {})}
-    return _resolve(config, label, entries)
+    return _resolve(config, label, entries, _known_by_entry(config, entries))
 
 
 def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
@@ -180,10 +181,25 @@ def _check_known(settings: Mapping[str, Any], known: Sequence[Mapping[str, Any]]
             _check_known(value, below, f"{at}.{key}")
 
 
-def _resolve(config: Config, label: str, entries: Mapping[str, Mapping[str, Any]]) -> Config:
-    names = {entry: str(own.get("algorithm.name", entry)) for entry, own in entries.items()}
-    known = {entry: _known(config, names[entry], own) for entry, own in entries.items()}
+def _known_by_entry(
+    config: Config, entries: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Errors: ConfigError for a setting that no algorithm of the comparison has."""
+    known = {entry: _known(config, _name(entry, own), own) for entry, own in entries.items()}
     _check_known(config.algorithm.settings, tuple(known.values()), "algorithm")
+    return known
+
+
+def _name(entry: str, overrides: Mapping[str, Any]) -> str:
+    return str(overrides.get("algorithm.name", entry))
+
+
+def _resolve(
+    config: Config,
+    label: str,
+    entries: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, Mapping[str, Any]],
+) -> Config:
     overrides = entries[label]
     for key in overrides:
         if key == "run.seed" or key.split(".")[0] == "compare":
@@ -192,7 +208,7 @@ def _resolve(config: Config, label: str, entries: Mapping[str, Mapping[str, Any]
             )
     data = config.model_dump(mode="json", exclude={"compare"})
     data["algorithm"] = {
-        "name": names[label],
+        "name": _name(label, overrides),
         **_kept(config.algorithm.settings, known[label]),
     }
     try:

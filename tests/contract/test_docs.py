@@ -19,9 +19,7 @@ import tomllib
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -173,13 +171,12 @@ def _check_yaml(block: Block) -> None:
 def _register(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     """What installing a project with these entry points does."""
     groups = tomllib.loads(block.text)["project"]["entry-points"]
-    installed = colearn.registry.entry_points
-
-    def entry_points(*, group: str) -> list[Any]:
-        own = [EntryPoint(name, value, group) for name, value in groups.get(group, {}).items()]
-        return [*installed(group=group), *own]
-
-    monkeypatch.setattr(colearn.registry, "entry_points", entry_points)
+    installed = colearn.registry.installed
+    monkeypatch.setattr(
+        colearn.registry,
+        "installed",
+        lambda kind: {**installed(kind), **groups.get(f"colearn.{kind}", {})},
+    )
 
 
 def _commands(block: Block) -> Iterator[list[str]]:

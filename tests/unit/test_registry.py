@@ -38,6 +38,19 @@ def test_shipped_names_come_with_where_they_live():
     assert names("tasks")["str_build"] == "colearn.tasks.str_build:StrBuild"
 
 
+def test_a_distribution_that_joins_the_path_later_adds_its_names(tmp_path, monkeypatch):
+    assert "puzzle" not in names("tasks")
+    places = tmp_path / "puzzles-1.0.dist-info"
+    places.mkdir()
+    (places / "METADATA").write_text("Metadata-Version: 2.1\nName: puzzles\nVersion: 1.0\n")
+    (places / "entry_points.txt").write_text(
+        "[colearn.tasks]\npuzzle = puzzles:Puzzle\nstr_build = puzzles:Other\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert names("tasks")["puzzle"] == "puzzles:Puzzle"
+    assert names("tasks")["str_build"] == "colearn.tasks.str_build:StrBuild"
+
+
 @pytest.mark.parametrize("target", ("subprocess:Popen", "os:system", "colearn.errors:nearest"))
 def test_what_is_no_task_is_refused_uncalled(target):
     with pytest.raises(ConfigError, match=r"task: '.*' is no class of colearn.contract.DecPOMDP"):
