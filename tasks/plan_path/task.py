@@ -81,7 +81,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
         """A list of moves."""
         return moves.read_compact(text) if self.prompt == "compact" else moves.read(text)
 
-    def written(self, answer: Moves) -> str:
+    def written(self, item: Map, answer: Moves) -> str:
         """A list of moves."""
         return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
 

@@ -93,7 +93,7 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         """A list of moves."""
         return moves.read_compact(text) if self.prompt == "compact" else moves.read(text)
 
-    def written(self, answer: Moves) -> str:
+    def written(self, item: Room, answer: Moves) -> str:
         """A list of moves."""
         return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
 

@@ -36,6 +36,12 @@ def legal(grid: Grid) -> bool:
     return True
 
 
+def seen(grid: Grid, cell: tuple[int, int]) -> list[int]:
+    """The digits in the row, column and sub-grid of a cell, (row, column) from 0, ascending."""
+    near = {grid[r][c] for unit in units(len(grid)) if cell in unit for r, c in unit}
+    return sorted(near - {0})
+
+
 def full(grid: Grid) -> bool:
     """No blank is left."""
     return all(digit for row in grid for digit in row)

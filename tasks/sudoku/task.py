@@ -45,8 +45,10 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
     [row, column, digit]. `plan`'s is written into the grid, over earlier fills if need be; one that
     changes a clue writes nothing and is not legal. The tool's is tried out on the grid.
 
-    `prompt='compact'`: `tool a1_1 ... b2`, a word for each filled cell and for each blank, columns
-    as letters; fills are answered as `b1_4 a2_3`.
+    `prompt='compact'`: the puzzle as what it asks of its blanks, which are a, b, ... in reading
+    order: `tool a_not_1 a_not_3 b_not_2 a_not_b`, a word for each digit in a blank's row, column or
+    sub-grid and for each two blanks that share one; fills are answered as `a_4 b_3`, and earlier
+    ones stand before the tool's.
 
     Where the paper is silent: blanks (8), whether illegal fills stay (they do, and may be
     overwritten), an empty list (no format), and the team's reward for a
@@ -92,12 +94,15 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
 
     def read(self, item: SudokuItem, text_: str) -> Fills | None:
         """A grid or a list of fills."""
-        read = text.read_compact if self.prompt == "compact" else text.read
-        return read(text_, self.size)
+        if self.prompt == "compact":
+            return text.read_compact(text_, item.clues)
+        return text.read(text_, self.size)
 
-    def written(self, answer: Fills) -> str:
+    def written(self, item: SudokuItem, answer: Fills) -> str:
         """A list of fills."""
-        return text.compact(answer) if self.prompt == "compact" else text.written(answer)
+        if self.prompt == "compact":
+            return text.compact(answer, item.clues)
+        return text.written(answer)
 
     def carried_out(self, item: SudokuItem, world: Grid, answer: Fills) -> Grid:
         """The fills in the grid; the grid as it was where they change a clue."""

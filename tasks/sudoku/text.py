@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import combinations
 from math import isqrt
 from typing import Any
 
 from ..answers import plain_value
-from ..moves import cell_name
+from ..moves import letters
 from ..tool_team import TOOL, ToolRun
-from .grid import Fill, Grid
+from .grid import Fill, Grid, seen, units
 
 _TOOL = """\
 You are an AI assistant designed to be helpful. Utilize your programming expertise to address the \
@@ -109,20 +110,35 @@ def full_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None, s
 
 
 def compact_prompt(clues: Grid, grid: Grid, agent: str, run: ToolRun[Any] | None) -> str:
-    """The agent's name, a word for each filled cell (`b1_4`: row 1, column 2), one for each cell to
-    fill (`b2`), then the tool's fills."""
-    cells = [(r, c) for r in range(1, len(grid) + 1) for c in range(1, len(grid) + 1)]
-    held = [(r, c, grid[r - 1][c - 1]) for r, c in cells if grid[r - 1][c - 1]]
-    blank = [cell_name((r - 1, c - 1)) for r, c in cells if not clues[r - 1][c - 1]]
-    words = [agent, compact(held), *blank]
+    """The agent's name, then for each blank the digits that it cannot be (`a_not_1`), each two
+    blanks that cannot be alike (`a_not_b`), what is filled in (`a_4`), and the tool's fills. A
+    puzzle is this and no more: whoever solves it needs no cell."""
+    names = blank_names(clues)
+    words = [agent]
+    words += [f"{name}_not_{digit}" for cell, name in names.items() for digit in seen(clues, cell)]
+    words += [
+        f"{name}_not_{other}"
+        for (cell, name), (near, other) in combinations(names.items(), 2)
+        if any(cell in unit and near in unit for unit in units(len(clues)))
+    ]
+    held = [(r + 1, c + 1, grid[r][c]) for r, c in names if grid[r][c]]
+    words += compact(held, clues).split()
     if agent != TOOL and run is not None:
-        words += ["tool", "none" if run.answer is None else compact(run.answer)]
+        words += ["tool", "none" if run.answer is None else compact(run.answer, clues)]
     return " ".join(words)
 
 
-def compact(fills: Sequence[Fill]) -> str:
-    """A word for each fill: `b1_4` puts 4 into row 1, column 2."""
-    return " ".join(f"{cell_name((r - 1, c - 1))}_{digit}" for r, c, digit in fills)
+def blank_names(clues: Grid) -> dict[tuple[int, int], str]:
+    """The blanks' letters by cell (row, column) from 0, in reading order."""
+    span = range(len(clues))
+    blanks = [(r, c) for r in span for c in span if not clues[r][c]]
+    return {cell: letters(number) for number, cell in enumerate(blanks)}
+
+
+def compact(fills: Sequence[Fill], clues: Grid) -> str:
+    """A word for each fill of a blank: `b_4` puts 4 into the puzzle's second."""
+    names = blank_names(clues)
+    return " ".join(f"{names[r - 1, c - 1]}_{digit}" for r, c, digit in fills)
 
 
 def written(fills: Sequence[Fill]) -> str:
@@ -150,10 +166,13 @@ def read(text: str, size: int) -> tuple[Fill, ...] | None:
     return None
 
 
-def read_compact(text: str, size: int) -> tuple[Fill, ...] | None:
+def read_compact(text: str, clues: Grid) -> tuple[Fill, ...] | None:
     """Fills as `compact` writes them; None for anything else."""
-    span = range(1, size + 1)
-    known = {compact([(r, c, digit)]): (r, c, digit) for r in span for c in span for digit in span}
+    known = {
+        f"{name}_{digit}": (r + 1, c + 1, digit)
+        for (r, c), name in blank_names(clues).items()
+        for digit in range(1, len(clues) + 1)
+    }
     words = text.split()
     return tuple(known[word] for word in words) if words and known.keys() >= set(words) else None
 

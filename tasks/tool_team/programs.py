@@ -24,4 +24,6 @@ class Adopts:
                 "program: 'adopts' plays the planner of sudoku, plan_path or sokoban; name another"
             )
         run = view.state.tool
-        return "" if run is None or run.answer is None else view.task.said(PLAN, run.answer)
+        if run is None or run.answer is None:
+            return ""
+        return view.task.said(view.state.item, PLAN, run.answer)

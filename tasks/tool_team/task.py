@@ -164,18 +164,20 @@ class ToolTeam(
     def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
         """What solves the world at once, from every agent that acts now."""
         answer = self.solution(state.item, state.world)
-        return {agent: self.said(agent, answer) for agent in self.joint_observations(state)}
+        acting = self.joint_observations(state)
+        return {agent: self.said(state.item, agent, answer) for agent in acting}
 
     def legal_action(
         self, state: TeamState[Item, World, Answer], agent: str, rng: np.random.Generator
     ) -> str:
         """A legal answer drawn without regard to the task or to the other agent: what the embedded
         model starts from."""
-        return self.said(agent, self.random_answer(state.item, state.world, rng))
+        answer = self.random_answer(state.item, state.world, rng)
+        return self.said(state.item, agent, answer)
 
-    def said(self, agent: str, answer: Answer) -> str:
+    def said(self, item: Item, agent: str, answer: Answer) -> str:
         """An answer in the form that is asked of an agent."""
-        written = self.written(answer)
+        written = self.written(item, answer)
         if self.prompt == "compact":
             return written
         return f"#### {written}" if agent == PLAN else f"```python\nprint({written!r})\n```"
@@ -248,7 +250,7 @@ class ToolTeam(
         """A final answer or a program's output; None where its format is not valid."""
 
     @abstractmethod
-    def written(self, answer: Answer) -> str:
+    def written(self, item: Item, answer: Answer) -> str:
         """An answer as `read` takes it."""
 
     @abstractmethod

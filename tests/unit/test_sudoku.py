@@ -8,7 +8,8 @@ from colearn.errors import ConfigError
 from colearn.tasks.sudoku import Sudoku
 from colearn.tasks.sudoku import reward as terms
 from colearn.tasks.sudoku.grid import legal, puzzle, solutions, unique_solution
-from colearn.tasks.sudoku.text import read, read_compact
+from colearn.tasks.sudoku.text import compact_prompt, read, read_compact
+from colearn.tasks.tool_team import ToolRun
 from colearn.testing import check_task
 
 SOLVED = ((1, 2, 3, 4), (3, 4, 1, 2), (2, 1, 4, 3), (4, 3, 2, 1))
@@ -105,10 +106,24 @@ def test_the_format_score_is_that_of_a_grid_or_a_list_of_fills(text, score):
     assert terms.format_score(read(text, 4)) == score
 
 
-@pytest.mark.parametrize("text", ["", "a1", "a1_1,", "a1_5", "e1_1", "a0_1", "A1_1", "a1_1 word"])
+@pytest.mark.parametrize("text", ["", "a", "a_1,", "a_5", "a_0", "c_1", "A_1", "a_1 word"])
 def test_compact_fills_that_do_not_fit_have_no_format(text):
-    assert read_compact(text, 4) is None
-    assert read_compact("a1_1 b4_2", 4) == ((1, 1, 1), (4, 2, 2))
+    assert read_compact(text, CLUES) is None
+    assert read_compact("a_1 b_2", CLUES) == ((1, 1, 1), (4, 4, 2))
+
+
+def test_a_compact_prompt_names_what_a_blank_cannot_be_what_is_filled_and_the_tools_fills():
+    clues = grid("..34 3412 2143 4321")
+    seen = "a_not_2 a_not_3 a_not_4 b_not_1 b_not_3 b_not_4 a_not_b"
+    assert compact_prompt(clues, clues, "tool", None) == f"tool {seen}"
+    filled = grid("2.34 3412 2143 4321")
+    run = ToolRun("", "", True, ((1, 1, 1), (1, 2, 2)))
+    assert compact_prompt(clues, filled, "plan", run) == f"plan {seen} a_2 tool a_1 b_2"
+    assert compact_prompt(clues, filled, "tool", run) == f"tool {seen} a_2"
+    none = ToolRun("", "?", True, None)
+    assert compact_prompt(CLUES, CLUES, "plan", none) == (
+        "plan a_not_2 a_not_3 a_not_4 b_not_2 b_not_3 b_not_4 tool none"
+    )  # two blanks that share nothing
 
 
 SANE = [
