@@ -18,7 +18,9 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MAPPO(PolicyAlgorithm):
-    """Each call of a role is a sample of its own: r_v = local rewards + the trajectory's team
+    """MAPPO: PPO for every role, a value at every token (Yu et al. 2022; UnityMAS-O).
+
+    Each call of a role is a sample of its own: r_v = local rewards + the trajectory's team
     reward (UnityMAS-O, Eq. 12; `credit.trajectory: 0` where the task pays every call itself) at its
     last token, GAE over its tokens with gamma = lambda = 1 (MHGPO, Eq. 2), clipped token ratios.
 
@@ -38,8 +40,10 @@ class MAPPO(PolicyAlgorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class MAPPOInvocation(MAPPO):
-    """A = r_v - V(prompt): V is read once, before the answer's first token, in the critic's own
-    words, so critic and role may be any two models.
+    """MAPPO, one value a call: critic and role may be any two models.
+
+    A = r_v - V(prompt): V is read once, before the answer's first token, in the critic's own
+    words.
 
     Wrong when answers are long and their beginnings tell what they will be worth.
     """

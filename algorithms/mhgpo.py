@@ -15,7 +15,9 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MHGPO(PolicyAlgorithm):
-    """The team's reward goes backward through the executed graph (Eq. 4), each role's penalties on
+    """MHGPO: heterogeneous groups, forked at the first agent (FoF; Chen et al. 2025).
+
+    The team's reward goes backward through the executed graph (Eq. 4), each role's penalties on
     top; an action is compared with the same role's in the other branches (Eq. 5). FoF sampling:
     G answers of the entry agent, one of everyone after it. Loss by Eq. 6: clip 0.2, KL 0.001.
 
@@ -33,8 +35,9 @@ class MHGPO(PolicyAlgorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class MHGPOIndependent(MHGPO):
-    """IS sampling: a fork at each agent in a tree of its own, of which only the forked answers are
-    kept, so every group answers one prompt.
+    """MHGPO, groups by prompt: a fork at each agent, in a tree of its own (IS).
+
+    Of each tree only the forked answers are kept, so every group answers one prompt.
 
     Wrong when agents must fit each other: each is compared with the others held still.
     """
@@ -45,8 +48,9 @@ class MHGPOIndependent(MHGPO):
 
 @dataclass(frozen=True, kw_only=True)
 class MHGPORoundRobin(MHGPO):
-    """RR sampling: each item forks at one agent, drawn with its probability; actions before the
-    fork are compared over the batch. Wrong when `train.episodes` is small.
+    """MHGPO, round robin: a fork at one agent that is drawn for each item (RR).
+
+    Actions before the fork are compared over the batch. Wrong when `train.episodes` is small.
     """
 
     rollout: Rollout = RoundRobin()

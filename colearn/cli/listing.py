@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import shutil
 import textwrap
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -47,11 +48,12 @@ def check(
 def _list(kind: Any) -> None:
     from colearn.registry import load, names
 
-    for name in names(kind):
-        text = inspect.getdoc(load(kind, name)) or ""
-        module = inspect.getdoc(inspect.getmodule(load(kind, name))) or ""
-        first = (module or text).split("\n\n")[0].splitlines()[0]
-        _print_row(name, first, 16)
+    found = {name: load(kind, name) for name in names(kind)}
+    modules = Counter(one.__module__ for one in found.values())
+    for name, one in found.items():
+        # a class that shares its file speaks for itself
+        told = one if modules[one.__module__] > 1 else inspect.getmodule(one)
+        _print_row(name, (inspect.getdoc(told) or "").partition("\n")[0], 16)
 
 
 def _print_row(name: str, text: str, room: int) -> None:

@@ -18,8 +18,7 @@ def study(
     metric: Annotated[str, typer.Option(help="Of the task.")] = "solved",
     turns: Annotated[str, typer.Option(help="The task's metric that counts turns.")] = "rounds",
 ) -> None:
-    """Swap the policies of a trained team, put agents together that were trained alone, and draw
-    each role's reward over training: FOLDER/study.html."""
+    """Swap a trained team's policies, team up agents trained alone, draw each role's reward."""
     from colearn.errors import ConfigError
     from colearn.study import write_study
 

@@ -1,4 +1,4 @@
-"""Code with unit tests as a Dec-POMDP."""
+"""Code: one writes a program, one its tests, until they agree (Stronger-MAS, B.2 and C.2)."""
 
 from __future__ import annotations
 

@@ -106,9 +106,12 @@ class AnswerTeam(Workflow[Item]):
 
 
 class Debate(AnswerTeam):
-    """Multi-agent debate (Liang et al. 2023): `affirmative` answers, `negative` disagrees and
-    answers otherwise, for `rounds`; a `judge` reads both after each round, ends the debate where it
-    names an answer, and must name one after the last."""
+    """Multi-agent debate: two argue about one answer, a third judges (Liang et al. 2023).
+
+    `affirmative` answers, `negative` disagrees and answers otherwise, for `rounds`; a `judge` reads
+    both after each round, ends the debate where it names an answer, and must name one after the
+    last.
+    """
 
     agents = ("affirmative", "negative", "judge")
 
@@ -140,9 +143,11 @@ class Debate(AnswerTeam):
 
 
 class AssistantTeam(AnswerTeam):
-    """Two agents in conversation, as AutoGen's (Wu et al. 2024): an `assistant` solves, a `proxy`
-    checks what it said and asks on, until it writes TERMINATE or `rounds` are over. The assistant's
-    last answer counts."""
+    """Two in conversation, one solves and one checks: AutoGen's (Wu et al. 2024).
+
+    An `assistant` solves, a `proxy` checks what it said and asks on, until it writes TERMINATE or
+    `rounds` are over. The assistant's last answer counts.
+    """
 
     agents = ("assistant", "proxy")
 

@@ -1,4 +1,4 @@
-"""Math as a Dec-POMDP."""
+"""Math: reasoners and tool users answer until they agree (Stronger-MAS, B.1 and C.2)."""
 
 from __future__ import annotations
 

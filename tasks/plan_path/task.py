@@ -1,4 +1,4 @@
-"""Plan-Path as a Dec-POMDP."""
+"""Plan-Path: a tool user and a planner find a way on a grid (Stronger-MAS, B.4 and D)."""
 
 from __future__ import annotations
 

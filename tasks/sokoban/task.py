@@ -1,4 +1,4 @@
-"""Sokoban as a Dec-POMDP."""
+"""Sokoban: a tool user and a planner push boxes onto goals (Stronger-MAS, B.5)."""
 
 from __future__ import annotations
 

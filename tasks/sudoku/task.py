@@ -1,4 +1,4 @@
-"""Sudoku as a Dec-POMDP."""
+"""Sudoku: a tool user and a planner fill a grid (Stronger-MAS, B.3 and C.2)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from colearn.cli.listing import configs
+from colearn.cli.listing import algorithms, configs, tasks
 from colearn.config import shipped_configs
 
 
@@ -21,3 +21,11 @@ def test_a_list_fits_a_narrow_terminal(
     assert wrapped.split() == whole.split()
     assert max(map(len, wrapped.splitlines())) <= width
     assert [line.split()[0] for line in whole.splitlines()] == list(shipped_configs())
+
+
+@pytest.mark.parametrize("listed", [algorithms, tasks])
+def test_no_two_entries_are_told_alike(listed, capsys: pytest.CaptureFixture[str]) -> None:
+    listed()
+    told = [line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert len(told) == len(set(told))
+    assert [line for line in told if not line.endswith(".")] == []
