@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from colearn.contract import Advantage, Cast, Credit, Critic, PolicyLoss, Rollout
 from colearn.errors import ConfigError, nearest
@@ -24,6 +24,7 @@ from .load import one_line
 from .settings import Named
 
 Built = TypeVar("Built")
+_FINITE = ConfigDict(allow_inf_nan=False)
 
 KINDS: dict[type, str] = {
     Advantage: "colearn.advantage",
@@ -98,7 +99,7 @@ def _values(cls: type[Any], settings: Mapping[str, Any], now: Any) -> dict[str, 
 def _value(hint: Any, value: Any, default: Any) -> Any:
     kind = _kind(hint)
     if kind is None and not is_dataclass(hint):
-        return TypeAdapter(hint).validate_python(value)
+        return TypeAdapter(hint, config=_FINITE).validate_python(value)
     if value is None and type(None) in get_args(hint):
         return None
     if not isinstance(value, Mapping):

@@ -33,8 +33,13 @@ def _device(name: str) -> str:
 Device = Annotated[str, AfterValidator(_device)]
 
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class LoRASettings(_Settings):
@@ -48,8 +53,9 @@ class OptimizerSettings(_Settings):
     head_learning_rate: float | None = Field(default=None, gt=0)
     """Of the value head alone, which starts from nothing; None: `learning_rate`."""
     weight_decay: float = Field(default=0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
-    max_grad_norm: float = Field(default=1.0, gt=0)
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    max_grad_norm: float = Field(default=1.0, gt=0, allow_inf_nan=True)
+    """`.inf` clips nothing."""
     warmup_steps: int = Field(default=0, ge=0)
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """After the warm-up: constant, or down to zero at the end of `train.environment_steps`."""

@@ -135,6 +135,17 @@ SETTINGS = {
         "greater than 0",
         "got -0.0001",
     ),
+    "an infinite learning rate": (
+        "models.*.learning_rate=.inf",
+        "models.*.learning_rate: ",
+        "finite number",
+    ),
+    "a momentum that never fades": (
+        "models.*.betas=[0.9, 1.0]",
+        "models.*.betas.1: ",
+        "less than 1",
+    ),
+    "a weight that is no number": ("algorithm.loss.kl=.nan", "algorithm.loss.kl: ", "finite"),
     "no such choice": ("run.learner=locale", "run.learner: ", "'local'", "got 'locale'"),
     "an unknown task": ("task.name=note", "task", "'note'", "did you mean 'notes'?"),
     "an unknown algorithm": (

@@ -23,7 +23,7 @@ from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 
 CONFIG: dict[str, Any] = {
     "task": {"name": "notes", "horizon": 1, "items": 2},
-    "algorithm": {"name": "collm_cc", "discount": 0.9},
+    "algorithm": {"name": "collm_cc", "discount": 0.9, "loss": {"kl": 0.01, "clip": 0.2}},
     "models": {"*": {"path": "MODEL", "learning_rate": 1e-4, "lora": {"rank": 2, "alpha": 4.0}}},
     "agents": {"*": {"chat": "auto", "window": 64, "sampling": {"max_tokens": 2, "top_p": 0.9}}},
     "critic": {"path": "MODEL", "learning_rate": 1e-4, "max_length": 512},
