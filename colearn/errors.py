@@ -40,10 +40,13 @@ class MissingExtra(ColearnError):
         super().__init__(f"{package} is not installed: pip install 'colearn-llm[{extra}]'")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for a misspelt name, or the list of known names."""
+def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> str:
+    """`did you mean 'x'?` for a misspelt name, or the known names: all, or the command that lists
+    them where there are many."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
+    if listed is not None:
+        return f"see {listed}"
     return "known: " + (", ".join(known) if known else "none")

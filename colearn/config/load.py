@@ -96,8 +96,8 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
         known = shipped_configs()
         if str(source) not in known:
             raise ConfigError(
-                f"config: no shipped config '{source}' ({nearest(str(source), known)}) "
-                "and not a path to a .yaml file"
+                f"config: '{source}' is no path to a .yaml file and no shipped config; "
+                f"{nearest(str(source), known, listed='colearn configs')}"
             )
         path = known[str(source)]
     if not path.is_file():

@@ -24,9 +24,10 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
     tasks = registry.names("tasks")
     if source in tasks or ":" in source:
         return load_config({"task": {"name": source}, "models": {}}, overrides)
+    known = [*tasks, *shipped_configs()]
     raise ConfigError(
         f"task: '{source}' is no run's folder, config or task; "
-        f"{nearest(source, [*tasks, *shipped_configs()])}"
+        f"{nearest(source, known, listed='colearn tasks and colearn configs')}"
     )
 
 

@@ -30,3 +30,17 @@ def test_an_odd_text_leaves_an_error_one_line(
     assert stop.value.code == 2 and err.startswith("error: ")
     assert err.count("\n") == 1 and len(err) < 1000
     assert told in err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("quikstart", "did you mean 'quickstart'?"), ("xyz", "see colearn configs")],
+)
+def test_a_config_that_is_none_is_told_in_a_line_that_a_terminal_shows(
+    name: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colearn", "train", name, "--dry-run"])
+    with pytest.raises(SystemExit):
+        main()
+    err = capsys.readouterr().err
+    assert told in err and len(err) < 120
