@@ -4,6 +4,7 @@ which tests are the fast tier: `pytest -m fast -n 2`, about a minute on two core
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,6 +22,15 @@ NOT_FAST = {
     )
 }
 """Unit tests that start processes, draw reports or search."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Workers take the tests of a file together, so that what a file sets up (servers, warm
+    starts) is set up once; who ends first takes from the others."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,6 +19,8 @@ from colearn.record import RunFolder
 
 ITERATIONS = 4
 SLOW = pytest.mark.slow
+MORE_STOPS = [(2, 1), (4, 1), (1, 2), (2, 2), (4, 2)]
+"""(iteration of the stop, iterations between checkpoints)"""
 
 
 class Stop(Exception):
@@ -141,7 +143,7 @@ def test_a_run_trains_and_records_what_it_should(whole):
 
 @pytest.mark.parametrize(
     ("iteration", "every"),
-    [(1, 1), (2, 1), (4, 1), (3, 2), *[pytest.param(n, 2, marks=SLOW) for n in (1, 2, 4)]],
+    [(1, 1), (3, 2), *[pytest.param(*case, marks=SLOW) for case in MORE_STOPS]],
 )
 def test_a_run_stopped_after_an_update_and_resumed_is_the_uninterrupted_one(
     models, whole, tmp_path, iteration, every
@@ -154,7 +156,7 @@ def test_a_run_stopped_after_an_update_and_resumed_is_the_uninterrupted_one(
     assert_same_run(whole, folder)
 
 
-@pytest.mark.parametrize("iteration", [0, 2, pytest.param(4, marks=SLOW)])
+@pytest.mark.parametrize("iteration", [0, *[pytest.param(n, marks=SLOW) for n in (2, 4)]])
 def test_a_run_stopped_after_an_evaluation_and_resumed_is_the_uninterrupted_one(
     models, whole, tmp_path, iteration
 ):
@@ -310,8 +312,15 @@ def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, mon
     assert {path.name for path in (folder / "checkpoints").iterdir()} == {"step-0", "step-3"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("kind", ["update", "evaluation"])
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (signal.SIGINT, "update"),
+        (signal.SIGTERM, "evaluation"),
+        pytest.param(signal.SIGINT, "evaluation", marks=SLOW),
+        pytest.param(signal.SIGTERM, "update", marks=SLOW),
+    ],
+)
 def test_a_run_told_to_stop_keeps_its_state_and_goes_on_from_there(
     models, whole, tmp_path, number, kind
 ):
