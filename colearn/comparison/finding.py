@@ -15,6 +15,21 @@ Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 _SPELLED_OUT = 4
 
 
+@dataclass(frozen=True, slots=True)
+class _Caution:
+    """Why a change is not called one: of one algorithm, and of all."""
+
+    alone: str
+    together: str
+
+
+_ONE_SEED = _Caution("one seed, so no interval", "one seed each, so no interval")
+_FEW_SEEDS = _Caution(
+    "too few seeds to call it a change at 95%; four can",
+    "too few seeds to call any of it a change at 95% (four can)",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFinding:
     """P(x ends higher than y) + P(equal) / 2, over seeds."""
@@ -55,7 +70,15 @@ def improved(gain: MeanEstimate | None) -> int:
 
 def headline(changes: Mapping[str, Ends], pairs: Sequence[PairFinding]) -> str:
     """One honest sentence: who improved, from what to what, and which pairs differ."""
-    told = [f"{label} {_development(ends)}" for label, ends in changes.items()]
+    cautions = [_caution(gain) for _, _, gain in changes.values()]
+    shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
+    told = [
+        f"{label} {_development(ends)}"
+        + (f" ({caution.alone})" if caution is not None and shared is None else "")
+        for (label, ends), caution in zip(changes.items(), cautions, strict=True)
+    ]
+    if shared is not None:
+        told.append(shared.together)
     if len(told) > _SPELLED_OUT:
         rising = [label for label, (_, _, gain) in changes.items() if improved(gain) > 0]
         best = max(changes, key=lambda label: _mean(changes[label][1]))
@@ -71,13 +94,17 @@ def _development(ends: Ends) -> str:
     if first is None or last is None:
         return "has no finite return at its ends"
     span = f"from {_shown(first)} to {_shown(last)}"
-    if gain is None or gain.low is None:
-        return f"went {span} (one seed, so no interval)"
-    if not can_differ(gain.seeds, gain.seeds):
-        return f"went {span} (too few seeds to call it a change at 95%; four can)"
+    if _caution(gain) is not None:
+        return f"went {span}"
     if improved(gain) == 0:
         return f"shows no clear change ({span})"
     return f"{'improved' if improved(gain) > 0 else 'fell'} {span}"
+
+
+def _caution(gain: MeanEstimate | None) -> _Caution | None:
+    if gain is None or gain.low is None:
+        return _ONE_SEED
+    return None if can_differ(gain.seeds, gain.seeds) else _FEW_SEEDS
 
 
 def _differences(pairs: Sequence[PairFinding]) -> list[str]:

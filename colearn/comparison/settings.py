@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from colearn.config import build_algorithm, load_config
+from colearn.config import build_algorithm, load_config, part_name
 from colearn.errors import ConfigError
 from colearn.registry import task_class
 
@@ -81,9 +81,12 @@ def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What YAML can write: a dataclass as a mapping, a tuple as a list, all else as text."""
+    """What YAML can write: a dataclass as a mapping, a part with its name, a tuple as a list, all
+    else as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = dataclasses.asdict(value)
+        name = part_name(value)
+        own = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        value = own if name is None else {"name": name, **own}
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

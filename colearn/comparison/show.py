@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .statistics import MeanEstimate
 
 
@@ -15,9 +17,22 @@ def show_number(value: float) -> str:
 
 
 def show_estimate(value: MeanEstimate | None) -> str:
-    """`mean [low, high]`, the mean alone where there is no interval, a dash for no value."""
+    """`mean [low, high]`, the mean alone where there is no interval, a dash for no value.
+
+    The bounds have as many decimals as the mean: those of its three significant digits, or of the
+    wider bound's where the mean is next to nothing beside it.
+    """
     if value is None:
         return "-"
-    if value.low is None or value.high is None:
-        return show_number(value.mean)
-    return f"{show_number(value.mean)} [{show_number(value.low)}, {show_number(value.high)}]"
+    if value.low is None or value.high is None or value.low == value.high:
+        alone = show_number(value.mean)
+        return alone if value.low is None else f"{alone} [{alone}, {alone}]"
+    widest = max(abs(value.low), abs(value.high))
+    size = abs(value.mean) if abs(value.mean) >= widest / 10 else widest
+    decimals = min(max(2 - math.floor(math.log10(size)), 0), 4) if size < 999.5 else 0
+    mean, low, high = (
+        # no minus before a zero
+        f"{round(number, decimals) + 0.0:,.{decimals}f}"
+        for number in (value.mean, value.low, value.high)
+    )
+    return f"{mean} [{low}, {high}]"

@@ -2,7 +2,7 @@
 
 from .build import bind_agents, build_algorithm, build_program, build_task, untrained_config
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
-from .parts import build_part, known_settings
+from .parts import build_part, known_settings, part_name
 from .settings import (
     EACH,
     AgentSettings,
@@ -47,6 +47,7 @@ __all__ = [
     "known_settings",
     "load_config",
     "load_suite",
+    "part_name",
     "shipped_configs",
     "untrained_config",
 ]

@@ -78,6 +78,15 @@ def part_class(kind: type, name: str) -> type[Any]:
     return found
 
 
+def part_name(part: object) -> str | None:
+    """The name under which a config chooses a part of this class; None where it has none."""
+    for kind, package in KINDS.items():
+        if isinstance(part, kind):
+            names = importlib.import_module(package).NAMES
+            return next((n for n in names if part_class(kind, n) is type(part)), None)
+    return None
+
+
 def _values(cls: type[Any], settings: Mapping[str, Any], now: Any) -> dict[str, Any]:
     """The fields of `cls` that `settings` name; `now` is the instance that they change."""
     known = {field.name: field for field in fields(cls) if field.init}

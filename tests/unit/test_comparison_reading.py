@@ -104,16 +104,17 @@ def test_headline_says_what_the_intervals_allow():
     pairs = compare_pairs({"a": [0.1, 0.5, 0.3, 0.4, 0.2], "b": [0.2, 0.4, 0.1, 0.5, 0.3]})
     text = headline({"a": ends(0, 0.4, (0.3, 0.5)), "b": ends(0, 0.1, (-0.1, 0.2))}, pairs)
     assert text == (
-        "Evaluation return: a improved from 0 [-0.1, 0.1] to 0.4 [0.3, 0.5]; "
-        "b shows no clear change (from 0 [-0.1, 0.1] to 0.1 [0, 0.2]); no pair differs at 95%."
+        "Evaluation return: a improved from 0.000 [-0.100, 0.100] to 0.400 [0.300, 0.500]; b shows "
+        "no clear change (from 0.000 [-0.100, 0.100] to 0.100 [0.000, 0.200]); no pair differs at "
+        "95%."
     )
 
 
 def test_headline_names_a_fall_and_a_difference():
     pairs = compare_pairs({"a": [1.0, 1.1, 1.2, 1.3], "b": [0.0, 0.1, 0.2, 0.3]})
     text = headline({"a": ends(0.5, 0.2, (-0.5, -0.1))}, pairs)
-    assert "a fell from 0.5 [0.4, 0.6] to 0.2 [0.1, 0.3]" in text
-    assert "a ends above b (probability 1 [0.398, 1])" in text
+    assert "a fell from 0.500 [0.400, 0.600] to 0.200 [0.100, 0.300]" in text
+    assert "a ends above b (probability 1.00 [0.40, 1.00])" in text
 
 
 def test_three_seeds_never_differ_however_far_apart():
@@ -125,7 +126,21 @@ def test_three_seeds_never_differ_however_far_apart():
 def test_three_seeds_never_improve_however_far_they_went():
     three = MeanEstimate(mean=9.0, low=8.9, high=9.1, seeds=3)
     assert headline({"a": (three, three, three)}, []) == (
-        "Evaluation return: a went from 9 [8.9, 9.1] to 9 [8.9, 9.1] "
+        "Evaluation return: a went from 9.00 [8.90, 9.10] to 9.00 [8.90, 9.10] "
+        "(too few seeds to call it a change at 95%; four can)."
+    )
+
+
+def test_what_holds_of_every_algorithm_is_said_once():
+    three = MeanEstimate(mean=9.0, low=8.9, high=9.1, seeds=3)
+    one = MeanEstimate(mean=9.0, low=None, high=None, seeds=1)
+    span = "from 9.00 [8.90, 9.10] to 9.00 [8.90, 9.10]"
+    assert headline({"a": (three,) * 3, "b": (three,) * 3}, []) == (
+        f"Evaluation return: a went {span}; b went {span}; "
+        "too few seeds to call any of it a change at 95% (four can)."
+    )
+    assert headline({"a": (one,) * 3, "b": (three,) * 3}, []) == (
+        f"Evaluation return: a went from 9 to 9 (one seed, so no interval); b went {span} "
         "(too few seeds to call it a change at 95%; four can)."
     )
 

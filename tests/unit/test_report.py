@@ -18,8 +18,10 @@ import pytest
 
 from colearn.comparison import write_report
 from colearn.comparison.escape import escape
+from colearn.comparison.settings import settings_table
 from colearn.comparison.show import show_estimate, show_number
 from colearn.comparison.statistics import MeanEstimate
+from colearn.config import load_config
 
 _VOID = {"meta", "img", "br", "source"}
 
@@ -169,6 +171,11 @@ def test_text_that_no_page_can_carry_is_replaced():
 @pytest.mark.parametrize("source", ["report.html", "table.md"])
 def test_every_number_in_the_tables_is_in_the_summary(folder, outline, summary, source):
     known = {show_number(value) for value in numbers(summary)}
+    known |= {
+        f"{round(value, digits) + 0.0:,.{digits}f}"
+        for value in numbers(summary)
+        for digits in range(5)
+    }
     if source == "report.html":
         text = " ".join(outline.cells).replace("\u00a0", " ")
     else:
@@ -304,6 +311,34 @@ def test_numbers_have_three_digits_and_no_exponent(value, text):
 
 
 def test_estimates_show_their_interval_where_they_have_one():
-    assert show_estimate(MeanEstimate(mean=0.5, low=0.25, high=1.0, seeds=3)) == "0.5 [0.25, 1]"
     assert show_estimate(MeanEstimate(mean=0.5, low=None, high=None, seeds=1)) == "0.5"
     assert show_estimate(None) == "-"
+
+
+def test_the_parts_of_an_algorithm_are_named_among_its_settings():
+    labels = ("collm_cc", "magrpo")
+    configs = [load_config("quickstart", {"algorithm.name": label}) for label in labels]
+    table = settings_table([config.model_dump(mode="json") for config in configs])
+    found = {setting.key: setting.values for setting in table}
+    assert found["algorithm.rollout.name"] == ("chain", "tree")
+    assert found["algorithm.advantage.name"] == ("bootstrap", "group_mean")
+    assert found["algorithm.critic.name"] == ("centralized", "-")
+    assert "{}" not in {value for key in found for value in found[key] if "algorithm." in key}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((-1.4, -1.7, -1.105), "-1.40 [-1.70, -1.10]"),
+        ((-1.332, -1.76, -0.9034), "-1.33 [-1.76, -0.90]"),
+        ((0.0556, -0.0042, 0.1153), "0.0556 [-0.0042, 0.1153]"),
+        ((0.001, -0.7, 0.702), "0.001 [-0.700, 0.702]"),
+        ((13.8, 9.76, 17.8), "13.8 [9.8, 17.8]"),
+        ((54313.2, 51818.0, 56809.0), "54,313 [51,818, 56,809]"),
+        ((2.0, 2.0, 2.0), "2 [2, 2]"),
+        ((5.0, -0.004, 10.0), "5.00 [0.00, 10.00]"),
+    ],
+)
+def test_an_interval_has_the_decimals_of_its_mean(numbers, text):
+    mean, low, high = numbers
+    assert show_estimate(MeanEstimate(mean=mean, low=low, high=high, seeds=3)) == text
