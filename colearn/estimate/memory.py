@@ -46,7 +46,10 @@ def count_networks(
             others = {}
         seen.add(id(network.base))
         division = Division() if settings is None else division_of(config, settings, processes)
-        bytes_ = kept(trained, sum(p.numel() * p.element_size() for p in others.values()), division)
+        held = sum(p.numel() * p.element_size() for p in others.values())
+        if settings is None and network.adapter is not None:  # a follower has one of its own
+            held += sum(p.numel() * p.element_size() for p in network.trained().values())
+        bytes_ = kept(trained, held, division)
         gone = missing.get(field)
         found.append(
             NetworkMemory(
@@ -72,6 +75,11 @@ def networks_of(
         found.append((f"actor-{name}", network, model if model.trained else None))
     found += [(f"critic-{name}", network, config.critic) for name, network in team.critics.items()]
     found += [(f"reference-{name}", network, None) for name, network in team.references.items()]
+    found += [
+        (f"past_{slot}-{name}", network, None)
+        for slot, models in team.past.items()
+        for name, network in models.items()
+    ]
     return found
 
 

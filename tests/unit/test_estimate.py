@@ -150,6 +150,17 @@ def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
     assert (one.trained, one.weights, one.adam) == (0, 4 * weights_of_tiny_llama()[0], 0)
 
 
+def test_what_follows_a_policy_is_an_adapter_of_its_own(estimated: Any) -> None:
+    """A reference that moves, and each past self of a league: no learner, and no second base."""
+    more = ("algorithm.loss.kl=0.1", "algorithm.loss.refresh=5", "cast.name=league", "cast.pool=2")
+    found = {network.name: network for network in estimated(*SHARED, *more).networks}
+    adapter = found["actor-ada"].trained
+    for name in ("reference-ada", "past_0-ben", "past_1-ada"):
+        one = found[name]
+        assert (one.trained, one.weights, one.gradients, one.adam) == (0, 4 * adapter, 0, 0)
+    assert sum(name.startswith("past_") for name in found) == 4
+
+
 def test_keys_and_values_of_the_widest_turn(estimated: Any) -> None:
     found = estimated("evaluation.episodes=8")
     # 2 (keys, values) x 2 layers x 2 heads x 8 wide x 4 bytes = 256 a slot. Each agent has a base
