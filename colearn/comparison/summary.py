@@ -71,7 +71,7 @@ DIAGNOSTICS = {
 }
 """Metrics of updates that are drawn, by what their names end in; means over the models."""
 
-_OWN = ("return", "turns", "tokens_per_turn", "response_seconds")
+_OWN = ("return", "turns", "tokens_per_turn", "overlong", "response_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

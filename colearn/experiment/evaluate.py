@@ -32,8 +32,9 @@ class Evaluation:
 
     metrics: dict[str, float]
     """`return` (undiscounted, credited), the task's own metrics at the end of an episode, `pass@k`
-    where asked, `turns`, `tokens_per_turn` (per agent and turn) and `response_seconds` (per turn,
-    slowest agent)."""
+    where asked, `turns`, `tokens_per_turn` (per agent and turn), `overlong` (the share of episodes
+    in which an answer was cut off at its token limit) and `response_seconds` (per turn, slowest
+    agent)."""
     trees: list[Tree[Any]]
 
 

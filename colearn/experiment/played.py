@@ -42,12 +42,22 @@ def credited_returns(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, fl
 
 
 def mean_outcomes(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """`return` and the task's own metrics at the end, means over chains."""
+    """`return`, the task's own metrics at the end, and `overlong`, means over chains."""
     ends = [tree.nodes[-1] for tree in trees]
     metrics = credited_returns(trees, credit)
     for key in ends[0].metrics:
         metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+    metrics["overlong"] = mean_overlong(trees)
     return metrics
+
+
+def mean_overlong(trees: Sequence[Tree[Any]]) -> float:
+    """The share of episodes in which an answer was cut off at its token limit."""
+    cut = [
+        any(action.finish == "length" for node in tree.nodes for action in node.actions.values())
+        for tree in trees
+    ]
+    return float(np.mean(cut))
 
 
 def mean_turns(trees: Sequence[Tree[Any]]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -69,6 +70,20 @@ class Halves(Notes):
 
     def items(self, split: str) -> Sequence[tuple[str, ...]]:
         return self.clues[:2] if split == "train" else self.clues[2:]
+
+
+def test_overlong_is_the_share_of_episodes_with_an_answer_that_was_cut_off() -> None:
+    class Cut(Seeded):
+        def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+            first, *rest = super().generate(requests, greedy=greedy)
+            return [
+                [replace(one, action=replace(one.action, finish="length")) for one in first],
+                *rest,
+            ]
+
+    assert _evaluated(Seeded()).metrics["overlong"] == 0.0
+    # of three episodes side by side the first request of each turn is the first one's
+    assert _evaluated(Cut()).metrics["overlong"] == 1 / 3
 
 
 def test_evaluation_plays_the_split_it_is_told_and_the_test_items_unless_told() -> None:
