@@ -97,8 +97,8 @@ class Algorithm(ABC):
         """Errors: ConfigError where the algorithm cannot train a team of these agents."""
 
     def check_task(self, task: DecPOMDP[Any, Any]) -> None:
-        """Errors: ConfigError where the algorithm cannot train this team, or reads only rewards
-        that the task never pays."""
+        """Errors: ConfigError where the algorithm cannot train this team, reads only rewards that
+        the task never pays, or has one value for players whose payoffs differ."""
         self.check_team(task.agents)
         credit = self.parts().credit
         if not credit.reads & task.pays:
@@ -108,6 +108,14 @@ class Algorithm(ABC):
                 f"algorithm.credit: {type(credit).__name__} reads "
                 f"{' and '.join(sorted(credit.reads))} rewards, and the task pays {paid} rewards "
                 f"only; set algorithm.credit.name to {remedy}"
+            )
+        critic = self.parts().critic
+        readers = {} if critic is None else critic.readers(task.agents)
+        if "team" not in task.pays and any(len(agents) > 1 for agents in readers.values()):
+            raise ConfigError(
+                f"algorithm.critic: {type(critic).__name__} has one value for all, and the task "
+                "pays each player its own; set algorithm.critic.name to decentralized, which is "
+                "told what no player sees as well"
             )
 
     def checked_parts(self) -> Parts:

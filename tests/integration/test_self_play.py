@@ -8,6 +8,7 @@ import pytest
 
 from colearn.agents import Against
 from colearn.config import Config, load_config
+from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.experiment.loop import Experiment
 from colearn.experiment.matches import tally
@@ -90,11 +91,17 @@ def test_every_algorithm_of_self_play_moves_the_model(name):
 
 
 def test_a_critic_of_both_hands_learns_from_payoffs():
-    critic = {"path": "embedded-tiny", "learning_rate": 1e-2}
-    parts = assembled("collm_cc", critic=critic)
+    critic = {"path": "embedded-tiny", "learning_rate": 1e-2, "readers": {"*": "both"}}
+    parts = assembled("collm_dc", critic=critic)
     metrics = parts.updater.update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
     assert parts.task.global_info(games(parts, 1)[0].nodes[0].state).count("card") == 2
+
+
+def test_one_value_for_players_of_opposite_payoffs_is_refused():
+    critic = {"path": "embedded-tiny"}
+    with pytest.raises(ConfigError, match=r"^algorithm.critic: Centralized has one value for all"):
+        assembled("collm_cc", critic=critic)
 
 
 def test_an_opponent_takes_each_seat_in_turn_and_is_not_trained():
