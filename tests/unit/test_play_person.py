@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from scripted_endpoint import ScriptedEndpoint
@@ -17,7 +19,8 @@ from colearn.config import EvaluationSettings, load_config
 from colearn.errors import ConfigError
 from colearn.play import Person, Played, play
 from colearn.play.team import make_team
-from colearn.play.watch import Watch, watch_app
+from colearn.play.watch import Watch, watch_app, watched
+from colearn.tasks.open_spiel import OpenSpiel
 
 
 def played(answer: Any, **settings: Any) -> tuple[Played, list[dict[str, Any]]]:
@@ -60,6 +63,43 @@ def test_answers_reach_the_episode_they_are_for() -> None:
     found, _ = played(lambda event: f"episode {event['episode']}", episodes=3)
     for number, episode in enumerate(found.episodes):
         assert {n.actions["ada"].text for n in episode.tree.nodes[1:]} == {f"episode {number}"}
+
+
+def test_people_play_a_game_through_the_page_alone() -> None:
+    """Over HTTP: `/events` says who is asked and what each saw, `/say` takes the answers."""
+    people = {"player_0": Person(), "player_1": Person()}
+    said = {"player_0": "bet", "player_1": "pass"}
+    events = list[dict[str, Any]]()
+
+    def at_the_page(url: str) -> None:
+        with (
+            httpx.Client(base_url=url, timeout=20) as page,
+            page.stream("GET", "/events") as stream,
+        ):
+            for line in stream.iter_lines():
+                if not line.startswith("data: "):
+                    continue
+                events.append(json.loads(line.removeprefix("data: ")))
+                if events[-1]["kind"] == "finished":
+                    return
+                if events[-1]["kind"] == "asked":
+                    seat = events[-1]["agent"]
+                    answer = {"agent": seat, "episode": 0, "text": said[seat]}
+                    assert page.post("/say", json=answer).status_code == 204
+
+    async def run() -> Played:
+        task = OpenSpiel(games="kuhn_poker", prompt="compact")
+        async with watched("kuhn poker", 0, people) as watch:
+            page = asyncio.create_task(asyncio.to_thread(at_the_page, watch.url))
+            found = await play(task, people, EvaluationSettings(), seed=3, tell=watch.tell)
+            await page
+        return found
+
+    found = asyncio.run(asyncio.wait_for(run(), 30))
+    assert found.metrics["payoff_player_0"] == 1.0 and found.metrics["payoff_player_1"] == -1.0
+    seen = [event["observations"] for event in events if event["kind"] == "observed"]
+    assert [list(one) for one in seen] == [["player_0"], ["player_1"], []]
+    assert seen[1]["player_1"].endswith("player_0 bet say pass or bet")
 
 
 @pytest.fixture
