@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -142,20 +143,19 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         at = position(state.game.name, state.moves)
         if state.over or seat not in movers(at):
             return None
-        return phrasing(state.game.name, self.prompt).observation(at, seat)
+        return _shown(state.game.name, self.prompt, state.moves, seat)
 
     def step(
         self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[GameState]:
         """Make the move, then chance's; or end the game where a reply is not valid."""
         name = state.game.name
-        at, said = position(name, state.moves), phrasing(name, self.prompt)
+        at = position(name, state.moves)
         chosen: dict[int, int] = {}
         faults = list(state.faults)
         for seat in movers(at):
-            action, fault = read(
-                actions[self.agents[seat]], said.words(at, seat), tagged=self.prompt == "full"
-            )
+            words = _words(name, self.prompt, state.moves, seat)
+            action, fault = read(actions[self.agents[seat]], words, tagged=self.prompt == "full")
             faults[seat] = fault
             if action is not None:
                 chosen[seat] = action
@@ -191,8 +191,7 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
 
     def global_info(self, state: GameState) -> str:
         """What no single player sees, such as both hands: for a central critic."""
-        at = position(state.game.name, state.moves)
-        return revealed(state.game.name, at)
+        return _revealed(state.game.name, state.moves)
 
     def legal_action(self, state: GameState, agent: str, rng: np.random.Generator) -> str:
         """Any legal action, as the agent says it: what the embedded model starts from."""
@@ -240,6 +239,24 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         if self._shared[state.game.name]:
             return (min(lost),) * len(lost)
         return tuple(lost)
+
+
+# Many episodes of a small game stand in the same few positions: each is put into words once.
+
+
+@lru_cache(maxsize=8192)
+def _shown(name: str, form: Form, moves: tuple[Move, ...], seat: int) -> str:
+    return phrasing(name, form).observation(position(name, moves), seat)
+
+
+@lru_cache(maxsize=8192)
+def _words(name: str, form: Form, moves: tuple[Move, ...], seat: int) -> Mapping[str, int]:
+    return phrasing(name, form).words(position(name, moves), seat)
+
+
+@lru_cache(maxsize=8192)
+def _revealed(name: str, moves: tuple[Move, ...]) -> str:
+    return revealed(name, position(name, moves))
 
 
 def _scale(game: Any, span: float | None) -> float:
