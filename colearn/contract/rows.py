@@ -6,7 +6,7 @@ Shape letters: B rows, T packed tokens, N action tokens, S actions, M marks.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -121,11 +121,14 @@ class RowBatch:
     mark_places: Tensor | None
     """[M] which of the M' each mark of the rows is; None where all rows differ."""
     rows: tuple[Row, ...]
+    _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def per_action(self, name: str) -> Tensor:
         """[S] or [N] or [M]: a field of the rows, row after row, as float32 on the device."""
-        values = [value for row in self.rows for value in getattr(row, name)]
-        return self.temperatures.new_tensor(values)
+        if name not in self._fields:
+            values = [value for row in self.rows for value in getattr(row, name)]
+            self._fields[name] = self.temperatures.new_tensor(values)
+        return self._fields[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ The updater composes parts and learners; it knows neither algorithms nor devices
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +44,15 @@ class _Ready:
 
     rows: Mapping[str, Mapping[int, Sequence[Row]]]
     metrics: Mapping[str, float]
+    last: dict[str, tuple[Sequence[int], list[list[Row]]]] = field(default_factory=dict)
+
+    def groups(self, name: str, numbers: Sequence[int]) -> list[list[Row]]:
+        """An actor's rows of these episodes; for the episodes of the last call the same list, by
+        which a learner knows what it has prepared."""
+        if name not in self.last or self.last[name][0] != numbers:
+            own = self.rows[name]
+            self.last[name] = numbers, [[row] for n in numbers for row in own.get(n, ())]
+        return self.last[name][1]
 
 
 @dataclass(slots=True)
@@ -284,8 +293,7 @@ class Updater:
             metrics |= ready.metrics
         trained: list[str] = []
         for name, learner in self.actors.items():
-            by_number = ready.rows[name]
-            groups = [[row] for number in numbers for row in by_number.get(number, ())]
+            groups = ready.groups(name, numbers)
             if not groups:
                 continue  # nothing that this model did here has an advantage
             trained.append(name)

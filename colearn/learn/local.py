@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
 from colearn.contract import Objective
-from colearn.contract.rows import Row
+from colearn.contract.rows import Row, RowBatch
 from colearn.models.network import Network
 
 from . import files
@@ -55,18 +55,16 @@ class LocalLearner(NetworkLearner):
             weight_decay=settings.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),  # one kernel, where a step is many
         )
+        self._kept: tuple[Sequence[Sequence[Row]], list[tuple[int, int, RowBatch]]] = ((), [])
 
     def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
         """Errors: FloatingPointError, in every process, naming the loss that is not finite."""
         totals: dict[str, float] = {}
         failure: tuple[int, str] | None = None
-        for number, micro in enumerate(micro_batches(groups, self.token_budget)):
-            if number % self.processes.num_processes != self.processes.process_index:
-                continue
-            batch = make_batch([row for _, _, row in micro], self.pad, self.device)
+        for number, count, batch in self._batches(groups):
             loss, metrics = objective(self.network(batch, entropy=self.entropy), batch)
             if not bool(torch.isfinite(loss)):
-                text = loss_error(self.name, self.steps + 1, number + 1, len(micro), loss.item())
+                text = loss_error(self.name, self.steps + 1, number + 1, count, loss.item())
                 failure = (number, text)
                 break
             # Rows with neither actions nor marks have nothing to train.
@@ -75,6 +73,26 @@ class LocalLearner(NetworkLearner):
             for key, value in metrics.items():
                 totals[key] = totals.get(key, 0.0) + value
         return self._summed(totals, failure)
+
+    def _batches(self, groups: Sequence[Sequence[Row]]) -> Iterator[tuple[int, int, RowBatch]]:
+        """This process's micro-batches, each with its number and how many rows it has. One that
+        holds everything is kept: another epoch on the same groups finds it ready."""
+        if groups is self._kept[0]:
+            yield from self._kept[1]
+            return
+        self._kept = ((), [])
+        micros = list(micro_batches(groups, self.token_budget))
+        for number, micro in enumerate(micros):
+            if number % self.processes.num_processes != self.processes.process_index:
+                continue
+            found = (
+                number,
+                len(micro),
+                make_batch([row for _, _, row in micro], self.pad, self.device),
+            )
+            if len(micros) == 1:
+                self._kept = (groups, [found])
+            yield found
 
     def step(self, done: float = 0.0) -> dict[str, float]:
         self._share_gradients()
