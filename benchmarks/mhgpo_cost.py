@@ -3,8 +3,9 @@
     python benchmarks/mhgpo_cost.py [--iterations 4] [--questions 16]
 
 Every algorithm of configs/tiny/search_mhgpo.yaml trains the same small shared model on the same
-questions, in a process of its own, in turns, so that a busy machine is busy for all alike. Memory
-is the process's peak over what it held before anything was loaded.
+questions, in a process of its own, in turns. Seconds are this process's own CPU time, on one
+thread, so a busy machine changes little. Memory is the process's peak over what it held before
+anything was loaded.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
     items = parts.task.items("train")[:questions]
     spent = {"rollout": 0.0, "update": 0.0, "generations": 0.0}
     for iteration in range(iterations + 1):
-        began = time.perf_counter()
+        began = time.process_time()
         trees, counts = grow(
             parts.task,
             items,
@@ -81,11 +82,11 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
             credit=parts.parts.credit,
             first_episode=iteration * questions,
         )
-        grown = time.perf_counter()
+        grown = time.process_time()
         parts.updater.update(trees, iteration)
         if iteration:
             spent["rollout"] += (grown - began) / iterations
-            spent["update"] += (time.perf_counter() - grown) / iterations
+            spent["update"] += (time.process_time() - grown) / iterations
             spent["generations"] += counts.generations / questions / iterations
     sizes = [sum(w.numel() for w in one.weights().values()) for one in parts.learners.values()]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
