@@ -272,11 +272,13 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         self, item: StringItem, agent: str, rng: np.random.Generator, count: int
     ) -> str:
         """Legal but uncoordinated: `count` random target cells (fewer where the target or the
-        limit is smaller), each with a random solid block of the agent's palette."""
+        limit is smaller) in the order of the grid's rows, each with a random solid block of the
+        agent's palette."""
         target = self.target(item)
         solid = palette(self.agents.index(agent))
-        chosen = rng.permutation(len(target))[: max(0, min(count, self.limit))]
-        return "\n".join(self.command(target[k], solid[int(rng.integers(2))]) for k in chosen)
+        drawn = rng.permutation(len(target))[: max(0, min(count, self.limit))]
+        chosen = sorted((target[k] for k in drawn), key=lambda cell: (-cell[1], cell[0]))
+        return "\n".join(self.command(cell, solid[int(rng.integers(2))]) for cell in chosen)
 
     def legal_action(self, state: StrBuildState, agent: str, rng: np.random.Generator) -> str:
         """`random_actions` of a random number of commands: what the embedded model starts from."""

@@ -43,7 +43,10 @@ def test_a_runs_agents_are_sampled_as_in_the_run(tmp_path: Path) -> None:
 
 def test_what_nobody_sets_is_left_to_the_server() -> None:
     assert agent_settings(load_source("str_build"), "builder_1").request_fields == {}
-    assert agent_settings(load_source("quickstart"), "x").request_fields == {"max_tokens": 16}
+    assert agent_settings(load_source("quickstart"), "x").request_fields == {
+        "max_tokens": 16,
+        "temperature": 0.7,
+    }
 
 
 @pytest.mark.parametrize(
