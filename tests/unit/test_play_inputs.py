@@ -38,7 +38,7 @@ def test_a_runs_agents_are_sampled_as_in_the_run(tmp_path: Path) -> None:
     config = load_config("quickstart", ["agents.*.sampling.stop=[END]"])
     (tmp_path / "config.yaml").write_text(dump_config(config))
     fields = agent_settings(load_source(str(tmp_path)), "builder_1").request_fields
-    assert fields == {"temperature": 1.0, "top_p": 1.0, "max_tokens": 16, "stop": ["END"]}
+    assert fields == {"temperature": 0.7, "top_p": 1.0, "max_tokens": 16, "stop": ["END"]}
 
 
 def test_what_nobody_sets_is_left_to_the_server() -> None:

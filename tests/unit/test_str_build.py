@@ -319,6 +319,12 @@ def test_random_actions_are_legal_and_repeat_with_the_generator():
         assert len(many.splitlines()) == 6
 
 
+def test_a_random_player_lists_its_cells_in_the_order_of_the_prompt_s_rows():
+    task = StrBuild(prompt="compact", font="small")
+    said = task.random_actions(StringItem("L"), "builder_1", np.random.default_rng(3), 9)
+    assert [line.split()[0] for line in said.splitlines()] == ["a3", "a2", "a1", "b1", "c1"]
+
+
 def test_the_picture_shows_target_owner_and_texture():
     task = StrBuild(font="small")
     item = StringItem("L")
