@@ -9,6 +9,11 @@ from typing import Any
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+def printable(text: str) -> str:
+    """What HTML cannot carry becomes U+FFFD."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
 def escape(text: Any) -> str:
-    """Text for an element or an attribute; what HTML cannot carry becomes U+FFFD."""
-    return html.escape(_UNPRINTABLE.sub("\ufffd", str(text)))
+    """Text for an element or an attribute."""
+    return html.escape(printable(str(text)))

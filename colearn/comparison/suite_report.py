@@ -12,8 +12,8 @@ from rich.table import Table as TerminalTable
 import colearn
 from colearn.config import SuiteSettings
 
-from . import markup
-from .escape import escape
+from .page import render
+from .report import write_tables
 from .show import show_number
 from .statistics import MeanEstimate
 from .suite_table import COST, TIME, Figures, read_figures
@@ -30,7 +30,7 @@ _WIDEST_CELL = 7
 
 
 def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) -> Path:
-    """Write NAME.md, summary.json and index.html; the path of the last.
+    """Write NAME.md, summary.json, tables/NAME.csv and .tex, and index.html; the path of the last.
 
     Errors: CheckpointError if a file of a run cannot be read.
     """
@@ -40,6 +40,7 @@ def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) 
         encoding="utf-8",
     )
     (folder / f"{suite.name}.md").write_text(_markdown(suite, figures, command), encoding="utf-8")
+    write_tables([_table(suite, figures)], folder)
     index = folder / "index.html"
     index.write_text(_html(suite, figures, folder, command), encoding="utf-8")
     return index
@@ -138,22 +139,19 @@ def _markdown(suite: SuiteSettings, figures: Figures, command: str | None) -> st
 
 
 def _html(suite: SuiteSettings, figures: Figures, folder: Path, command: str | None) -> str:
-    notes = "".join(f"<li>{escape(text)}</li>" for text in figures.notes)
-    reports = "".join(
-        f'<li><a href="{escape(task)}/report.html">{escape(columns.title)}</a>'
-        f" <code>{escape(suite.configs[task])}</code></li>"
-        for task, columns in suite.columns.items()
-        if task in suite.configs and (folder / task / "report.html").is_file()
+    return render(
+        "suite.html",
+        title=suite.name,
+        headline=suite.title,
+        table=_table(suite, figures),
+        notes=figures.notes,
+        reports=[
+            (f"{task}/report.html", columns.title, suite.configs[task])
+            for task, columns in suite.columns.items()
+            if task in suite.configs and (folder / task / "report.html").is_file()
+        ],
+        command=command,
     )
-    sections = [
-        markup.table(_table(suite, figures), {}, wide=True),
-        f"<section><h2>Notes</h2><ol>{notes}</ol></section>" if notes else "",
-        f"<section><h2>Reports</h2><ul>{reports}</ul></section>",
-        f"<section><h2>Command</h2><p><code>{escape(command)}</code></p></section>"
-        if command
-        else "",
-    ]
-    return markup.page(suite.name, suite.title, sections)
 
 
 def _summary(suite: SuiteSettings, figures: Figures, command: str | None) -> dict[str, object]:

@@ -10,6 +10,7 @@ from colearn.errors import CheckpointError
 from colearn.record import Episode
 from colearn.record.folder import EPISODES
 
+from .pictures import Drawing
 from .source import Source
 
 
@@ -20,6 +21,12 @@ class Shown:
     record: Episode
     pictures: tuple[Picture | None, ...]
     """After each turn; None where the task gives none."""
+
+    def drawn(self, turn: int, drawing: Drawing) -> str:
+        """The picture after turn number `turn` as HTML, what changed in it marked; or nothing."""
+        picture = self.pictures[turn] if turn < len(self.pictures) else None
+        earlier = self.pictures[turn - 1] if turn else None
+        return "" if picture is None else drawing.draw(picture, earlier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

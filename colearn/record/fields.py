@@ -109,6 +109,11 @@ class RecordedTurn(_Fields):
     actions: dict[str, str] = {}
     picture: dict[str, Any] | None = None
 
+    @property
+    def agents(self) -> list[str]:
+        """All that were shown something or acted."""
+        return list(dict.fromkeys([*self.observations, *self.actions]))
+
 
 class Episode(_Fields):
     """A line of episodes.jsonl: an episode of an evaluation in full."""

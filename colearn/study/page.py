@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from colearn.comparison import markup
 from colearn.comparison.curves import small_svg
+from colearn.comparison.page import render
 from colearn.comparison.report import write_tables
 from colearn.comparison.show import show_estimate
 from colearn.comparison.source import Source, read_source
@@ -140,18 +140,15 @@ def _evaluated(run: Run, metric: str) -> list[tuple[Line, float]]:
 
 
 def _html(study: Study, content: ResultTable, source: Source, together: str) -> str:
-    agents = list(study.rewards)
     shown = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
     if study.turns is not None:
         shown.append(({0: study.turns}, "Turns of an episode"))
-    pictures = ((small_svg(curves), caption) for curves, caption in shown)
-    legend = " ".join(markup.swatch(index, agent) for index, agent in enumerate(agents))
-    headline = "; ".join(f"{title}: {show_estimate(v)}" for title, v in study.teams.items())
-    sections = [
-        markup.table(content, {}),
-        f"<section><h2>Over training</h2><p>{legend}</p>{markup.small_pictures(pictures)}"
-        '<p class="note">In training, returns of the sampled episodes; turns at evaluation. Over '
-        "environment steps (joint actions), mean and 95% interval over seeds.</p></section>",
-    ]
-    title = f"Roles of {together} on {source.compared.task}"
-    return markup.page(title, f"{study.metric}: {headline}", sections)
+    teams = "; ".join(f"{title}: {show_estimate(v)}" for title, v in study.teams.items())
+    return render(
+        "study.html",
+        title=f"Roles of {together} on {source.compared.task}",
+        headline=f"{study.metric}: {teams}",
+        table=content,
+        agents=list(study.rewards),
+        figures=[(small_svg(curves), caption) for curves, caption in shown],
+    )

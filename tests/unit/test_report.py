@@ -158,7 +158,7 @@ def test_page_suits_phones_and_the_dark(page):
 
 
 def test_transcripts_are_escaped(page):
-    assert "place &lt;b&gt;stone&lt;/b&gt; &amp; &#x27;wood&#x27; at (1, 2)" in page
+    assert "place &lt;b&gt;stone&lt;/b&gt; &amp; &#39;wood&#39; at (1, 2)" in page
     assert "<b>stone" not in page
     assert "&lt;##&gt;" in page
     assert "\x07" not in page

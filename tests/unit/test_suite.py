@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,8 @@ def test_a_suite_runs_all_comparisons_and_reports_each(tmp_path):
         assert (out / name).stat().st_size > 0
     page = (out / "index.html").read_text()
     assert 'href="one/report.html"' in page and 'href="two/report.html"' in page
+    linked = re.findall('href="([^"]+)"', page)
+    assert linked and all((out / path).is_file() for path in linked)
 
 
 def test_the_same_command_makes_only_what_is_missing(tmp_path):

@@ -1,0 +1,53 @@
+"""Pages from jinja2 templates: whatever agents, tasks and files say enters them as text."""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from .curves import colour, darkened
+from .escape import printable
+from .settings import show
+from .show import show_number
+
+
+def render(template: str, **values: Any) -> str:
+    """One of `templates/`, filled in; every string is escaped but those marked as HTML."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("colearn.comparison"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "colour": colour,
+        "commas": "{:,}".format,
+        "darkened": darkened,
+        "data_uri": _data_uri,
+        "number": _number,
+        "setting": show,
+    }
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else show_number(value)
+
+
+def _data_uri(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
