@@ -347,7 +347,11 @@ def test_a_value_clip_without_old_values_is_an_error():
         ({"clip": 0.0}, "clip"),
         ({"clip": 1.0}, "clip"),
         ({"clip_high": 0.3}, "clip_high"),
+        ({"clip": 0.2, "clip_high": 0.0}, "clip_high"),
         ({"dual_clip": 1.0}, "dual_clip"),
+        ({"importance_cap": 0.0}, "importance_cap"),
+        ({"old": "rollout"}, "old"),
+        ({"kl": -1e-9}, "kl"),
         ({"kl": -0.1}, "kl"),
         ({"entropy": -0.1}, "entropy"),
     ],
@@ -355,3 +359,31 @@ def test_a_value_clip_without_old_values_is_an_error():
 def test_a_bad_setting_is_one_line_that_names_the_field(settings, field):
     with pytest.raises(ConfigError, match=rf"^{field}: [^\n]+; [^\n]+$"):
         PolicyGradient(**settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clip": 0.999, "clip_high": 0.01, "dual_clip": 1.01},
+        {"importance_cap": 0.01, "old": "read"},
+        {"kl": 1e-9, "refresh": 1, "entropy": 1e-9},
+    ],
+)
+def test_what_lies_within_the_bounds_is_taken(settings):
+    loss = PolicyGradient(**settings)
+    assert all(getattr(loss, name) == value for name, value in settings.items())
+    assert loss.needs_reference == ("kl" in settings) == loss.needs_entropy
+
+
+def test_the_token_ratio_may_have_an_advantage_for_each_token():
+    """As many as tokens, each meets its own: -(1/2) sum of A_l grad log pi_l."""
+    advantages = torch.tensor([2.0, -1.0, 0.5, 3.0, 0.0])
+    _, grad, _ = gradient(PolicyGradient(ratio="token"), OLD, advantages=advantages)
+    assert grad == pytest.approx([-1.0, 0.5, -0.25, -1.5, 0.0])
+
+
+def test_clipped_tokens_are_a_share_of_all_tokens():
+    moved = OLD + torch.tensor([math.log(1.5), 0.0, 0.0, 0.0, 0.0])
+    _, _, metrics = gradient(PolicyGradient(ratio="token", clip=0.2), moved)
+    assert metrics["clip_fraction"] == pytest.approx(1 / 5)
+    assert metrics["policy_loss"] == pytest.approx(-(2 * 1.2 + 2 - 3) / 2)
