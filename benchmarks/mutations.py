@@ -1,0 +1,145 @@
+"""Mutation score of the core: of how many small breaks in its code the quick tests take notice.
+
+    pip install mutmut
+    python benchmarks/mutations.py [--share 0.2] [--seed 0] [advantage loss learn ...]
+
+mutmut makes the mutants of a package and runs on each the tests that reach its function, of those
+named in PACKAGES. What an error says, and what only types need, is not mutated. With `--share` a
+random part of each package's mutants is tried, and the score is an estimate with its interval.
+Verdicts are kept under mutants/, so that this command may be stopped and said again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scipy import stats
+
+ROOT = Path(__file__).parents[1]
+PACKAGES: dict[str, tuple[str, str]] = {
+    "advantage": (
+        "advantage/*",
+        "unit/test_advantages unit/test_at_grpo unit/test_credit unit/test_mhgpo unit/test_recipe "
+        "unit/test_self_play_advantages unit/test_token_gae",
+    ),
+    "loss": ("loss/*", "unit/test_losses unit/test_recipe"),
+    "critic": ("critic/*", "unit/test_critics unit/test_token_gae integration/test_updater"),
+    "learn": (
+        "learn/*",
+        "unit/test_recipe unit/test_row_batches integration/test_fresh_prompts "
+        "integration/test_gradients integration/test_logprobs integration/test_updater",
+    ),
+    "rollout": (
+        "rollout/*",
+        "unit/test_at_grpo unit/test_grow unit/test_mhgpo unit/test_rollout_shapes "
+        "integration/test_free_order",
+    ),
+    "statistics": ("comparison/statistics.py", "unit/test_statistics"),
+    "update": (
+        "experiment/critics.py experiment/objective.py experiment/update.py",
+        "unit/test_recipe integration/test_gradients integration/test_updater",
+    ),
+}
+"""What is mutated, below colearn/, and the files of tests by which it is judged."""
+LEFT_OUT = ["colearn/learn/deepspeed*", "colearn/learn/finite.py"]
+KILLED, SURVIVED, UNREACHED = {1, 3}, {0}, {5, 33}
+"""Exit codes that mutmut keeps; all others are runs that did not end, and count as noticed."""
+
+Verdicts = Mapping[str, int | None]
+"""Of each mutant the exit code of its tests, None where it was not tried."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("packages", nargs="*", default=[*PACKAGES], help=", ".join(PACKAGES))
+    parser.add_argument("--share", type=float, default=1.0, help="of each package's mutants")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    chosen = parser.parse_args()
+    head = ("package", "mutants", "tried", "noticed", "of these never ended", "missed", "score")
+    rows, missed = ["|".join(["", *head, ""]), "|---" * len(head) + "|"], []
+    for package in chosen.packages:
+        place = prepare(package)
+        if chosen.share >= 1.0:
+            mutmut(place)  # those without a verdict
+        elif not (place / "mutants" / "mutmut-stats.json").is_file():
+            mutmut(place, "*__mutmut_1")
+        names = draw(verdicts(place), chosen.share, random.Random(f"{chosen.seed} {package}"))
+        todo = [name for name in names if verdicts(place)[name] is None]
+        if todo:
+            mutmut(place, *todo)
+        known = verdicts(place)
+        rows.append(row(package, len(known), [known[name] for name in names]))
+        missed += [name for name in names if known[name] in SURVIVED | UNREACHED]
+    print("\n".join([*rows, "", *missed]))
+
+
+def prepare(package: str) -> Path:
+    """A folder with links to the repository, in which mutmut works on this package alone."""
+    place = ROOT / "mutants" / package
+    place.mkdir(parents=True, exist_ok=True)
+    for name in ("algorithms", "colearn", "configs", "tasks", "tests"):
+        if not (place / name).is_symlink():
+            (place / name).symlink_to(ROOT / name)
+    code, tests = PACKAGES[package]
+    settings = {
+        "source_paths": ["colearn"],
+        "only_mutate": [f"colearn/{path}" for path in code.split()],
+        "do_not_mutate": LEFT_OUT,
+        "do_not_mutate_patterns": [r"^\s*(raise|assert)\b"],
+        "also_copy": [
+            *("algorithms", "colearn/algorithms", "colearn/configs", "colearn/tasks"),
+            *("configs", "tasks"),
+        ],
+        "timeout_constant": 2.0,
+        "timeout_multiplier": 5.0,
+        "use_git_change_detection": False,
+        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": [f"tests/{path}.py" for path in tests.split()],
+    }
+    # as JSON writes them, TOML reads lists, numbers and texts
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (place / "pyproject.toml").write_text("\n".join([text, "[tool.mutmut]", *lines, ""]))
+    return place
+
+
+def mutmut(place: Path, *names: str) -> None:
+    subprocess.run(["mutmut", "run", "--max-children", "1", *names], check=True, cwd=place)
+
+
+def verdicts(place: Path) -> Verdicts:
+    found: dict[str, int | None] = {}
+    for path in sorted((place / "mutants").rglob("*.py.meta")):
+        found |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    return found
+
+
+def draw(mutants: Verdicts, share: float, rng: random.Random) -> list[str]:
+    return sorted(rng.sample(sorted(mutants), min(len(mutants), math.ceil(share * len(mutants)))))
+
+
+def row(package: str, mutants: int, codes: Sequence[int | None]) -> str:
+    kinds = Counter(
+        "missed" if code in SURVIVED | UNREACHED else "killed" if code in KILLED else "endless"
+        for code in codes
+    )
+    noticed = len(codes) - kinds["missed"]
+    score = f"{100 * noticed / len(codes):.1f}%"
+    if len(codes) < mutants:
+        bounds = stats.binomtest(noticed, len(codes)).proportion_ci(0.95, method="wilson")
+        score += f" [{100 * bounds.low:.1f}, {100 * bounds.high:.1f}]"
+    cells = (package, mutants, len(codes), noticed, kinds["endless"], kinds["missed"], score)
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+if __name__ == "__main__":
+    main()
