@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from colearn.config import RunSettings
 from colearn.contract import Learner
@@ -45,8 +46,7 @@ class Keeper:
             return None
         if self.processes.main:
             found.say_passed()
-        for name, learner in self.learners.items():
-            learner.load(found.path / name)
+        load_learners(found.path, self.learners)
         for name, follower in self.followers.items():
             follower.load(found.path / name)
         self._kept = found.progress
@@ -78,3 +78,9 @@ class Keeper:
         self.processes.wait()
         self._kept = progress.model_copy()
         self._at = time.monotonic()
+
+
+def load_learners(checkpoint: Path, learners: Mapping[str, Learner]) -> None:
+    """Errors: CheckpointError for a checkpoint that cannot be read or is of another run."""
+    for name, learner in learners.items():
+        learner.load(checkpoint / name)
