@@ -56,6 +56,7 @@ class CriticTrainer(ValueReader):
         self.advantage, self.settings, self.max_length = advantage, settings, max_length
         self.value_model = value_model
         self._packed: dict[tuple[int, str], tuple[Tree[Any], Row]] = {}
+        self._last: dict[str, tuple[Trees, list[list[Row]]]] = {}
 
     def use(self, advantage: Advantage, settings: ValueLoss) -> None:
         """What targets and loss are now, where they follow the budget."""
@@ -63,7 +64,7 @@ class CriticTrainer(ValueReader):
 
     def prepare(self, trees: Trees) -> None:
         """Pack the streams of `trees`, which every epoch reads again; forget all others."""
-        self._packed = {}
+        self._packed, self._last = {}, {}
         self._packed = {
             (id(tree), reader): (tree, self._row(tree, reader))
             for tree in trees
@@ -72,6 +73,7 @@ class CriticTrainer(ValueReader):
 
     def freeze(self, episodes: Episodes, old: Sequence[AgentValues]) -> None:
         """Write targets from the values `old` on the streams that `prepare` has packed."""
+        self._last = {}
         aims = self.advantage.targets(episodes, old)
         for episode, by_agent, values in zip(episodes, aims, old, strict=True):
             tree = episode.tree
@@ -92,6 +94,15 @@ class CriticTrainer(ValueReader):
             for number, tree in enumerate(trees)
             if (row := self._row(tree, reader)).marks
         ]
+
+    def _groups(self, trees: Trees, model: str) -> list[list[Row]]:
+        """The rows one by one; for the trees of the last call the same list, by which a learner
+        knows what it has prepared."""
+        before, groups = self._last.get(model, ((), []))
+        if len(before) != len(trees) or any(a is not b for a, b in zip(before, trees, strict=True)):
+            groups = [[row] for row in self.rows(trees, model)]
+            self._last[model] = tuple(trees), groups
+        return groups
 
     def _row(self, tree: Tree[Any], reader: str) -> Row:
         if (id(tree), reader) in self._packed:
@@ -121,13 +132,12 @@ class CriticTrainer(ValueReader):
         found: list[dict[str, Values]] = [{} for _ in trees]
         metrics: dict[str, float] = {}
         for model, learner in self.learners.items():
-            rows = self.rows(trees, model)
-            by_key = {row.key: row for row in rows}
-            total = sum(len(row.marks) for row in rows)
+            groups = self._groups(trees, model)
+            by_key = {row.key: row for (row,) in groups}
+            total = sum(len(row.marks) for (row,) in groups)
             read: dict[int, list[float]] = {}
-            sums = learner.accumulate(
-                [[row] for row in rows], self._objective(episodes, model, old, total, read)
-            )
+            objective = self._objective(episodes, model, old, total, read)
+            sums = learner.accumulate(groups, objective)
             for key, values in learner.share(read).items():
                 reader, number = self._place(trees, model, key)
                 found[number] |= self._by_agent(trees[number], reader, by_key[key], values)
