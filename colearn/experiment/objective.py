@@ -95,8 +95,8 @@ def with_targets(
     context in it and no longer spans."""
 
     def at_marks(values: Sequence[AgentValues] | None) -> tuple[float, ...]:
-        if values is None:
-            return ()
+        if values is None or not row.marks:
+            return ()  # a critic of its own may have read nothing: the agent never acted
         series = values[place][agent]
         return tuple(value for mark in row.marks if (value := series[mark.node]) is not None)
 
