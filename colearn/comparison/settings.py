@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from colearn.config import build_algorithm, load_config, part_name
+from colearn.config.suite import dotted
 from colearn.errors import ConfigError
 from colearn.registry import task_class
 
@@ -35,7 +36,7 @@ def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
 
     A key that one config lacks is shown there as a dash.
     """
-    flat = [flatten(_resolved(config)) for config in configs]
+    flat = [dotted(_resolved(config)) for config in configs]
     keys = dict.fromkeys(key for one in flat for key in one)
     found = [
         Setting(key=key, values=tuple(show(one[key]) if key in one else "-" for one in flat))
@@ -43,17 +44,6 @@ def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
         if not any(key == left or key.startswith(f"{left}.") for left in _LEFT_OUT)
     ]
     return sorted(found, key=lambda setting: not setting.differs)
-
-
-def flatten(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values by dotted key; a list, or an empty section, is a value."""
-    found: dict[str, Any] = {}
-    for key, value in section.items():
-        if isinstance(value, Mapping) and value:
-            found |= flatten(value, f"{before}{key}.")
-        else:
-            found[f"{before}{key}"] = value
-    return found
 
 
 def show(value: Any) -> str:

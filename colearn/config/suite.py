@@ -71,14 +71,15 @@ class SuiteSettings(_Settings):
     @property
     def overrides(self) -> dict[str, Any]:
         """`each` as dotted keys."""
-        return _dotted(self.each)
+        return dotted(self.each)
 
 
-def _dotted(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def dotted(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Values by dotted key; a list, or an empty section, is a value."""
     found: dict[str, Any] = {}
     for key, value in section.items():
         if isinstance(value, Mapping) and value:
-            found |= _dotted(value, f"{before}{key}.")
+            found |= dotted(value, f"{before}{key}.")
         else:
             found[f"{before}{key}"] = value
     return found

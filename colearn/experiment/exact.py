@@ -108,7 +108,7 @@ class ExactEvaluator:
             for word in words
         ]
         opening = chat.open(self.task.shown(agent, 0, None))
-        nodes = [_node(0, None, {agent: opening}, {})]
+        nodes = [bare_node(0, None, {agent: opening}, {})]
         places: list[list[list[int]]] = []
         by_turn = self.histories.private(agent)
         at: dict[tuple[int, ...], int] = {(): 0}
@@ -130,7 +130,7 @@ class ExactEvaluator:
                             text = self.task.shown(agent, turn + 1, child[-1])
                             seen = {agent: chat.continuation(text, reply)}
                             after[child] = len(nodes)
-                        nodes.append(_node(len(nodes), at[private], seen, {agent: reply}))
+                        nodes.append(bare_node(len(nodes), at[private], seen, {agent: reply}))
             at = after
         tree = Tree(item=None, episode=0, agents=(agent,), nodes=tuple(nodes))
         return tree, places
@@ -166,12 +166,13 @@ def require_plain_sampling(agents: Mapping[str, AgentSettings]) -> None:
             )
 
 
-def _node(
+def bare_node(
     index: int,
     parent: int | None,
     observations: Mapping[str, Observation],
     actions: Mapping[str, Action],
 ) -> Node[None]:
+    """A node of what was said alone: no state, no path."""
     return Node(
         index=index,
         parent=parent,

@@ -15,9 +15,9 @@ from colearn.agents import ChatFormat
 from colearn.contract.decisions import Decision, QueriedTask
 from colearn.learn.evaluate import evaluate as score
 from colearn.learn.row import actor_rows
-from colearn.types import Action, Node, Observation, Tree
+from colearn.types import Action, Node, Tree
 
-from .exact import Reader, require_plain_sampling
+from .exact import Reader, bare_node, require_plain_sampling
 
 
 class QueriedEvaluator:
@@ -104,12 +104,12 @@ def _trees(
         if after is None or last is None:
             if text not in roots:
                 roots[text] = len(growing)
-                growing.append([_node(0, None, {agent: chat.open(text)}, {})])
+                growing.append([bare_node(0, None, {agent: chat.open(text)}, {})])
             return roots[text], 0
         if (after, text) not in asked:
             tree, before = growing[after[0]], after[1]
             seen = {agent: chat.continuation(text, reply_of(last))}
-            tree.append(_node(len(tree), before, seen, {agent: reply_of(last)}))
+            tree.append(bare_node(len(tree), before, seen, {agent: reply_of(last)}))
             asked[after, text] = (after[0], len(tree) - 1)
         return asked[after, text]
 
@@ -129,25 +129,9 @@ def _trees(
         for text in decision.replies:
             if (at, text) not in answered:
                 tree = growing[at[0]]
-                tree.append(_node(len(tree), at[1], {}, {agent: reply_of(text)}))
+                tree.append(bare_node(len(tree), at[1], {}, {agent: reply_of(text)}))
                 answered[at, text] = (at[0], len(tree) - 1)
             row.append(answered[at, text])
         places.append(row)
     trees = [Tree(item=None, episode=0, agents=(agent,), nodes=tuple(nodes)) for nodes in growing]
     return trees, places
-
-
-def _node(
-    index: int,
-    parent: int | None,
-    observations: Mapping[str, Observation],
-    actions: Mapping[str, Action],
-) -> Node[None]:
-    return Node(
-        index=index,
-        parent=parent,
-        path=(),
-        state=None,
-        observations=observations,
-        actions=actions,
-    )
