@@ -8,9 +8,13 @@ from colearn.advantage.expectile import expectile
 from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_max import GroupMax
 from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.advantage.leave_one_out import LeaveOneOut
 from colearn.advantage.q_value import QValue
 from colearn.advantage.raw_return import RawReturn
+from colearn.advantage.role_baseline import RoleBaseline
+from colearn.advantage.roles import equal_trajectories, next_own, own_turn, summed, turn_rewards
+from colearn.advantage.token_gae import TokenGAE
 from colearn.advantage.turns import path_weights
 from colearn.errors import ConfigError
 from colearn.rollout.parallel import Parallel
@@ -402,3 +406,84 @@ def test_the_clip_also_bounds_group_advantages():
 def test_a_bad_setting_is_one_line_that_names_the_field(make, field):
     with pytest.raises(ConfigError, match=rf"^{field}: [^\n]+; [^\n]+$"):
         make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Bootstrap(trace=0.0, steps=1, clip=0.01, expectile=0.001),
+        lambda: Bootstrap(trace=1.0, expectile=0.999),
+        lambda: Heterogeneous(size=2, clip=0.01),
+        lambda: RoleBaseline(decay=0.0),
+        lambda: TokenGAE(gamma=0.0, trace=0.0, clip=0.01),
+        lambda: TokenGAE(gamma=1.0, trace=1.0),
+    ],
+)
+def test_what_lies_within_the_bounds_is_taken(make):
+    make()
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Bootstrap(trace=-0.1), "trace"),
+        (lambda: Heterogeneous(size=1), "size"),
+        (lambda: RoleBaseline(decay=1.0), "decay"),
+        (lambda: TokenGAE(gamma=-0.1), "gamma"),
+        (lambda: QValue(clip=0.0), "clip"),
+    ],
+)
+def test_what_lies_beyond_them_is_not(make, field):
+    with pytest.raises(ConfigError, match=rf"^{field}: "):
+        make()
+
+
+def test_a_clip_comes_before_the_normalising():
+    # -2 -1 0 3 kept within 1.5: mean -1/4, variance 21/16
+    found = of(GroupMean(clip=1.5, normalize=True)(credited([ROW]))[0])
+    scale = (21 / 16) ** 0.5
+    assert found == pytest.approx([a / scale for a in (-1.25, -0.75, 0.25, 1.75)], abs=1e-5)
+    # 1 2 3 6 kept within 3: mean 9/4, variance 11/16
+    values = [team((None, 1.0, 2.0, 3.0, 6.0))]
+    found = of(QValue(clip=3.0, normalize=True)(credited([ROW]), values)[0])
+    scale = (11 / 16) ** 0.5
+    assert found == pytest.approx([a / scale for a in (-1.25, -0.25, 0.75, 0.75)], abs=1e-5)
+
+
+def test_a_tree_without_an_action_weighs_nothing():
+    assert path_weights([tree([])]) == [[0.0]]
+
+
+TAKEN_IN_TURN = tree(
+    [(0, 1.0), (1, 2.0), (1, 6.0), (2, 4.0)], acting={0: ("alice",), 1: ("bob",), 2: ("bob",)}
+)
+"""Alice, then two answers of Bob, who answers once more in the first branch."""
+
+
+def test_a_turn_is_paid_until_the_players_next_one():
+    [episode] = credited([TAKEN_IN_TURN], 0.5)
+    # alice: 1 + ((2 + 4/2) + 6) / 2 / 2; bob's own turns, and before them the root's edge
+    assert turn_rewards(episode, "alice")[1] == 3.5
+    assert turn_rewards(episode, "bob") == (0.5, 1.0, 2.0, 6.0, 4.0)
+
+
+def test_a_player_is_followed_to_its_next_turn_in_every_branch():
+    [episode] = credited([TAKEN_IN_TURN], 0.5)
+    assert sorted(next_own(episode, "bob", 0)) == [2, 3]
+    assert next_own(episode, "bob", 2) == [4]
+    assert next_own(episode, "bob", 3) == next_own(episode, "alice", 1) == []
+    assert [own_turn(episode, "bob", node) for node in (2, 3, 4)] == [0, 0, 1]
+    actions = {(0, 2, "bob"): 2.0, (0, 3, "bob"): 6.0, (0, 4, "bob"): 4.0, (0, 1, "alice"): 1.0}
+    assert summed([episode], actions) == {
+        (0, 4, "bob"): 4.0,
+        (0, 3, "bob"): 6.0,
+        (0, 2, "bob"): 4.0,
+        (0, 1, "alice"): 1.0,
+    }
+
+
+def test_trajectories_weigh_alike_whatever_their_turns():
+    # one group of a trajectory with one action and one with three: 4/2 and 4/6
+    actions = {(0, 1, "a"): 1.0, (1, 1, "a"): 1.0, (1, 3, "a"): 2.0, (1, 5, "a"): 3.0}
+    keys = {(0, "a"): ("game", "a"), (1, "a"): ("game", "a")}
+    assert list(equal_trajectories(actions, keys).values()) == pytest.approx([2.0, 2 / 3, 4 / 3, 2])
