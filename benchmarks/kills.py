@@ -23,12 +23,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
 
 import torch
 
+from colearn.cli import main as main_of_colearn
+from colearn.comparison import launch
 from colearn.config import Config, build_task, dump_config, load_config
 from colearn.experiment.assemble import assemble
 from colearn.experiment.loop import Experiment
@@ -169,22 +172,28 @@ def must_be_well(status: int) -> None:
 
 
 class Comparisons:
-    """Comparisons of two runs, as a shell starts them."""
+    """`colearn compare` of two runs; all processes are forked from this one, which has imported
+    everything, or most kills would meet imports."""
 
     def __init__(self, config: Config, folder: Path) -> None:
         folder.mkdir(parents=True)
         file = folder / "kills.yaml"
         file.write_text(dump_config(config))
         self.folder = folder
-        self.command = [sys.executable, "-m", "colearn", "compare", str(file), "--out"]
-        started = time.perf_counter()
-        self.start(folder / "whole").wait()
-        self.seconds = time.perf_counter() - started
+        self.command = ["colearn", "compare", str(file), "--out"]
+        launch.subprocess = SimpleNamespace(  # type: ignore[attr-defined]
+            **{**vars(subprocess), "Popen": Forked}
+        )
+        for name in ("unhurried", "whole"):  # the first one makes the imports that are left
+            started = time.perf_counter()
+            must_be_well(self.start(folder / name).wait())
+            self.seconds = time.perf_counter() - started
         self.whole = self.left(folder / "whole")
         print(f"an uninterrupted comparison takes {self.seconds:.1f} s", flush=True)
 
-    def start(self, out: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*self.command, str(out)], stdout=subprocess.DEVNULL)
+    def start(self, out: Path) -> Forked:
+        with Path(os.devnull).open("wb") as nothing:
+            return Forked(["", "", *self.command, str(out)], stdout=nothing)
 
     def left(self, out: Path) -> list[dict[str, Any]]:
         return [left(run) for _, run in ComparisonFolder(out).planned()]
@@ -210,6 +219,53 @@ class Comparisons:
                     os.kill(number, signal.SIGKILL)
             code = process.wait()
         return {"kills": kills, "same": self.left(out) == self.whole, "alone": alone}
+
+
+class Forked:
+    """Of `subprocess.Popen` what a comparison uses: `python -m colearn ...` in a fork."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        stdout: IO[bytes],
+        env: Mapping[str, str] | None = None,
+        **others: Any,
+    ) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid:
+            return
+        os.setsid()
+        os.dup2(stdout.fileno(), 1)
+        os.dup2(1, 2)
+        os.closerange(3, 1024)  # locks of the one that forked
+        os.environ.update(env or {})
+        sys.argv = ["colearn", *arguments[3:]]
+        status: int | str | None = 1
+        try:
+            main_of_colearn()
+            status = 0
+        except SystemExit as stop:
+            status = stop.code
+        finally:
+            sys.stdout.flush()
+            os._exit(status if isinstance(status, int) else 1)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float = float("inf")) -> int:
+        until = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("colearn", timeout)
+            time.sleep(0.01)
+        return code
 
 
 def children(parent: int) -> list[int]:
