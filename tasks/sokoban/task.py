@@ -15,10 +15,10 @@ from colearn.errors import ConfigError
 from .. import move_text, moves
 from ..checks import check_number, check_whole
 from ..generated import draw_splits
-from ..moves import STEPS, Cell, Moves
+from ..moves import Cell, Moves
 from ..tool_team import TOOL, TeamState, ToolRun, ToolTeam
 from . import reward
-from .world import Board, Room, after_move, draw_room, play, potential, solve
+from .world import Board, Room, draw_room, play, potential, solve, ways_to_push
 
 _COLOURS = {
     "wall": "#43474e",
@@ -152,16 +152,17 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         return found
 
     def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
-        """Possible moves at random, up to twice the length of the room."""
-        length, way, board = int(rng.integers(1, 2 * self.size - 1)), [], world
-        for _ in range(length):
-            ways = {move: after_move(item, board, move) for move in STEPS}
-            known = {move: after for move, after in ways.items() if after is not None}
-            if not known:
+        """Possible pushes at random with the walks between them, whatever the goals are: one, or
+        up to the length of a way through the room; a step where no box can be pushed."""
+        answer: list[str] = []
+        for _ in range(int(rng.integers(1, self.size - 2))):
+            ways = ways_to_push(item, world)
+            if not ways:
                 break
-            way.append(sorted(known)[int(rng.integers(len(known)))])
-            board = known[way[-1]]
-        return tuple(way) or ("U",)
+            way = ways[int(rng.integers(len(ways)))]
+            answer += way
+            world = play(item, world, way).end
+        return tuple(answer) or ("U",)
 
     def render(self, state: TeamState[Room, Board, Moves]) -> str:
         """The room in the usual signs."""

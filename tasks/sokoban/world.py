@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..moves import STEPS, Cell, Moves, distance, moved
+from ..moves import STEPS, Cell, Moves, distance, distances, moved
 
 _ATTEMPTS = 2000
 
@@ -118,6 +119,30 @@ def solve(room: Room, board: Board) -> Moves | None:
                 ways[after] = (board, move)
                 queue.append(after)
     return None
+
+
+def ways_to_push(room: Room, board: Board) -> tuple[Moves, ...]:
+    """For every push that is possible: a shortest walk behind the box, and the push."""
+    span = ((r, c) for r in range(room.rows) for c in range(room.columns))
+    floor = {cell for cell in span if cell not in room.walls and cell not in board.boxes}
+    ways = []
+    for box in sorted(board.boxes):
+        for push in STEPS:
+            behind = (2 * box[0] - moved(box, push)[0], 2 * box[1] - moved(box, push)[1])
+            if behind not in floor or moved(box, push) not in floor:
+                continue
+            left = distances(behind, floor)
+            if board.player in left:
+                ways.append((*_walk(board.player, left), push))
+    return tuple(ways)
+
+
+def _walk(at: Cell, left: Mapping[Cell, int]) -> Moves:
+    walk = []
+    while left[at]:
+        walk.append(next(m for m in STEPS if left.get(moved(at, m), left[at]) < left[at]))
+        at = moved(at, walk[-1])
+    return tuple(walk)
 
 
 def draw_room(size: int, boxes: int, walls: float, rng: np.random.Generator) -> Room:
