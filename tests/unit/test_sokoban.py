@@ -3,7 +3,15 @@ import pytest
 
 from colearn.tasks.sokoban import Sokoban
 from colearn.tasks.sokoban import reward as terms
-from colearn.tasks.sokoban.world import Board, Room, in_corner, potential, solve
+from colearn.tasks.sokoban.world import (
+    Board,
+    Room,
+    in_corner,
+    play,
+    potential,
+    solve,
+    ways_to_push,
+)
 from colearn.testing import check_task
 
 
@@ -98,6 +106,28 @@ def test_a_box_is_deadlocked_in_a_corner_that_is_no_goal(box, stuck):
     assert in_corner(ROOM, box) == stuck
     goal = Room(6, 6, ROOM.walls, frozenset({box}), ROOM.start)
     assert not in_corner(goal, box)
+
+
+def test_a_way_to_push_is_a_shortest_walk_behind_the_box_and_the_push():
+    found = ["".join(way) for way in ways_to_push(ROOM, ROOM.start)]
+    assert found == ["DRU", "URD", "URRDL", "R"]
+    corner = Board((2, 2), frozenset({(1, 1)}))
+    assert ways_to_push(ROOM, corner) == ()  # nobody stands behind it
+    walled = Board((1, 1), frozenset({(1, 2), (2, 1)}))
+    assert ["".join(way) for way in ways_to_push(ROOM, walled)] == ["R", "D"]  # or shut in
+
+
+def test_legal_play_pushes_boxes_and_makes_no_impossible_move():
+    task = Sokoban(train=30, test=1, prompt="compact")
+    rng = np.random.default_rng(0)
+    solved = []
+    for item in task.items("train"):
+        moves = task.random_answer(item, item.start, rng)
+        steps = [play(item, item.start, moves[: n + 1]) for n in range(len(moves))]
+        assert steps[-1].legal
+        assert any(step.end.boxes != item.start.boxes for step in steps)
+        solved.append(item.solved(steps[-1].end))
+    assert 0 < sum(solved) < 15
 
 
 def pushes(board):
