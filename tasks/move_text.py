@@ -97,16 +97,17 @@ def plan_prompt(task: str, steps: Sequence[Step], run: ToolRun[Any] | None, *, s
     return _PLAN.format(received=received, task=task, tool=tool, history=history, verify=verify)
 
 
-def compact_prompt(
-    facts: Mapping[str, Iterable[Cell]], agent: str, run: ToolRun[Any] | None
-) -> str:
-    """The agent's name, a word for each cell that something is in (`goal_c3`), and for the planner
-    what the tool user proposed."""
-    cells = [f"{what}_{cell_name(cell)}" for what, where in facts.items() for cell in sorted(where)]
-    words = " ".join([agent, *cells])
+def compact_words(facts: Mapping[str, Iterable[Cell]]) -> list[str]:
+    """A word for each cell that something is in (`goal_c3`)."""
+    return [f"{what}_{cell_name(cell)}" for what, where in facts.items() for cell in sorted(where)]
+
+
+def compact_prompt(words: Sequence[str], agent: str, run: ToolRun[Any] | None) -> str:
+    """The agent's name, the state's words, and for the planner what the tool user proposed."""
+    shown = " ".join([agent, *words])
     if agent == TOOL or run is None:
-        return words
-    return f"{words} tool {'none' if run.answer is None else ' '.join(run.answer)}"
+        return shown
+    return f"{shown} tool {'none' if run.answer is None else ' '.join(run.answer)}"
 
 
 def _history(steps: Sequence[Step]) -> str:

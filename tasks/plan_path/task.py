@@ -106,7 +106,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
         item, at = state.item, state.world
         if self.prompt == "compact":
             facts = {"at": [at], "goal": [item.goal], "wall": item.walls}
-            return move_text.compact_prompt(facts, agent, state.tool)
+            return move_text.compact_prompt(move_text.compact_words(facts), agent, state.tool)
         grid = "\n".join(item.drawn(at))
         task = _TASK.format(
             rows=item.rows, columns=item.columns, grid=grid, at=list(at), goal=list(item.goal)

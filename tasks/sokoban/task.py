@@ -18,7 +18,7 @@ from ..generated import draw_splits
 from ..moves import Cell, Moves
 from ..tool_team import TOOL, TeamState, ToolRun, ToolTeam
 from . import reward
-from .world import Board, Room, draw_room, play, potential, solve, ways_to_push
+from .world import Board, Room, draw_room, play, potential, seen_from, solve, ways_to_push
 
 _COLOURS = {
     "wall": "#43474e",
@@ -49,8 +49,9 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
 
     Moves are made one by one; an impossible one ends the list. The tool's are tried out only.
 
-    `prompt='compact'`: `tool at_c2 box_c3 goal_d4 wall_e5`, a word for each cell, a1 at the top
-    left, inner walls only; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
+    `prompt='compact'`: `tool at_c2 wall_e5 box_D1 goal_D1R1`, the player's cell and the inner
+    walls, a1 at the top left, then where the boxes lie from the player and the goals from the first
+    box; moves are answered as `U L`, and `plan` reads `... tool U L` at the end.
 
     Where the paper is silent: boxes (one), inner walls (an inner cell is one with probability 0.1),
     a list in place of the action of its formulas (legal and deadlock free: all moves), a deadlocked
@@ -117,13 +118,12 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         """The room, what was tried, and for `plan` what the tool gave."""
         item, board = state.item, state.world
         if self.prompt == "compact":
-            facts = {
-                "at": [board.player],
-                "box": board.boxes,
-                "goal": item.goals,
-                "wall": {cell for cell in item.walls if not set(cell) & {0, item.rows - 1}},
-            }
-            return move_text.compact_prompt(facts, agent, state.tool)
+            first, *_ = boxes = sorted(board.boxes)
+            inner = {cell for cell in item.walls if not set(cell) & {0, item.rows - 1}}
+            words = move_text.compact_words({"at": [board.player], "wall": inner})
+            words += [f"box_{seen_from(board.player, box)}" for box in boxes]
+            words += [f"goal_{seen_from(first, goal)}" for goal in sorted(item.goals)]
+            return move_text.compact_prompt(words, agent, state.tool)
         task = _TASK.format(
             rows=item.rows,
             columns=item.columns,
@@ -152,16 +152,22 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         return found
 
     def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
-        """Possible pushes at random with the walks between them, whatever the goals are: one, or
-        up to the length of a way through the room; a step where no box can be pushed."""
+        """Once or twice a walk behind a box and pushes in one direction, at random and whatever the
+        goals are; a step where no box can be pushed."""
         answer: list[str] = []
-        for _ in range(int(rng.integers(1, self.size - 2))):
+        for _ in range(int(rng.integers(1, 3))):
             ways = ways_to_push(item, world)
             if not ways:
                 break
-            way = ways[int(rng.integers(len(ways)))]
-            answer += way
-            world = play(item, world, way).end
+            *walk, push = ways[int(rng.integers(len(ways)))]
+            answer += walk
+            world = play(item, world, tuple(walk)).end
+            for _ in range(int(rng.integers(1, self.size - 2))):
+                done = play(item, world, (push,))
+                if not done.legal:
+                    break
+                answer.append(push)
+                world = done.end
         return tuple(answer) or ("U",)
 
     def render(self, state: TeamState[Room, Board, Moves]) -> str:

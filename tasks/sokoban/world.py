@@ -99,6 +99,13 @@ def potential(room: Room, board: Board) -> int:
     return -sum(min(distance(box, goal) for goal in room.goals) for box in board.boxes)
 
 
+def seen_from(one: Cell, other: Cell) -> str:
+    """Where another cell is: `D2R1`, `U1`, and `here` for the same."""
+    down, right = other[0] - one[0], other[1] - one[1]
+    vertical = f"{'D' if down > 0 else 'U'}{abs(down)}" if down else ""
+    return vertical + (f"{'R' if right > 0 else 'L'}{abs(right)}" if right else "") or "here"
+
+
 def solve(room: Room, board: Board) -> Moves | None:
     """A shortest list of moves that solves the board, breadth first; None where there is none."""
     ways: dict[Board, tuple[Board, str] | None] = {board: None}

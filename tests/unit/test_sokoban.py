@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,20 @@ def test_a_way_to_push_is_a_shortest_walk_behind_the_box_and_the_push():
     assert ways_to_push(ROOM, corner) == ()  # nobody stands behind it
     walled = Board((1, 1), frozenset({(1, 2), (2, 1)}))
     assert ["".join(way) for way in ways_to_push(ROOM, walled)] == ["R", "D"]  # or shut in
+
+
+def test_a_compact_prompt_says_where_boxes_lie_from_the_player_and_goals_from_the_first_box():
+    task = Sokoban(prompt="compact", train=1, test=1)
+
+    def shown(item):
+        return task.observe(task.reset(item, np.random.default_rng(0)), "tool").text
+
+    assert shown(ROOM) == "tool at_c3 box_R1 goal_R1"
+    assert shown(TWO) == "tool at_b2 box_D1R1 box_D1R2 goal_D1 goal_D2R1"
+    walled = replace(ROOM, walls=ROOM.walls | {(4, 1)}, start=Board((2, 4), frozenset({(3, 3)})))
+    assert shown(walled) == "tool at_e3 wall_b5 box_D1L1 goal_U1R1"  # the player on the goal
+    done = Board((2, 3), frozenset({(2, 4)}))
+    assert shown(replace(ROOM, start=done)) == "tool at_d3 box_R1 goal_here"
 
 
 def test_legal_play_pushes_boxes_and_makes_no_impossible_move():
