@@ -131,6 +131,15 @@ def test_the_dual_clip_bounds_the_loss_of_bad_actions():
     assert metrics["clip_fraction"] == 0.5
 
 
+def test_the_dual_clip_leaves_good_actions_alone():
+    # A = -2 at rho 5 loses no more than 3 * 2; A = 1/2 gains its 1/2 and not 3/2
+    moved = OLD + torch.tensor([math.log(5.0), 0.0, 0.0, 0.0, 0.0])
+    value, _, _ = gradient(
+        PolicyGradient(dual_clip=3.0), moved, advantages=torch.tensor([-2.0, 0.5])
+    )
+    assert value == pytest.approx((6.0 - 0.5) / 2)
+
+
 def test_the_clipped_objective_is_that_of_torchrl():
     objectives = pytest.importorskip("torchrl.objectives", reason="torchrl is the reference")
     from tensordict import TensorDict
@@ -211,6 +220,32 @@ def test_the_entropy_bonus_lowers_the_loss():
     assert metrics["entropy"] == pytest.approx(2.0)
 
 
+def test_the_action_mean_weighs_the_entropy_of_an_action_of_any_length_alike():
+    loss = PolicyGradient(entropy=0.1, reduction="action_mean")
+    given = torch.tensor([1.0, 2.0, 3.0, 0.0, 4.0])
+    value, _ = loss(batch(OLD, torch.zeros(2), entropy=given))
+    assert value.item() == pytest.approx(-0.1 * (3 / 2 + 7 / 3) / 2)
+
+
+def test_a_micro_batch_without_actions_costs_nothing():
+    nothing = torch.zeros(0)
+    given = batch(
+        nothing,
+        nothing,
+        action_of=torch.zeros(0, dtype=torch.long),
+        old_logprobs=nothing,
+        behaviour=nothing,
+    )
+    for reduction in ("sample_mean", "action_mean"):
+        assert PolicyGradient(reduction=reduction)(given)[0].item() == 0.0
+
+
+def test_log_probabilities_in_double_precision_stay_so():
+    old = OLD.double()
+    value, _ = PolicyGradient()(batch(old + 1e-9, old_logprobs=old, behaviour=old))
+    assert value.item() == pytest.approx(-(2 * (1 + 2e-9) - (1 + 3e-9)) / 2, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [({"kl": 0.1, "refresh": 0}, "1 or more"), ({"refresh": 5}, "no reference to move")],
@@ -229,6 +264,7 @@ def test_a_fading_penalty_keeps_the_reference_moving_to_the_end():
 def test_nothing_extra_is_asked_for_by_default():
     assert not PolicyGradient().needs_reference
     assert not PolicyGradient().needs_entropy
+    assert (PolicyGradient().by_token, PolicyGradient(ratio="token").by_token) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +281,11 @@ def test_an_action_of_other_weights_is_weighed_by_its_truncated_importance(ratio
     _, grad, metrics = gradient(loss, OLD, behaviour=sampled)
     assert grad == pytest.approx(expected)
     assert metrics["importance_capped"] == pytest.approx(1 / 2 if ratio == "sequence" else 1 / 5)
+
+
+def test_an_importance_at_the_cap_is_not_cut():
+    _, _, metrics = gradient(PolicyGradient(importance_cap=1.0), OLD)
+    assert metrics["importance_capped"] == 0.0
 
 
 def test_a_cap_where_nothing_can_differ_is_an_error():
@@ -332,6 +373,13 @@ def test_the_value_clip_takes_the_worse_of_both_errors():
     # kept at 0.5: (0.5 - 2)^2 > (1 - 2)^2 stops the gain; (1 + 1)^2 > (0.5 + 1)^2 still pulls
     assert loss.item() == pytest.approx((2.25 + 4.0) / 2)
     assert values.grad.tolist() == pytest.approx([0.0, 2.0])
+
+
+def test_the_value_clip_lies_around_the_old_value():
+    # values 2 and -2 with old ones 1 and -1 are kept at 1.5 and -1.5; both have gone too far
+    old, targets = torch.tensor([1.0, -1.0]), torch.tensor([2.5, -2.5])
+    loss, _ = value_loss(torch.tensor([2.0, -2.0]), targets, old, ValueLoss(clip=0.5), total=2)
+    assert loss.item() == pytest.approx(1.0)
 
 
 def test_a_value_clip_without_old_values_is_an_error():

@@ -26,6 +26,7 @@ def test_kl_and_entropy_fall_over_their_share_of_the_budget():
     assert (quarter.kl, quarter.entropy) == (pytest.approx(0.05), pytest.approx(0.01))
     assert (loss.at(0.0).kl, loss.at(0.5).kl, loss.at(0.9).kl) == (0.1, 0.0, 0.0)
     assert loss.at(0.5).needs_reference is False
+    assert quarter.at(0.9) == quarter, "what stands for a share of the budget fades no more"
 
 
 def test_without_a_schedule_the_loss_stays():
