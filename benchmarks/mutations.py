@@ -48,6 +48,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
 }
 """What is mutated, below colearn/, and the files of tests by which it is judged."""
+MORE = {"statistics": ["-k", "not seldom and not covers_the_mean"]}
+"""Arguments of pytest: what draws thousands of samples would take most of the time."""
 LEFT_OUT = ["colearn/learn/deepspeed*", "colearn/learn/finite.py"]
 KILLED, SURVIVED, UNREACHED = {1, 3}, {0}, {5, 33}
 """Exit codes that mutmut keeps; all others are runs that did not end, and count as noticed."""
@@ -102,7 +104,7 @@ def prepare(package: str) -> Path:
         "timeout_constant": 2.0,
         "timeout_multiplier": 5.0,
         "use_git_change_detection": False,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", *MORE.get(package, [])],
         "pytest_add_cli_args_test_selection": [f"tests/{path}.py" for path in tests.split()],
     }
     # as JSON writes them, TOML reads lists, numbers and texts
