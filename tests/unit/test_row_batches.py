@@ -59,6 +59,14 @@ def test_every_row_has_the_outputs_it_has_alone():
         assert getattr(together, name).tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 
 
+def test_a_row_whose_action_is_context_is_another_reading():
+    """Left without an advantage, an action stays in the tokens and is no longer a span."""
+    context = replace(ROWS[0], spans=(), advantages=())
+    batch = make_batch([ROWS[0], context], 0, CPU)
+    assert batch.input_ids.shape[0] == 2
+    assert batch.action_of.tolist() == [0, 0] and batch.token_places is None
+
+
 def test_copies_do_not_fill_a_micro_batch():
     copies = [[replace(ROWS[0], key=n)] for n in range(100)]
     (micro,) = micro_batches([*copies, [ROWS[1]]], token_budget=10)
