@@ -66,7 +66,7 @@ PROBLEMS = {
         Problem("two_step", 2, 3_600, 72, 0.1, -10.0),
         Problem("lock", 6, 7_680, 256, 0.1, -10.0),
         Problem("vault", 6, 10_240, 256, 0.1, -10.0),
-        Problem("dec_tiger", 3, 98_304, 768, 0.02, -100.0),
+        Problem("dec_tiger", 3, 64_512, 768, 0.02, -100.0),
         Problem("lamp", 3, 6_400, 128, 0.1, -10.0, file="lamp.dpomdp"),
         Problem("sensors", 2, 3_600, 72, 0.1, -10.0, file="sensors.dpomdp"),
         Problem("meeting", 3, 6_400, 128, 0.1, -10.0, file="meeting.dpomdp"),
@@ -170,7 +170,7 @@ def config_of(run: Run) -> dict[str, Any]:
         fading = {"anneal": 1.0} if run.variant == "fading hope" else {}
         if critic:
             hope = {"expectile": HOPE, **fading}
-            algorithm |= {"advantage": hope, "value_loss": hope}
+            algorithm |= {"advantage": {**hope}, "value_loss": {**hope}}
         else:
             algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
     per_item = problem.horizon * algorithm.get("rollout", {}).get("k", 1)
