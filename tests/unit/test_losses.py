@@ -376,10 +376,12 @@ def test_the_value_clip_takes_the_worse_of_both_errors():
 
 
 def test_the_value_clip_lies_around_the_old_value():
-    # values 2 and -2 with old ones 1 and -1 are kept at 1.5 and -1.5; both have gone too far
-    old, targets = torch.tensor([1.0, -1.0]), torch.tensor([2.5, -2.5])
-    loss, _ = value_loss(torch.tensor([2.0, -2.0]), targets, old, ValueLoss(clip=0.5), total=2)
-    assert loss.item() == pytest.approx(1.0)
+    # values 2 and -2 with old ones 1 and -1 are kept at 1.5 and -1.5: both have gone too far;
+    # 0.8 is near enough to 1 to stay what it is
+    old, targets = torch.tensor([1.0, -1.0, 1.0]), torch.tensor([2.5, -2.5, 0.0])
+    values = torch.tensor([2.0, -2.0, 0.8])
+    loss, _ = value_loss(values, targets, old, ValueLoss(clip=0.5), total=3)
+    assert loss.item() == pytest.approx((1.0 + 1.0 + 0.64) / 3)
 
 
 def test_a_value_clip_without_old_values_is_an_error():

@@ -147,6 +147,8 @@ def test_probability_of_seeds_that_do_not_overlap_stays_uncertain():
     found = probability_of_improvement([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0, 4.5])
     assert (found.mean, found.high) == (1.0, 1.0)
     assert found.low == pytest.approx(0.025**0.25)
+    other = probability_of_improvement([1.0, 2.0, 3.0, 4.0, 4.5], [5.0, 6.0, 7.0, 8.0])
+    assert (other.mean, other.low, other.high) == (0.0, 0.0, pytest.approx(1 - 0.025**0.25))
 
 
 def test_probability_of_improvement_of_equal_or_single_seeds():
@@ -165,6 +167,8 @@ def test_pairs_with_ties_are_permuted():
     # 0 0 0 0 against 1 1 1 1: 2 of 70 relabellings are as extreme
     assert differ([1.0] * 4, [0.0] * 4)
     assert not differ([1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0])
+    # p = 0.079; the normal approximation, which is for many seeds, says 0.043
+    assert not differ([0.0, 0.0, 1.0, 2.0, 2.0], [2.0, 2.0, 2.0, 3.0, 3.0])
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 9), (2, 2), (3, 3), (3, 4), (4, 4), (5, 5), (2, 8)])
@@ -201,6 +205,11 @@ def test_grid_covers_only_the_shared_range():
     assert grid.tolist() == [2.0, 4.0, 6.0, 8.0]
     assert rows[0] == pytest.approx([0.2, 0.4, 0.6, 0.8])
     assert rows[1] == pytest.approx([5.0, 5.0, 5.0, 7.0])
+
+
+def test_grid_has_a_hundred_steps():
+    grid, rows = on_common_grid([([0, 1], [0.0, 2.0])])
+    assert len(grid) == 101 and rows[0][1] == pytest.approx(0.02)
 
 
 def test_grid_of_single_points_is_one_point():
