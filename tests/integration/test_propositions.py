@@ -221,7 +221,7 @@ def taught(evaluator, networks):
 @pytest.mark.parametrize(
     ("problem", "horizon", "shape"),
     [
-        ("climbing", 1, KaryTree(4)),
+        pytest.param("climbing", 1, KaryTree(4), marks=pytest.mark.slow),
         pytest.param("two_step", 2, Chain(), marks=pytest.mark.slow),
     ],
 )

@@ -187,7 +187,7 @@ def test_a_run_stopped_at_every_iteration_is_the_uninterrupted_one(models, whole
     "changes",
     [
         {"algorithm": {"name": "magrpo", "rollout": {"k": 2}}, "train": {"environment_steps": 24}},
-        {"models": {"*": {"learning_rate": 1e-3, "lora": None}}},
+        pytest.param({"models": {"*": {"learning_rate": 1e-3, "lora": None}}}, marks=SLOW),
         {"algorithm": {"loss": {"kl": 0.1, "entropy": 0.01}, "value_loss": {"clip": 0.1}}},
     ],
     ids=["group", "full weights", "reference"],

@@ -24,7 +24,10 @@ def test_a_list_fits_a_narrow_terminal(
 
 
 @pytest.mark.parametrize("listed", [algorithms, tasks])
-def test_no_two_entries_are_told_alike(listed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_two_entries_are_told_alike(
+    listed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     listed()
     told = [line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines()]
     assert len(told) == len(set(told))

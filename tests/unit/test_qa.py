@@ -100,7 +100,7 @@ def test_a_folder_s_index_is_kept_and_made_anew_where_a_file_changes(tmp_path, m
     retriever = BM25(Folder(str(corpus)))
     assert [found.text for found in retriever.search("whale", 2)] == ["the blue whale"]
     built = []
-    monkeypatch.setattr(module._Index, "_built", lambda *given: built.append(given))
+    monkeypatch.setattr(module._WordIndex, "_built", lambda *given: built.append(given))
     module._index.cache_clear()
     module._answer.cache_clear()
     assert [found.text for found in retriever.search("fox", 2)] == ["the red fox"]

@@ -131,6 +131,7 @@ def test_a_suite_runs_all_comparisons_and_reports_each(tmp_path):
     assert linked and all((out / path).is_file() for path in linked)
 
 
+@pytest.mark.slow
 def test_the_same_command_makes_only_what_is_missing(tmp_path):
     out = tmp_path / "out"
     run(suite(tmp_path), out)
