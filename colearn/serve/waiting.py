@@ -54,7 +54,8 @@ class Told:
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What `work` gives; it is cancelled when the client goes. The body must have been read.
+    """What `work` gives; it is cancelled when the client goes, and has ended by then. The body must
+    have been read.
 
     Errors: ServeError 499 where the client has gone.
     """
@@ -72,3 +73,4 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
     finally:
         for task in (working, gone):
             task.cancel()
+        await asyncio.wait((working, gone))

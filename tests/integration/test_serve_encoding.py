@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from exported import export_tiny
+from starlette.requests import Request
 
 from colearn.serve.agent import ServedAgent
 from colearn.serve.app import build_app
@@ -17,6 +18,7 @@ from colearn.serve.errors import ServeError
 from colearn.serve.limits import ServerLimits
 from colearn.serve.schema import ChatRequest, parse
 from colearn.serve.service import Service
+from colearn.serve.waiting import while_connected
 
 Message = dict[str, Any]
 
@@ -113,6 +115,26 @@ def test_what_a_client_that_has_gone_said_is_not_read(slow: Slow) -> None:
 
     slow.run(scene)
     assert slow.read == ["first"]
+
+
+def test_work_for_a_client_that_has_gone_has_ended_when_that_is_said() -> None:
+    ended = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def play() -> None:
+        with pytest.raises(ServeError) as gone:
+            await while_connected(Request({"type": "http"}, receive), work())
+        assert (gone.value.status, ended) == (499, ["work"])
+
+    asyncio.run(play())
 
 
 async def ask(app: Any, text: str, *, leaves: bool) -> int:
