@@ -43,8 +43,10 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
     "statistics": ("comparison/statistics.py", "unit/test_statistics"),
     "update": (
-        "experiment/critics.py experiment/objective.py experiment/update.py",
-        "unit/test_recipe integration/test_gradients integration/test_updater",
+        "experiment/actor_rows.py experiment/critics.py experiment/objective.py "
+        "experiment/update.py",
+        "unit/test_recipe integration/test_gradients integration/test_pace "
+        "integration/test_updater",
     ),
 }
 """What is mutated, below colearn/, and the files of tests by which it is judged."""

@@ -1,8 +1,8 @@
 """Two models that generate at the same time on a CPU, against one after the other.
 
-    OMP_NUM_THREADS=1 python benchmarks/two_models.py
+    python benchmarks/two_models.py [--threads 2]
 
-Two agents of StrBuild, each a model of its own, torch on one thread. On the CPU all bases are one
+Two agents of StrBuild, each a model of its own. On the CPU all bases are one
 place and take turns; here each is a place of its own in every second round, so that the grower asks
 them in two threads. The draws are the same either way, and that is checked.
 """
@@ -27,9 +27,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--episodes", type=int, nargs="+", default=[16, 256])
-    parser.add_argument("--models", nargs="+", default=["embedded", "embedded-large"])
+    parser.add_argument("--models", nargs="+", default=["embedded"])
+    parser.add_argument("--threads", type=int, default=1, help="of torch, for each model")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(arguments.threads)
     print("| model | episodes | in turn (s) | at once (s) | in turn / at once |")
     print("|---|---|---|---|---|")
     for model in arguments.models:

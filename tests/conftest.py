@@ -1,5 +1,5 @@
 """Makes the shared parts of the tests (`tiny`) importable, keeps torch to one thread, and says
-which tests are the fast tier: `pytest -m fast -n 2`, about a minute on two cores."""
+which tests are the fast tier: `pytest -m fast -n 2`, within a minute on two cores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ NOT_FAST = {
     for name in (
         *("comparison", "coop_humaneval", "estimate", "pictures", "play_runner"),
         *("remote_agent", "report", "serve_text", "suite", "tabular_search"),
+        *("coder_tester", "debate", "house_build", "malformed", "malformed_answers", "math_duo"),
+        *("registry", "search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
     )
 }
-"""Unit tests that start processes, draw reports or search."""
+"""Unit tests that start processes, draw reports or search; and the tasks that take seconds, whose
+contract the others' tests hold, too."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -33,8 +36,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkStealingScheduling(config, log)
 
 
+def _fast(path: Path) -> bool:
+    return path in FAST or (path.is_relative_to(HERE / "unit") and path not in NOT_FAST)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast tier does not import the files that have no part in it."""
+    other = collection_path.suffix == ".py" and not _fast(collection_path)
+    return True if config.getoption("markexpr") == "fast" and other else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        unit = item.path.is_relative_to(HERE / "unit") and item.path not in NOT_FAST
-        if (unit or item.path in FAST) and item.get_closest_marker("slow") is None:
+        if _fast(item.path) and item.get_closest_marker("slow") is None:
             item.add_marker("fast")

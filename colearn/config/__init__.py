@@ -1,6 +1,13 @@
 """Settings of a run: typed classes with every default, reading YAML, building what they name."""
 
-from .build import bind_agents, build_algorithm, build_program, build_task, untrained_config
+from .build import (
+    bind_agents,
+    build_algorithm,
+    build_program,
+    build_task,
+    check_paces,
+    untrained_config,
+)
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
 from .parts import build_part, known_settings, part_name
 from .settings import (
@@ -42,6 +49,7 @@ __all__ = [
     "build_part",
     "build_program",
     "build_task",
+    "check_paces",
     "dump_config",
     "is_suite",
     "known_settings",

@@ -16,7 +16,7 @@ from .parts import build_dataclass
 from .settings import EACH, AgentSettings, Config, ModelSettings, Named
 
 if TYPE_CHECKING:
-    from colearn.contract import Acts, Algorithm, DecPOMDP
+    from colearn.contract import Acts, Algorithm, DecPOMDP, Parts
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
@@ -158,3 +158,15 @@ def untrained_config(config: Config) -> Config:
         for name, model in config.models.items()
     }
     return config.model_copy(update={"models": models, "critic": None})
+
+
+def check_paces(config: Config, parts: Parts) -> None:
+    """Errors: ConfigError where a model has epochs or minibatches of its own, and the algorithm
+    gives new advantages from its critic in each joint minibatch (CoLLM's Alg. 1)."""
+    fixed = parts.value_loss.frozen_targets or not parts.advantage.reads
+    for name in () if fixed else config.paced:
+        key = "epochs" if config.models[name].epochs is not None else "minibatch"
+        raise ConfigError(
+            f"models.{name}.{key}: the critic gives new advantages in each joint minibatch; set "
+            f"algorithm.value_loss.frozen_targets: true, or train.{key} for all"
+        )

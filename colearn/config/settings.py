@@ -70,6 +70,10 @@ class ModelSettings(OptimizerSettings):
     lora: LoRASettings | None = None
     trained: bool = True
     """False: the model plays and never enters an update."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Passes of this model over the iteration's experience; None goes with `train.epochs`."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Joint transitions per optimiser step of this model; None goes with `train.minibatch`."""
     device: Device | None = None
     """Where this model lives; None follows `run.device`."""
 
@@ -255,6 +259,22 @@ class Config(_Settings):
         """By name, the agents and players that a language model of this run plays."""
         everyone = {**self.agents, **self.players}
         return {name: settings for name, settings in everyone.items() if settings.speaks}
+
+    @property
+    def paced(self) -> list[str]:
+        """Names of the trained models with epochs or minibatches of their own."""
+        return [
+            name
+            for name, model in self.models.items()
+            if model.trained and (model.epochs is not None or model.minibatch is not None)
+        ]
+
+    def pace(self, name: str | None) -> tuple[int, int | None]:
+        """Epochs and minibatch of a model; for None those of the team, critics included."""
+        own = None if name is None else self.models[name]
+        epochs = None if own is None else own.epochs
+        minibatch = None if own is None else own.minibatch
+        return epochs or self.train.epochs, minibatch or self.train.minibatch
 
     task: Named
     wrapper: Literal["parallel", "pipeline", "discussion", "single"] | None = None

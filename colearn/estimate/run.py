@@ -17,6 +17,7 @@ from colearn.config import (
     build_algorithm,
     build_part,
     build_task,
+    check_paces,
     untrained_config,
 )
 from colearn.contract import Algorithm, Cast, DecPOMDP, Rollout
@@ -87,6 +88,7 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     algorithm.check_task(task)
     parts = algorithm.checked_parts()
     config = _learning_part(config, algorithm)
+    check_paces(config, parts)
     architectures = Architectures(task, config)
     builder = FakeTeamBuilder(config, architectures)
     team = builder.build(

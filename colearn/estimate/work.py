@@ -44,12 +44,14 @@ def plan_updates(
         return None
     works, padded = {}, {}
     for name, groups in rows.items():
+        kind, _, model = name.partition("-")
+        epochs, minibatch = config.pace(model if kind == "actor" else None)
         planned = [
             plan_work([groups[number] for number in batch], config.train.token_budget)
-            for batch in _groups_of(config, trees, len(groups))
+            for batch in _groups_of(minibatch, trees, len(groups))
         ]
         works[name] = max(planned, key=lambda work: work.size)
-        padded[name] = config.train.epochs * sum(work.padded_tokens for work in planned)
+        padded[name] = epochs * sum(work.padded_tokens for work in planned)
     return Updates(works, padded)
 
 
@@ -97,8 +99,8 @@ def _critic_rows(
     return found
 
 
-def _groups_of(config: Config, trees: Trees, groups: int) -> Iterator[list[int]]:
+def _groups_of(minibatch: int | None, trees: Trees, groups: int) -> Iterator[list[int]]:
     """Numbers of the groups in each minibatch; `groups` stand in the order of their trees."""
     each = groups // len(trees)
-    for numbers in minibatches(trees, config.train.minibatch, range(len(trees))):
+    for numbers in minibatches(trees, minibatch, range(len(trees))):
         yield [group for n in numbers for group in range(n * each, (n + 1) * each)]

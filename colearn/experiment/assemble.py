@@ -16,6 +16,7 @@ from colearn.config import (
     build_algorithm,
     build_part,
     build_task,
+    check_paces,
     untrained_config,
 )
 from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player
@@ -24,16 +25,18 @@ from colearn.errors import ConfigError
 from colearn.learn.critic_row import head_value
 from colearn.learn.follower import Follower
 from colearn.learn.local import LocalLearner
+from colearn.learn.minibatch import Pace
 from colearn.models.embedded import EMBEDDED, embedded_model
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder, TeamNetworks
 
+from .actor_rows import Role
 from .critics import CriticTrainer
 from .exact import ExactEvaluator, Reader
 from .queried import QueriedEvaluator
 from .seating import seat_players
-from .update import Role, Updater
+from .update import Updater
 
 
 @dataclass(slots=True)
@@ -85,6 +88,7 @@ def assemble(config: Config) -> Assembly:
     parts = algorithm.checked_parts()
     if not algorithm.learns:
         config = untrained_config(config)
+    check_paces(config, parts)
     cast: Cast = build_part(Cast, config.cast, "cast")
     bound, config = config, _with_folders(config, task)
     builder = TeamBuilder(config)
@@ -162,6 +166,7 @@ def _updater(
         minibatch=config.train.minibatch,
         target_kl=config.train.target_kl,
         token_budget=config.train.token_budget,
+        paces={name: Pace(*config.pace(name)) for name in config.paced if name in actors},
     )
 
 

@@ -5,54 +5,18 @@ The updater composes parts and learners; it knows neither algorithms nor devices
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from colearn.contract import AgentValues, Episodes, Learner, Parts
-from colearn.contract.rows import Outputs, Row
-from colearn.learn.critic_row import head_value
-from colearn.learn.evaluate import evaluate
 from colearn.learn.follower import Follower
-from colearn.learn.minibatch import minibatches
-from colearn.learn.row import actor_rows
-from colearn.seeding import derive_rng
-from colearn.types import Tree
+from colearn.learn.minibatch import Pace
 
-from .critics import CriticTrainer, values_by_agent
-from .diagnostics import advantage_metrics
-from .objective import actor_objective, with_logprobs, with_targets
-
-Trees = Sequence[Tree[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """An agent as the updater sees it: the model that plays it, and how it was sampled."""
-
-    model: str
-    temperature: float
-    window: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """Rows with all that a loss needs, by actor and by the episode's number; and what their
-    advantages were like."""
-
-    rows: Mapping[str, Mapping[int, Sequence[Row]]]
-    metrics: Mapping[str, float]
-    last: dict[str, tuple[Sequence[int], list[list[Row]]]] = field(default_factory=dict)
-
-    def groups(self, name: str, numbers: Sequence[int]) -> list[list[Row]]:
-        """An actor's rows of these episodes; for the episodes of the last call the same list, by
-        which a learner knows what it has prepared."""
-        if name not in self.last or self.last[name][0] != numbers:
-            own = self.rows[name]
-            self.last[name] = numbers, [[row] for n in numbers for row in own.get(n, ())]
-        return self.last[name][1]
+from .actor_rows import ActorRows, Ready, Role, Trees
+from .critics import CriticTrainer
+from .objective import actor_objective
 
 
 @dataclass(slots=True)
@@ -79,42 +43,57 @@ class Updater:
     minibatch: int | None
     token_budget: int
     target_kl: float | None = None
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+    """Of the actors that do not go with `epochs` and `minibatch`. Their advantages must be those of
+    the rollout: no joint minibatch is theirs from which a critic could give them anew."""
 
     def update(self, trees: Trees, iteration: int, done: float = 0.0) -> dict[str, float]:
-        """Metrics are means over the optimiser steps of the iteration. `done` is the share of the
+        """Metrics are means over the optimiser steps of the iteration, `optimizer_steps` the joint
+        ones; a model with a pace of its own counts under its name. `done` is the share of the
         training budget used before it, for schedules.
 
         Errors: FloatingPointError naming the learner where a loss or gradient is not finite.
         """
         now = self.parts.at(done)
-        epochs = [list(self._minibatches(trees, iteration, n)) for n in range(self.epochs)]
-        rows = self._rows(trees, several_steps=sum(map(len, epochs)) > 1)
+        joint = Pace(self.epochs, self.minibatch).cuts(trees, self.seed, iteration)
+        if self.critic is None and not self.actors.keys() - self.paces.keys():
+            joint = []  # nobody goes with it
+        alone = {n: pace.cuts(trees, self.seed, iteration) for n, pace in self.paces.items()}
+        taken = {name: sum(map(len, alone.get(name, joint))) for name in self.actors}
+        rows = ActorRows(trees, self.parts, self.roles, self.actors, self.shared_head)
+        rows.build(self.token_budget)
+        moving = {name for name, steps in taken.items() if steps > 1}
+        rows.read(moving, self.references, self.token_budget)
         episodes = self.parts.credited(trees)
         if self.parts.critic is not None and self.parts.value_loss.rescale:
-            self._rescale(episodes)
+            self._rescale(episodes, rows)
         if self.critic is not None:
             self.critic.use(now.advantage, now.value_loss)
             self.critic.prepare(trees)
-        old_values = self._old_values(trees, rows)
+        old_values = self._old_values(rows)
         sums: dict[str, list[float]] = {}
         fixed = None
         frozen = old_values if self.parts.value_loss.frozen_targets else None
         if frozen is not None or not self.parts.advantage.reads:
             if self.critic is not None and frozen is not None:
                 self.critic.freeze(episodes, frozen)
-            fixed = self._ready(now, episodes, range(len(trees)), rows, frozen, old_values)
+            fixed = rows.ready(now, episodes, range(len(trees)), frozen, old_values)
             sums = {key: [value] for key, value in fixed.metrics.items()}
         steps = 0
-        for batches in epochs:
+        for batches in joint:
             moved: list[float] = []
             for numbers in batches:
                 metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done)
-                moved += [metrics.get(f"{name}/moved", 0.0) for name in self.actors]
+                moved += [metrics.get(f"{n}/moved", 0.0) for n in self.actors if n not in alone]
                 for key, value in metrics.items():
                     sums.setdefault(key, []).append(value)
             steps += len(batches)
-            if self.target_kl is not None and float(np.mean(moved)) > self.target_kl:
+            if self._far(moved):
                 break
+        for name, own in alone.items():
+            assert fixed is not None, "advantages that change with a joint minibatch"
+            for key, values in self._walk(name, own, now, fixed, done).items():
+                sums[f"{name}/{key}"] = values
         refresh = self.parts.loss.refresh
         if refresh is not None and (iteration + 1) % refresh == 0:
             for reference in self.references.values():
@@ -123,14 +102,14 @@ class Updater:
         result["optimizer_steps"] = float(steps)
         return result
 
-    def _rescale(self, episodes: Episodes) -> None:
+    def _rescale(self, episodes: Episodes, rows: ActorRows) -> None:
         """Move every value head's scale to the returns of the agents that it values."""
         assert self.parts.critic is not None
         heads: dict[str, tuple[Learner, list[float]]] = {}
         for episode in episodes:
             tree = episode.tree
             for reader, agents in self.parts.critic.readers(tree.agents).items():
-                name = self._model(tree, reader) if self.critic is None else None
+                name = rows.model(tree, reader) if self.critic is None else None
                 if self.critic is not None:
                     name = self.critic.value_model(reader)
                 if name is None:
@@ -143,139 +122,54 @@ class Updater:
         for learner, found in heads.values():
             learner.observe(found)
 
-    def _minibatches(self, trees: Trees, iteration: int, epoch: int) -> Iterator[list[int]]:
-        rng = derive_rng(self.seed, "minibatch", iteration, epoch)
-        return minibatches(trees, self.minibatch, rng.permutation(len(trees)).tolist())
+    def _far(self, moved: Sequence[float]) -> bool:
+        """Whether an epoch has taken its models further than they may go."""
+        limit = self.target_kl
+        return limit is not None and bool(moved) and float(np.mean(moved)) > limit
 
-    def _rows(self, trees: Trees, *, several_steps: bool) -> dict[tuple[int, str], list[Row]]:
-        """Every trained agent's rows of every tree, with old and reference log-probabilities."""
-        found: dict[tuple[int, str], list[Row]] = {}
-        head = head_value(self.parts.critic) if self.shared_head else None
-        for agent in trees[0].agents:
-            for number, tree in enumerate(trees):
-                role = self._role(tree, agent)
-                if role is None:
-                    continue
-                found[number, agent] = actor_rows(
-                    tree,
-                    agent,
-                    key=number,
-                    window=role.window,
-                    temperature=role.temperature,
-                    budget=None if self.shared_head else self.token_budget,
-                    value=head,
-                )
-        for name, learner in self.actors.items():
-            keys = [key for key in found if self._model(trees[key[0]], key[1]) == name]
-            groups = [found[key] for key in keys]
-            if several_steps and self.parts.loss.old == "read":
-                self._attach(found, keys, "old", learner.evaluate(groups))
-            if self.parts.loss.needs_reference:
-                bare = [
-                    [replace(row, marks=()) if row.marks else row for row in group]
-                    for group in groups
-                ]
-                outputs = (
-                    evaluate(self.references[name].network, bare, token_budget=self.token_budget)
-                    if name in self.references
-                    else learner.evaluate(bare, reference=True)
-                )
-                self._attach(found, keys, "ref", outputs)
+    def _walk(
+        self,
+        name: str,
+        epochs: Sequence[Sequence[Sequence[int]]],
+        now: Parts,
+        ready: Ready,
+        done: float,
+    ) -> dict[str, list[float]]:
+        """The steps of a model with a pace of its own; each metric by step."""
+        found: dict[str, list[float]] = {"optimizer_steps": [0.0]}
+        learner = self.actors[name]
+        for batches in epochs:
+            moved = []
+            for numbers in batches:
+                if not (groups := ready.groups(name, numbers)):
+                    continue  # nothing that it did here has an advantage
+                objective = actor_objective(now.loss, now.value_loss, groups)
+                metrics = learner.accumulate(groups, objective) | learner.step(done)
+                found["optimizer_steps"][0] += 1.0
+                moved.append(metrics.get("moved", 0.0))
+                for key, value in metrics.items():
+                    found.setdefault(key, []).append(value)
+            if self._far(moved):
+                break
         return found
 
-    def _role(self, tree: Tree[Any], agent: str) -> Role | None:
-        """Whoever sat in an agent's seat, if its model is trained."""
-        role = self.roles.get(tree.player(agent))
-        return role if role is not None and role.model in self.actors else None
-
-    def _model(self, tree: Tree[Any], agent: str) -> str | None:
-        role = self._role(tree, agent)
-        return None if role is None else role.model
-
-    @staticmethod
-    def _attach(
-        rows: dict[tuple[int, str], list[Row]],
-        keys: Sequence[tuple[int, str]],
-        name: Literal["old", "ref"],
-        outputs: Sequence[Sequence[Outputs]],
-    ) -> None:
-        for key, group in zip(keys, outputs, strict=True):
-            rows[key] = [
-                with_logprobs(row, name, tuple(part.logprobs.tolist()))
-                for row, part in zip(rows[key], group, strict=True)
-            ]
-
-    def _old_values(
-        self, trees: Trees, rows: Mapping[tuple[int, str], list[Row]]
-    ) -> list[AgentValues] | None:
+    def _old_values(self, rows: ActorRows) -> list[AgentValues] | None:
         """Values at rollout, where the value loss asks for them."""
         settings = self.parts.value_loss
         if self.parts.critic is None or not (settings.frozen_targets or settings.clip is not None):
             return None
         if self.critic is not None:
-            return self.critic.read(trees)
-        return self._head_values(trees, rows, range(len(trees)))
-
-    def _head_values(
-        self, trees: Trees, rows: Mapping[tuple[int, str], list[Row]], numbers: Sequence[int]
-    ) -> list[AgentValues]:
-        """Values from the heads on the trained actors, for the given trees."""
-        assert self.parts.critic is not None
-        found: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
-        asked: dict[str, list[tuple[int, str]]] = {}
-        for agent in trees[0].agents:
-            for place, number in enumerate(numbers):
-                model = self._model(trees[number], agent)
-                if model is not None:
-                    asked.setdefault(model, []).append((place, agent))
-        for model, seats in asked.items():
-            outputs = self.actors[model].evaluate([rows[numbers[p], a] for p, a in seats])
-            for (place, agent), group in zip(seats, outputs, strict=True):
-                number = numbers[place]
-                at = {
-                    mark.node: value
-                    for row, part in zip(rows[number, agent], group, strict=True)
-                    for mark, value in zip(row.marks, part.values.tolist(), strict=True)
-                }
-                found[place] |= values_by_agent(trees[number], self.parts.critic, agent, at)
-        return list(found)
-
-    def _ready(
-        self,
-        now: Parts,
-        episodes: Episodes,
-        numbers: Sequence[int],
-        rows: Mapping[tuple[int, str], list[Row]],
-        values: Sequence[AgentValues] | None,
-        old: Sequence[AgentValues] | None,
-    ) -> _Ready:
-        """Advantages of the episodes `numbers`, from their `values`, on the rows to train."""
-        mine = [episodes[number] for number in numbers]
-        advantages = now.advantage(mine, values)
-        targets = None
-        if self.shared_head and values is not None:
-            targets = now.advantage.targets(mine, values)
-        by_model: dict[str, dict[int, list[Row]]] = {name: {} for name in self.actors}
-        for place, number in enumerate(numbers):
-            for agent in mine[place].tree.agents:
-                name = self._model(mine[place].tree, agent)
-                if name is not None:
-                    ready = by_model[name].setdefault(number, [])
-                    for row in rows[number, agent]:
-                        row = with_targets(row, agent, advantages[place], targets, old, place)
-                        if row.spans or row.marks:
-                            ready.append(row)
-        reads = self.parts.critic.value if self.parts.critic else None
-        return _Ready(by_model, advantage_metrics(advantages, mine, values, reads))
+            return self.critic.read(rows.trees)
+        return rows.head_values(range(len(rows.trees)))
 
     def _step(
         self,
         now: Parts,
         episodes: Episodes,
         numbers: Sequence[int],
-        rows: Mapping[tuple[int, str], list[Row]],
+        rows: ActorRows,
         old_values: Sequence[AgentValues] | None,
-        fixed: _Ready | None,
+        fixed: Ready | None,
         done: float,
     ) -> dict[str, float]:
         mine = [episodes[number] for number in numbers]
@@ -286,15 +180,14 @@ class Updater:
             values, found = self.critic.train(mine, old)
             metrics |= {f"critic/{key}": value for key, value in found.items()}
         elif self.shared_head and fixed is None:
-            values = self._head_values([one.tree for one in episodes], rows, numbers)
+            values = rows.head_values(numbers)
         ready = fixed
         if ready is None:
-            ready = self._ready(now, episodes, numbers, rows, values, old)
+            ready = rows.ready(now, episodes, numbers, values, old)
             metrics |= ready.metrics
         trained: list[str] = []
         for name, learner in self.actors.items():
-            groups = ready.groups(name, numbers)
-            if not groups:
+            if name in self.paces or not (groups := ready.groups(name, numbers)):
                 continue  # nothing that this model did here has an advantage
             trained.append(name)
             found = learner.accumulate(groups, actor_objective(now.loss, now.value_loss, groups))

@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from colearn.seeding import derive_rng
 from colearn.types import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a model goes through an iteration's experience, and in what portions."""
+
+    epochs: int
+    minibatch: int | None
+    """Joint transitions per optimiser step; None takes all at once."""
+
+    def cuts(self, trees: Sequence[Tree[Any]], seed: int, iteration: int) -> list[list[list[int]]]:
+        """The tree numbers of each minibatch of each epoch, in another order every time."""
+        found = []
+        for epoch in range(self.epochs):
+            rng = derive_rng(seed, "minibatch", iteration, epoch)
+            order = rng.permutation(len(trees)).tolist()
+            found.append(list(minibatches(trees, self.minibatch, order)))
+        return found
 
 
 def minibatches(

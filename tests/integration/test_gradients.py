@@ -22,13 +22,15 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.credit.team import Team
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
+from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
 from colearn.experiment.critics import CriticTrainer
 from colearn.experiment.objective import actor_objective
-from colearn.experiment.update import Role, Updater
+from colearn.experiment.update import Updater
 from colearn.learn.batch import make_batch
 from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
+from colearn.learn.minibatch import Pace
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
@@ -484,10 +486,8 @@ def test_decentral_values_are_read_from_the_own_stream_only():
 
 def test_a_minibatch_holds_every_episode_once_per_epoch():
     """And holds about as many joint transitions as it is told."""
-    updater = updater_of(CoLLMCC().parts(), {}, {}, minibatch=4)
     trees = play(Notes(items=7, ends=True), cast())
-    for epoch in range(3):
-        cuts = list(updater._minibatches(trees, 2, epoch))
+    for cuts in Pace(epochs=3, minibatch=4).cuts(trees, seed=0, iteration=2):
         assert sorted(number for cut in cuts for number in cut) == list(range(7))
         sizes = [sum(len(trees[n].nodes) - 1 for n in cut) for cut in cuts]
         assert max(sizes) <= 4 + 3, "an episode has three turns at most"

@@ -23,7 +23,8 @@ from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, Granite
 from colearn.agents import ChatFormat
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError
-from colearn.experiment.update import Role, Updater
+from colearn.experiment.actor_rows import Role
+from colearn.experiment.update import Updater
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient

@@ -19,8 +19,9 @@ from colearn.advantage.raw_return import RawReturn
 from colearn.config import AgentSettings, OptimizerSettings
 from colearn.contract import Parts
 from colearn.credit.team import Team as Shared
+from colearn.experiment.actor_rows import Role
 from colearn.experiment.exact import ExactEvaluator, Reader
-from colearn.experiment.update import Role, Updater
+from colearn.experiment.update import Updater
 from colearn.learn.batch import make_batch
 from colearn.learn.local import LocalLearner
 from colearn.learn.row import actor_rows

@@ -18,8 +18,9 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
+from colearn.experiment.actor_rows import Role
 from colearn.experiment.critics import CriticTrainer
-from colearn.experiment.update import Role, Updater
+from colearn.experiment.update import Updater
 from colearn.learn.local import LocalLearner
 from colearn.learn.schedule import schedule
 from colearn.loss.policy_gradient import PolicyGradient

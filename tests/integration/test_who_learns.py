@@ -17,8 +17,9 @@ from colearn.agents.programs import Says
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Parts
 from colearn.credit.team import Team
+from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
-from colearn.experiment.update import Role, Updater
+from colearn.experiment.update import Updater
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.chain import Chain

@@ -1,0 +1,171 @@
+"""An iteration's rows of the trained models, with all that a loss needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from colearn.contract import AgentValues, Episodes, Learner, Parts
+from colearn.contract.rows import Outputs, Row
+from colearn.learn.critic_row import head_value
+from colearn.learn.evaluate import evaluate
+from colearn.learn.follower import Follower
+from colearn.learn.row import actor_rows
+from colearn.types import Tree
+
+from .critics import values_by_agent
+from .diagnostics import advantage_metrics
+from .objective import with_logprobs, with_targets
+
+Trees = Sequence[Tree[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """An agent as the updater sees it: the model that plays it, and how it was sampled."""
+
+    model: str
+    temperature: float
+    window: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Rows with their advantages and targets, by actor and by the episode's number; and what the
+    advantages were like."""
+
+    rows: Mapping[str, Mapping[int, Sequence[Row]]]
+    metrics: Mapping[str, float]
+    last: dict[str, tuple[Sequence[int], list[list[Row]]]] = field(default_factory=dict)
+
+    def groups(self, name: str, numbers: Sequence[int]) -> list[list[Row]]:
+        """An actor's rows of these episodes; for the episodes of the last call the same list, by
+        which a learner knows what it has prepared."""
+        if name not in self.last or self.last[name][0] != numbers:
+            own = self.rows[name]
+            self.last[name] = numbers, [[row] for n in numbers for row in own.get(n, ())]
+        return self.last[name][1]
+
+
+@dataclass(frozen=True, slots=True)
+class ActorRows:
+    """Every trained agent's rows of every tree, by the tree's number and the agent."""
+
+    trees: Trees
+    parts: Parts
+    roles: Mapping[str, Role]
+    actors: Mapping[str, Learner]
+    shared_head: bool
+    rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
+
+    def build(self, token_budget: int) -> None:
+        """The rows as they were sampled."""
+        head = head_value(self.parts.critic) if self.shared_head else None
+        for agent in self.trees[0].agents:
+            for number, tree in enumerate(self.trees):
+                role = self._role(tree, agent)
+                if role is None:
+                    continue
+                self.rows[number, agent] = actor_rows(
+                    tree,
+                    agent,
+                    key=number,
+                    window=role.window,
+                    temperature=role.temperature,
+                    budget=None if self.shared_head else token_budget,
+                    value=head,
+                )
+
+    def read(
+        self, moving: Collection[str], references: Mapping[str, Follower], token_budget: int
+    ) -> None:
+        """Add old log-probabilities, of the models that will take several steps, and those of the
+        reference policy, where the loss asks for them."""
+        for name, learner in self.actors.items():
+            keys = [key for key in self.rows if self.model(self.trees[key[0]], key[1]) == name]
+            groups = [self.rows[key] for key in keys]
+            if name in moving and self.parts.loss.old == "read":
+                self._attach(keys, "old", learner.evaluate(groups))
+            if self.parts.loss.needs_reference:
+                bare = [
+                    [replace(row, marks=()) if row.marks else row for row in group]
+                    for group in groups
+                ]
+                outputs = (
+                    evaluate(references[name].network, bare, token_budget=token_budget)
+                    if name in references
+                    else learner.evaluate(bare, reference=True)
+                )
+                self._attach(keys, "ref", outputs)
+
+    def model(self, tree: Tree[Any], agent: str) -> str | None:
+        """The trained model that played an agent's seat, if one did."""
+        role = self._role(tree, agent)
+        return None if role is None else role.model
+
+    def head_values(self, numbers: Sequence[int]) -> list[AgentValues]:
+        """Values of these trees from the heads on the trained actors."""
+        assert self.parts.critic is not None
+        found: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
+        asked: dict[str, list[tuple[int, str]]] = {}
+        for agent in self.trees[0].agents:
+            for place, number in enumerate(numbers):
+                model = self.model(self.trees[number], agent)
+                if model is not None:
+                    asked.setdefault(model, []).append((place, agent))
+        for model, seats in asked.items():
+            outputs = self.actors[model].evaluate([self.rows[numbers[p], a] for p, a in seats])
+            for (place, agent), group in zip(seats, outputs, strict=True):
+                number = numbers[place]
+                at = {
+                    mark.node: value
+                    for row, part in zip(self.rows[number, agent], group, strict=True)
+                    for mark, value in zip(row.marks, part.values.tolist(), strict=True)
+                }
+                found[place] |= values_by_agent(self.trees[number], self.parts.critic, agent, at)
+        return list(found)
+
+    def ready(
+        self,
+        now: Parts,
+        episodes: Episodes,
+        numbers: Sequence[int],
+        values: Sequence[AgentValues] | None,
+        old: Sequence[AgentValues] | None,
+    ) -> Ready:
+        """The rows of the episodes `numbers` with their advantages, from their `values`; `now` are
+        the parts as they stand at this point of the training budget."""
+        mine = [episodes[number] for number in numbers]
+        advantages = now.advantage(mine, values)
+        targets = None
+        if self.shared_head and values is not None:
+            targets = now.advantage.targets(mine, values)
+        by_model: dict[str, dict[int, list[Row]]] = {name: {} for name in self.actors}
+        for place, number in enumerate(numbers):
+            for agent in mine[place].tree.agents:
+                name = self.model(mine[place].tree, agent)
+                if name is not None:
+                    ready = by_model[name].setdefault(number, [])
+                    for row in self.rows[number, agent]:
+                        row = with_targets(row, agent, advantages[place], targets, old, place)
+                        if row.spans or row.marks:
+                            ready.append(row)
+        reads = self.parts.critic.value if self.parts.critic else None
+        return Ready(by_model, advantage_metrics(advantages, mine, values, reads))
+
+    def _role(self, tree: Tree[Any], agent: str) -> Role | None:
+        role = self.roles.get(tree.player(agent))
+        return role if role is not None and role.model in self.actors else None
+
+    def _attach(
+        self,
+        keys: Sequence[tuple[int, str]],
+        name: Literal["old", "ref"],
+        outputs: Sequence[Sequence[Outputs]],
+    ) -> None:
+        for key, group in zip(keys, outputs, strict=True):
+            self.rows[key] = [
+                with_logprobs(row, name, tuple(part.logprobs.tolist()))
+                for row, part in zip(self.rows[key], group, strict=True)
+            ]

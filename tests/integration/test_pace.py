@@ -1,0 +1,146 @@
+"""Models that go through an iteration's experience at a pace of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from tiny import Notes, byte_tokenizer, cast, play, register, save_model, tiny_model
+
+from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.magrpo import MAGRPO
+from colearn.config import Config, OptimizerSettings
+from colearn.contract.algorithm import ValueLoss
+from colearn.errors import ConfigError
+from colearn.estimate import estimate
+from colearn.experiment.actor_rows import Role
+from colearn.experiment.assemble import assemble
+from colearn.experiment.critics import CriticTrainer
+from colearn.experiment.update import Updater
+from colearn.learn.local import LocalLearner
+from colearn.learn.minibatch import Pace
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+
+FROZEN = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
+
+
+def updated(
+    algorithm: Any, paces: Mapping[str, Pace], **settings: Any
+) -> tuple[Updater, dict[str, float]]:
+    """A team of two with a model each, and the metrics of its first update."""
+    team = cast(shared=False)
+    parts = algorithm.parts()
+    trees = play(Notes(items=4), team, parts.rollout)
+
+    def learner(name: str, network: Network) -> LocalLearner:
+        return LocalLearner(name, network, OptimizerSettings(learning_rate=1e-3), token_budget=4096)
+
+    critic = None
+    if parts.critic is not None:
+        tokenizer = byte_tokenizer()
+        values = Network(Base(tiny_model(seed=9)), head=ValueHead(32))
+        critic = CriticTrainer(
+            critic=parts.critic,
+            learners={"team": learner("team", values)},
+            tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+            advantage=parts.advantage,
+            settings=parts.value_loss,
+            max_length=4096,
+        )
+    updater = Updater(
+        parts=parts,
+        roles={agent: Role(agent, 1.0, None) for agent in team.voices},
+        actors={agent: learner(agent, team.network(agent)) for agent in team.voices},
+        critic=critic,
+        shared_head=False,
+        references={},
+        seed=0,
+        token_budget=4096,
+        paces=paces,
+        **({"epochs": 1, "minibatch": None} | settings),
+    )
+    return updater, updater.update(trees, 0)
+
+
+def weights(updater: Updater, name: str) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in updater.actors[name].parameters.values()])
+
+
+@pytest.mark.parametrize("algorithm", [MAGRPO(), FROZEN], ids=["group", "critic"])
+def test_a_model_of_its_own_pace_learns_what_the_team_would_teach_it_at_that_pace(
+    algorithm: Any,
+) -> None:
+    """Bit for bit; and the others learn what they learn without it."""
+    mixed, metrics = updated(algorithm, {"ada": Pace(3, 6)})
+    fast, _ = updated(algorithm, {}, epochs=3, minibatch=6)
+    slow, _ = updated(algorithm, {})
+    assert torch.equal(weights(mixed, "ada"), weights(fast, "ada"))
+    assert torch.equal(weights(mixed, "ben"), weights(slow, "ben"))
+    assert not torch.equal(weights(fast, "ada"), weights(slow, "ada"))
+    assert not torch.equal(weights(fast, "ben"), weights(slow, "ben"))
+    steps = mixed.actors["ada"].steps, mixed.actors["ben"].steps
+    assert steps == (metrics["ada/optimizer_steps"], metrics["optimizer_steps"])
+    assert steps[0] == fast.actors["ada"].steps > 3 and steps[1] == 1
+
+
+def test_where_every_model_has_a_pace_the_team_takes_no_step() -> None:
+    updater, metrics = updated(MAGRPO(), {"ada": Pace(1, None), "ben": Pace(2, None)})
+    assert (updater.actors["ada"].steps, updater.actors["ben"].steps) == (1, 2)
+    assert metrics["optimizer_steps"] == 0.0
+
+
+def test_a_model_that_has_gone_far_stops_alone() -> None:
+    """The limit lies between what its first epochs move it, measured, and its last."""
+    free, _ = updated(MAGRPO(), {"ada": Pace(4, None)})
+    held, metrics = updated(MAGRPO(), {"ada": Pace(4, None)}, target_kl=1e-12)
+    assert (free.actors["ada"].steps, held.actors["ada"].steps) == (4, 2)
+    assert metrics["ada/optimizer_steps"] == 2.0
+
+
+# --- by configuration -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def team(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    register(monkeypatch, notes="tiny:Notes")
+    folder = str(save_model(tmp_path / "model"))
+    return {
+        "task": {"name": "notes", "items": 2},
+        "models": {"ada": {"path": folder, "epochs": 3, "minibatch": 2}, "*": {"path": folder}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "critic": {"path": folder},
+        "run": {"device": "cpu"},
+        "train": {"episodes": 2},
+    }
+
+
+def test_a_config_gives_each_model_its_epochs_and_minibatches(team: dict[str, Any]) -> None:
+    config = Config.model_validate(team | {"algorithm": {"name": "magrpo"}})
+    updater = assemble(config).updater
+    assert updater is not None
+    assert updater.paces == {"ada": Pace(3, 2)} and (updater.epochs, updater.minibatch) == (1, None)
+
+
+def test_the_dry_run_counts_a_models_own_epochs(team: dict[str, Any]) -> None:
+    def tokens(**own: int) -> Mapping[str, int]:
+        models = {"ada": {"path": team["critic"]["path"], **own}, "*": team["critic"]}
+        choice = {"models": models, "algorithm": {"name": "magrpo"}}
+        steps = estimate(Config.model_validate(team | choice)).steps
+        assert steps is not None and steps.padded_tokens is not None
+        return steps.padded_tokens
+
+    often, once = tokens(epochs=3), tokens()
+    assert often["actor-ada"] == 3 * once["actor-ada"] > 0
+    assert often["actor-ben"] == once["actor-ben"]
+
+
+@pytest.mark.parametrize("check", [assemble, estimate], ids=["run", "dry run"])
+def test_a_pace_is_refused_where_the_critic_gives_new_advantages_in_each_joint_minibatch(
+    team: dict[str, Any], check: Any
+) -> None:
+    recomputed = {"name": "collm_cc", "value_loss": {"frozen_targets": False}}
+    with pytest.raises(ConfigError, match=r"^models\.ada\.epochs: .*value_loss\.frozen_targets"):
+        check(Config.model_validate(team | {"algorithm": recomputed}))
