@@ -48,9 +48,6 @@ def compare(
         return
     settings = load_config(config, sets)
     changes: dict[str, Any] = {}
-    if chosen is not None:
-        known = settings.compare.algorithms
-        changes["algorithms"] = {name: known.get(name, {}) for name in chosen}
     if seeds is not None:
         changes["seeds"] = tuple(range(seeds))
     if workers is not None:
@@ -63,10 +60,10 @@ def compare(
         from colearn.record.place import check_place
 
         check_place(out)
-        _estimates(config, make_plan(settings))
+        _estimates(config, make_plan(settings, chosen))
         return
     with _telling_how_to_continue():
-        report_file = run_comparison(settings, out, command_line=_command_line())
+        report_file = run_comparison(settings, out, algorithms=chosen, command_line=_command_line())
     _show(report_file.parent)
     print(f"report: {report_file}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -21,20 +22,22 @@ def compare(
     config: Config,
     out: str | Path,
     *,
+    algorithms: Sequence[str] | None = None,
     command_line: str | None = None,
     console: Console | None = None,
     command: Command = train_command,
 ) -> Path:
     """Run `config.compare`'s algorithms x seeds into `out` and report; the path of report.html.
 
-    Finished runs in `out` are kept, unfinished ones resumed. `command_line` is what the report
-    names as the command; `command` makes the arguments of a run's process. Failed runs are missing
-    in the report, which is written from the others before the error is raised.
+    `algorithms` names those that are run, by default all. Finished runs in `out` are kept,
+    unfinished ones resumed. `command_line` is what the report names as the command; `command` makes
+    the arguments of a run's process. Failed runs are missing in the report, which is written from
+    the others before the error is raised.
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
     folder = Path(out)
-    plan = make_plan(config)
+    plan = make_plan(config, algorithms)
     check_place(folder)
     check_claim(plan, folder)
     check_plans([plan])

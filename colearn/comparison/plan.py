@@ -85,24 +85,30 @@ class Plan:
         return hashlib.sha256(json.dumps(configs, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def make_plan(config: Config) -> Plan:
+def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
     """Resolve and check the config of every run before the first one starts.
 
     `config.compare.algorithms` maps a name to its dotted overrides; two variants of one algorithm
     are two names whose overrides set `algorithm.name`. Settings in `algorithm` hold for every
-    algorithm that has them. Errors: ConfigError naming the algorithm and the key.
+    algorithm that has them. `algorithms`: only these of the names, or further algorithms without
+    overrides. Errors: ConfigError naming the algorithm and the key.
     """
     seeds = config.compare.seeds
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"compare.seeds: give one or more different seeds, got {list(seeds)}")
     entries = _entries(config)
+    chosen = tuple(entries) if algorithms is None else tuple(dict.fromkeys(algorithms))
+    if not chosen:
+        raise ConfigError("algorithms: name one or more to compare")
+    # all of them: what only a name that is left out has is no mistake
+    entries = {**entries, **{label: entries.get(label, {}) for label in chosen}}
     for label in entries:
         if not _LABEL.fullmatch(label):
             raise ConfigError(
                 f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
             )
     known = _known_by_entry(config, entries)
-    configs = {label: _resolve(config, label, entries, known) for label in entries}
+    configs = {label: _resolve(config, label, entries, known) for label in chosen}
     teams: dict[str, tuple[str, ...]] = {}
     for resolved in configs.values():
         build_algorithm(resolved)

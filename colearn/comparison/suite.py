@@ -108,24 +108,25 @@ def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
     plans: dict[str, Plan] = {}
     for task, name in suite.configs.items():
         try:
-            plans[task] = make_plan(suite_config(suite, name))
+            config = suite_config(suite, name)
+            rows = [label for label in suite.rows if label in config.compare.algorithms]
+            if not rows:
+                raise ConfigError(
+                    "compare.algorithms: has none of the suite's rows; add them there"
+                )
+            plans[task] = make_plan(config, rows)
         except ConfigError as error:
             raise ConfigError(f"{name}: {error}") from None
     return plans
 
 
 def suite_config(suite: SuiteSettings, name: str) -> Config:
-    """A config of the suite with `each` laid over it, and the suite's rows and seeds in it."""
+    """A config of the suite with `each` laid over it, and the suite's seeds in it."""
     config = load_config(name, suite.overrides)
-    entries: Mapping[str, dict[str, object]] = config.compare.algorithms
-    changes: dict[str, object] = {
-        "algorithms": {label: entries[label] for label in suite.rows if label in entries}
-    }
-    if not changes["algorithms"]:
-        raise ConfigError("compare.algorithms: has none of the suite's rows; add them there")
-    if suite.seeds is not None:
-        changes["seeds"] = suite.seeds
-    return config.model_copy(update={"compare": config.compare.model_copy(update=changes)})
+    if suite.seeds is None:
+        return config
+    comparison = config.compare.model_copy(update={"seeds": suite.seeds})
+    return config.model_copy(update={"compare": comparison})
 
 
 def _any_finished(folder: ComparisonFolder) -> bool:

@@ -65,6 +65,27 @@ def test_settings_that_an_algorithm_lacks_stay_with_those_that_have_them():
         make_plan(load_config(data))
 
 
+@pytest.mark.parametrize("labels", [{"collm_cc": {}, "magrpo": {}}, {}], ids=["named", "own"])
+def test_a_setting_of_an_algorithm_that_is_left_out_is_no_mistake(labels):
+    algorithm = {"name": "collm_cc", "critic_lag": 3, "advantage": {"trace": 0.9}}
+    data = {**fabricated.CONFIG, "algorithm": algorithm, "compare": {"algorithms": labels}}
+    plan = make_plan(load_config(data), ["magrpo"])
+    assert plan.algorithms == ("magrpo",)
+    assert plan.runs[0].config.algorithm.settings == {}
+    algorithm["critic_lagg"] = 1
+    with pytest.raises(ConfigError, match=r"algorithm\.critic_lagg.*'critic_lag'"):
+        make_plan(load_config(data), ["magrpo"])
+
+
+def test_the_chosen_algorithms_keep_their_overrides_and_the_order_in_which_they_are_named():
+    compared = config(seeds=(0,), collm_cc={}, magrpo={"algorithm.samples": 4})
+    plan = make_plan(compared, ["magrpo", "collm_cc", "magrpo"])
+    assert plan.algorithms == ("magrpo", "collm_cc")
+    assert plan.runs[0].config.algorithm.settings["samples"] == 4
+    with pytest.raises(ConfigError, match="algorithms: name one or more"):
+        make_plan(compared, [])
+
+
 def planned(algorithm, **algorithms):
     """By label, the algorithm's settings in its run."""
     section = {"algorithms": algorithms or {"collm_cc": {}, "magrpo": {}}, "seeds": [0]}

@@ -107,6 +107,14 @@ def test_only_the_rows_of_the_suite_are_run(tmp_path):
     assert plans["one"].algorithms == ("collm_cc",)
 
 
+def test_a_setting_of_a_row_that_is_left_out_is_no_mistake(tmp_path):
+    each = {"algorithm": {"critic_lag": 3}}
+    sizes = {"small": {"one": str(tmp_path / "one.yaml")}}
+    made = suite(tmp_path, rows={"magrpo": "Group"}, each=each, sizes=sizes)
+    (run,) = plan_suite(made)["one"].runs
+    assert "critic_lag" not in run.config.algorithm.settings
+
+
 def test_a_suite_is_told_from_a_config(tmp_path):
     path = tmp_path / "board.yaml"
     path.write_text(yaml.safe_dump(settings(tmp_path)))
