@@ -13,7 +13,6 @@ from . import compare, evaluate, export, listing, new, play, serve, study, train
 app = typer.Typer(
     name="colearn",
     help="Train teams of language models that run apart.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -41,13 +40,15 @@ def main() -> None:
     """A mistake is one line on stderr and exit code 2; everything else keeps its traceback."""
     sys.path.append("")  # `module:Class` may name a file in the folder one stands in
     try:
-        app()
-    except ColearnError as error:
-        print(f"error: {_one_line(str(error))}", file=sys.stderr)
+        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+    except (ColearnError, typer.TyperException) as error:
+        told = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+        print(f"error: {_one_line(told)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+    raise SystemExit(code)
 
 
 def _one_line(text: str) -> str:

@@ -16,7 +16,7 @@ import typer
 
 from colearn.errors import ConfigError
 
-app = typer.Typer(name="new", help="Start a task of your own.", no_args_is_help=True)
+app = typer.Typer(name="new", help="Start a task of your own.")
 
 
 @app.command()

@@ -44,3 +44,36 @@ def test_a_config_that_is_none_is_told_in_a_line_that_a_terminal_shows(
         main()
     err = capsys.readouterr().err
     assert told in err and len(err) < 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("trian", "'trian'. Did you mean 'train'?"),
+        ("train --sed 4", "--sed (Possible options: --seed, --set)"),
+        ("train quickstart --seed four", "'--seed': Input should be a valid integer"),
+        ("compare", "Missing argument 'config'."),
+        ("report a b", "Got unexpected extra argument"),
+    ],
+)
+def test_a_wrong_command_is_one_line(
+    arguments: str,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colearn", *arguments.split()])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and told in err
+    assert err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_the_bare_command_shows_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colearn"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code and "compare" in capsys.readouterr().out
