@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from math import isnan
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
@@ -53,6 +54,8 @@ def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)
     found = dict(settings)
     for key, value in settings.items():
+        if _has_nan(value):
+            raise ConfigError(f"task.{key}: must hold numbers, got nan")
         try:
             check = TypeAdapter(hints[key]) if key in hints else None
         except PydanticSchemaGenerationError:
@@ -64,6 +67,14 @@ def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         except ValidationError as error:
             raise ConfigError(one_line(error).replace("config", f"task.{key}", 1)) from None
     return found
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return any(map(_has_nan, value))
+    return isinstance(value, float) and isnan(value)
 
 
 def build_algorithm(config: Config) -> Algorithm:
