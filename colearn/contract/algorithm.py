@@ -34,9 +34,9 @@ class ValueLoss:
     anneal: float | None = None
     """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
     rescale: bool = False
-    """The head speaks in units of the returns seen so far: V = mean + deviation * output. It starts
-    at the mean of the first iteration's returns, not at 0, so no shift of the reward passes for an
-    advantage before the critic has learned it."""
+    """The head speaks in units of the returns seen so far: V = centre + deviation * output, where
+    the centre is their `expectile`. It starts at that of the first iteration's returns, not at 0,
+    so no shift of the reward passes for an advantage before the critic has learned it."""
 
     def __post_init__(self) -> None:
         for name, number in (("coefficient", self.coefficient), ("clip", self.clip)):

@@ -56,8 +56,9 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def observe(self, returns: Sequence[float]) -> None:
-        """Move the value head's scale to returns that all processes see alike."""
+    def observe(self, returns: Sequence[float], centre: float) -> None:
+        """Move the value head's scale to returns that all processes see alike, around their
+        `centre`."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:

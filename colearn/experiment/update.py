@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from colearn.advantage.expectile import expectile
 from colearn.contract import AgentValues, Episodes, Learner, Parts
 from colearn.learn.follower import Follower
 from colearn.learn.minibatch import Pace
@@ -66,7 +67,7 @@ class Updater:
         rows.read(moving, self.references, self.token_budget)
         episodes = self.parts.credited(trees)
         if self.parts.critic is not None and self.parts.value_loss.rescale:
-            self._rescale(episodes, rows)
+            self._rescale(episodes, rows, now.value_loss.expectile)
         if self.critic is not None:
             self.critic.use(now.advantage, now.value_loss)
             self.critic.prepare(trees)
@@ -102,8 +103,9 @@ class Updater:
         result["optimizer_steps"] = float(steps)
         return result
 
-    def _rescale(self, episodes: Episodes, rows: ActorRows) -> None:
-        """Move every value head's scale to the returns of the agents that it values."""
+    def _rescale(self, episodes: Episodes, rows: ActorRows, level: float) -> None:
+        """Move every value head's scale to the returns of the agents that it values, around the
+        expectile that it is trained to."""
         assert self.parts.critic is not None
         heads: dict[str, tuple[Learner, list[float]]] = {}
         for episode in episodes:
@@ -120,7 +122,7 @@ class Updater:
                     returns = episode.returns(agent)
                     found += [returns[node.index] for node in tree.nodes if agent in node.actions]
         for learner, found in heads.values():
-            learner.observe(found)
+            learner.observe(found, expectile(found, level))
 
     def _far(self, moved: Sequence[float]) -> bool:
         """Whether an epoch has taken its models further than they may go."""

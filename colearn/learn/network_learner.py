@@ -48,11 +48,11 @@ class NetworkLearner(Learner):
             self.network, groups, token_budget=self.token_budget, pad=self.pad, reference=reference
         )
 
-    def observe(self, returns: Sequence[float]) -> None:
+    def observe(self, returns: Sequence[float], centre: float) -> None:
         """Errors: ValueError where the network has no value head."""
         if self.network.head is None:
             raise ValueError(f"{self.name} has no value head to scale")
-        self.network.head.observe(returns)
+        self.network.head.observe(returns, centre)
 
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}

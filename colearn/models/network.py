@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, pstdev
+from statistics import pstdev
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ _LEAST_SPREAD = 1e-3
 
 
 class ValueHead(nn.Module):
-    """A scalar head in float32. It starts at V = 0, or at the mean of what it has observed."""
+    """A scalar head in float32. It starts at V = 0, or at the centre of what it has observed."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class ValueHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
         self.register_buffer("scale", torch.tensor([0.0, 1.0, 0.0]))
         self.scale: Tensor
-        """Mean and deviation of the returns seen, and in how many calls of `observe`."""
+        """Centre and deviation of the returns seen, and in how many calls of `observe`."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         """[M, D] to [M]."""
@@ -39,16 +39,14 @@ class ValueHead(nn.Module):
             values: Tensor = self.linear(hidden.float()).squeeze(-1)
             return self.scale[0] + self.scale[1] * values
 
-    def observe(self, returns: Sequence[float]) -> None:
-        """Move the scale to these returns: wholly at first, by a twentieth in the long run."""
-        mean, deviation, calls = self.scale.tolist()
+    def observe(self, returns: Sequence[float], centre: float) -> None:
+        """Move the scale to these returns: wholly at first, by a twentieth in the long run. The
+        `centre` is what V should be of them on the whole: their mean, or another expectile."""
+        before, deviation, calls = self.scale.tolist()
         part = max(1.0 / (calls + 1.0), 0.05)
-        centre, spread = fmean(returns), max(pstdev(returns), _LEAST_SPREAD)
-        self.scale.copy_(
-            self.scale.new_tensor(
-                [mean + part * (centre - mean), deviation + part * (spread - deviation), calls + 1]
-            )
-        )
+        spread = max(pstdev(returns), _LEAST_SPREAD)
+        found = before + part * (centre - before), deviation + part * (spread - deviation)
+        self.scale.copy_(self.scale.new_tensor([*found, calls + 1]))
 
 
 class Network(nn.Module):

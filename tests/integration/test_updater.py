@@ -26,6 +26,7 @@ from colearn.learn.schedule import schedule
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
+from colearn.types import Credited
 
 
 def learner_of(name, network, *, rate=1e-3, **settings):
@@ -422,3 +423,17 @@ def test_a_shifted_reward_does_not_erase_the_sign_of_clipped_advantages(algorith
         updater.update(trees, 0)
     signs = {at["ada"] > 0 for one in seen for at in one[1:]}
     assert signs == {True, False}
+
+
+@pytest.mark.parametrize(("level", "centre"), [(0.5, 2.5), (0.9, 4.5)])
+def test_a_hopeful_critic_starts_at_the_expectile_of_the_first_returns(monkeypatch, level, centre):
+    """Returns 0 and 5 alike: 9 (5 - e) = e. From their mean the first updates would prefer what is
+    safe, whatever the critic hopes for later."""
+    settings = ValueLoss(rescale=True, expectile=level)
+    team = cast(shared=False)
+    trees = play(Notes(horizon=1, items=2), team)
+    updater = updater_of(CoLLMCC(value_loss=settings), team, value_loss=settings, head=0.0)
+    monkeypatch.setattr(Credited, "returns", lambda self, agent: (0.0, 5.0 * self.tree.episode))
+    held(updater)
+    updater.update(trees, 0)
+    assert updater.critic.learners["team"].network.head.scale[0].item() == pytest.approx(centre)

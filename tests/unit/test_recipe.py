@@ -60,31 +60,31 @@ def value(head, number=1.0):
     return head(torch.full((1, 2), number)).item()
 
 
-def test_a_head_starts_at_the_mean_of_the_first_returns():
+def test_a_head_starts_at_the_centre_of_the_first_returns():
     head = ValueHead(2)
     assert value(head) == 0.0
-    head.observe([-12.0, -8.0])
-    assert value(head) == pytest.approx(-10.0)
+    head.observe([-12.0, -8.0], -9.0)
+    assert value(head) == pytest.approx(-9.0)
     with torch.no_grad():
         head.linear.bias.fill_(1.0)
-    assert value(head) == pytest.approx(-8.0)  # one deviation above
+    assert value(head) == pytest.approx(-7.0)  # one deviation above
 
 
 def test_a_scale_moves_by_its_share_of_what_it_has_seen_and_by_a_twentieth_in_the_end():
     head = ValueHead(2)
-    head.observe([0.0, 2.0])
-    head.observe([10.0, 14.0])  # half the way: mean (1 + 12) / 2, deviation (1 + 2) / 2
+    head.observe([0.0, 2.0], 1.0)
+    head.observe([10.0, 14.0], 12.0)  # half the way: mean (1 + 12) / 2, deviation (1 + 2) / 2
     assert head.scale[:2].tolist() == pytest.approx([6.5, 1.5])
     for _ in range(100):
-        head.observe([0.0, 0.0])
+        head.observe([0.0, 0.0], 0.0)
     before = head.scale[0].item()
-    head.observe([1.0, 1.0])
+    head.observe([1.0, 1.0], 1.0)
     assert head.scale[0].item() - before == pytest.approx(0.05 * (1.0 - before), abs=1e-6)
 
 
 def test_equal_returns_leave_a_unit_to_speak_in():
     head = ValueHead(2)
-    head.observe([3.0, 3.0])
+    head.observe([3.0, 3.0], 3.0)
     assert 0.0 < head.scale[1].item() < 0.01
 
 
@@ -117,7 +117,7 @@ def test_a_heads_rate_is_its_own_and_follows_the_same_schedule():
 
 def test_a_checkpoint_holds_the_scale(tmp_path):
     learner = LocalLearner("critic", Headed(), OptimizerSettings(), token_budget=64)
-    learner.observe([1.0, 5.0])
+    learner.observe([1.0, 5.0], 3.0)
     learner.save(tmp_path)
     other = LocalLearner("critic", Headed(), OptimizerSettings(), token_budget=64)
     other.load(tmp_path)
