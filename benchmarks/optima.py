@@ -45,8 +45,6 @@ class Problem:
     """Of the rewards, so that values are about 1."""
     penalty: float
     """Of a rejected reply, in the problem's rewards: below the return of any sensible play."""
-    hopeful: bool = False
-    """Its best equilibrium lies in the shadow of punishments: both methods run with `HOPE`."""
     file: str | None = None
     """A `.dpomdp` file beside this one, for a problem that is not shipped."""
 
@@ -61,8 +59,8 @@ class Problem:
 PROBLEMS = {
     problem.name: problem
     for problem in (
-        Problem("climbing", 1, 3_200, 64, 0.1, -30.0, hopeful=True),
-        Problem("penalty", 1, 3_200, 64, 0.1, -30.0, hopeful=True),
+        Problem("climbing", 1, 3_200, 64, 0.1, -30.0),
+        Problem("penalty", 1, 3_200, 64, 0.1, -30.0),
         Problem("two_step", 2, 3_600, 72, 0.1, -10.0),
         Problem("lock", 6, 7_680, 256, 0.1, -10.0),
         Problem("vault", 6, 10_240, 256, 0.1, -10.0),
@@ -81,8 +79,8 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """One critic for the team, one for each agent, and groups of eight chains without a critic."""
 
-HOPE = 0.98
-"""The expectile of the problems that are `hopeful`."""
+HOPE, FADES = 0.98, 0.5
+"""The expectile at the start, and the share of the budget over which it comes to the mean."""
 
 RECIPE = {
     "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
@@ -140,10 +138,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "long memory in Adam": {"models.*.betas": (0.9, 0.999), "critic.betas": (0.9, 0.999)},
     "temperature 1": {"agents.*.sampling.temperature": 1.0},
     "no hope": {},
-    "hope": {},
-    "fading hope": {},
+    "lasting hope": {},
 }
 """The recipe, the update of the papers, and the recipe without each of its parts."""
+HOPELESS = {"one pass", "no hope"}
 CRITIC_ONLY = {"TD(0)", "Monte Carlo", "no rescale", "values of the day", "one critic rate"}
 
 
@@ -166,8 +164,8 @@ def config_of(run: Run) -> dict[str, Any]:
     problem = PROBLEMS[run.problem]
     algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
     critic = run.method != "magrpo"
-    if run.variant in ("hope", "fading hope") or (problem.hopeful and run.variant != "no hope"):
-        fading = {"anneal": 1.0} if run.variant == "fading hope" else {}
+    if run.variant not in HOPELESS:
+        fading = {} if run.variant == "lasting hope" else {"anneal": FADES}
         if critic:
             hope = {"expectile": HOPE, **fading}
             algorithm |= {"advantage": {**hope}, "value_loss": {**hope}}
@@ -306,10 +304,6 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
             for method in options.methods:
                 for variant in options.variants:
                     if variant in CRITIC_ONLY and method == "magrpo":
-                        continue
-                    if variant in ("hope", "no hope") and PROBLEMS[problem].hopeful == (
-                        variant == "hope"
-                    ):
                         continue
                     steps = options.steps or PROBLEMS[problem].steps
                     found.append(Run(method, problem, variant, seed, steps))
