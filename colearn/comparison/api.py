@@ -11,7 +11,7 @@ from colearn.config import Config
 from colearn.record.place import check_place, held_folder
 
 from .check import check_plans
-from .launch import Command, launch, raise_failures, train_command
+from .launch import Command, launch, raise_failures
 from .plan import make_plan
 from .progress import watch
 from .report import write_report
@@ -25,13 +25,13 @@ def compare(
     algorithms: Sequence[str] | None = None,
     command_line: str | None = None,
     console: Console | None = None,
-    command: Command = train_command,
+    command: Command | None = None,
 ) -> Path:
     """Run `config.compare`'s algorithms x seeds into `out` and report; the path of report.html.
 
     `algorithms` names those that are run, by default all. Finished runs in `out` are kept,
-    unfinished ones resumed. `command_line` is what the report names as the command; `command` makes
-    the arguments of a run's process. Failed runs are missing in the report, which is written from
+    unfinished ones resumed. `command_line` is what the report names as the command; `command` is
+    another program to make the runs. Failed runs are missing in the report, which is written from
     the others before the error is raised.
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.

@@ -6,10 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,12 @@ from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
 from colearn.record.tail import MetricsTail
 
+from .forks import Fork, Forks
 from .plan import Plan, PlannedRun
 from .progress import Watcher
 
 Command = Callable[[Path, Path, bool], Sequence[str]]
-"""(config file, run folder, resume) to the arguments of the process that makes the run."""
+"""(config file, run folder, resume) to a program that makes the run, with its arguments."""
 
 _GRACE_SECONDS = 120.0
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNORECASE)
@@ -57,14 +57,8 @@ class Failure:
 @dataclass(slots=True)
 class _Process:
     job: LaunchedRun
-    handle: subprocess.Popen[bytes]
+    handle: subprocess.Popen[bytes] | Fork
     tail: MetricsTail
-
-
-def train_command(config: Path, folder: Path, resume: bool) -> list[str]:
-    """`python -m colearn train` with this interpreter."""
-    command = [sys.executable, "-m", "colearn", "train", str(config), "--out", str(folder)]
-    return [*command, "--resume"] if resume else command
 
 
 def launch(
@@ -72,7 +66,7 @@ def launch(
     out: Path,
     watcher: Watcher,
     *,
-    command: Command = train_command,
+    command: Command | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
     """`launch_jobs` with every run of a plan and its `compare.workers` and `threads`."""
@@ -92,10 +86,11 @@ def launch_jobs(
     *,
     workers: int,
     threads: int | None,
-    command: Command = train_command,
+    command: Command | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """Make every run that is not finished, `workers` at a time, in their order.
+    """Make every run that is not finished, `workers` at a time, in their order; by `colearn train`,
+    or by another program.
 
     Unfinished runs are resumed. A failing run does not stop the others. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
@@ -105,11 +100,13 @@ def launch_jobs(
     waiting = [job for job in jobs if not _already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
-    with _termination_interrupts():
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    with Forks(environment) as forks, _termination_interrupts():
         try:
             while waiting or active:
                 while waiting and len(active) < workers:
-                    active.append(_start(waiting.pop(0), threads, command, watcher))
+                    job = waiting.pop(0)
+                    active.append(_start(job, forks, environment, command, watcher))
                 time.sleep(poll_seconds)
                 for process in list(active):
                     code = process.handle.poll()
@@ -155,25 +152,34 @@ def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
     return finished
 
 
-def _start(job: LaunchedRun, threads: int, command: Command, watcher: Watcher) -> _Process:
+def _start(
+    job: LaunchedRun,
+    forks: Forks,
+    environment: Mapping[str, str],
+    command: Command | None,
+    watcher: Watcher,
+) -> _Process:
     folder = job.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     config = ComparisonFolder(job.out).config(job.run.name)
     config.parent.mkdir(exist_ok=True)
     write_text(config, dump_config(job.run.config))
     resume = folder.status != "not started"
-    count = str(threads)
-    environment = {**os.environ, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
-    environment["COLEARN_PARENT"] = str(os.getpid())  # the run ends with this process
-    with folder.log.open("ab" if resume else "wb") as log:
-        handle = subprocess.Popen(
-            command(config, folder.path, resume),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,  # its own workers end with it
-        )
+    handle: subprocess.Popen[bytes] | Fork
+    if command is None:
+        arguments = ["train", str(config), "--out", str(folder.path)]
+        arguments += ["--resume"] if resume else []
+        handle = forks.start(arguments, folder.log, append=resume)
+    else:
+        with folder.log.open("ab" if resume else "wb") as log:
+            handle = subprocess.Popen(
+                command(config, folder.path, resume),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
     watcher.started(job.name, _how(folder) if resume else "started")
     return _Process(job, handle, folder.tail())
 

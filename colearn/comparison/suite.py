@@ -13,7 +13,7 @@ from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
 from colearn.record.place import check_place, held_folder
 
 from .check import check_plans
-from .launch import Command, LaunchedRun, launch_jobs, raise_failures, train_command
+from .launch import Command, LaunchedRun, launch_jobs, raise_failures
 from .plan import Plan, make_plan
 from .progress import watch
 from .report import write_report
@@ -27,7 +27,7 @@ def compare_suite(
     *,
     command_line: str | None = None,
     console: Console | None = None,
-    command: Command = train_command,
+    command: Command | None = None,
 ) -> Path:
     """Run every comparison of the suite into `out/TASK` and report; the path of index.html.
 
@@ -57,7 +57,7 @@ def _compare(
     folder: Path,
     command_line: str | None,
     console: Console,
-    command: Command,
+    command: Command | None,
 ) -> Path:
     for task, plan in plans.items():
         claim(plan, folder / task, command_line)

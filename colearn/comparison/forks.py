@@ -1,0 +1,125 @@
+"""Runs as forks of one process that has imported what a run needs, once for all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from colearn.errors import ColearnError
+
+
+class Fork:
+    """One run's process, as `subprocess.Popen` shows its own."""
+
+    def __init__(self, forks: Forks, pid: int) -> None:
+        self._forks, self.pid = forks, pid
+
+    def poll(self) -> int | None:
+        """The exit code, below 0 for a signal's number; None while it runs.
+
+        Errors: ColearnError where the process that knows is gone.
+        """
+        return self._forks.code(self.pid)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Errors: subprocess.TimeoutExpired after `timeout` seconds."""
+        start = time.monotonic()
+        while (code := self.poll()) is None:
+            if timeout is not None and time.monotonic() - start >= timeout:
+                raise subprocess.TimeoutExpired(f"run {self.pid}", timeout)
+            time.sleep(0.05)
+        return code
+
+
+class Forks:
+    """Starts `colearn` with arguments, each in a session of its own. Everything ends with it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._heard = b""
+        self._started: list[int] = []
+        self._codes: dict[int, int] = {}
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """What still runs is told to stop, as a run is whose parent has gone."""
+        if self._server is not None:
+            for pipe in (self._server.stdin, self._server.stdout):
+                assert pipe is not None
+                pipe.close()
+            self._server.wait()
+
+    def start(self, arguments: Sequence[str], log: Path, *, append: bool) -> Fork:
+        """`colearn ARGUMENTS`, with what it prints in the file `log`.
+
+        Errors: ColearnError where no process can be started.
+        """
+        if self._server is None:
+            self._server = subprocess.Popen(
+                # -P: a file `json.py` in the folder one stands in is not Python's
+                [sys.executable, "-P", "-m", "colearn.comparison.fork_server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C is for us; we tell the runs
+            )
+        request = {"arguments": list(arguments), "log": str(log), "append": append}
+        pipe = self._server.stdin
+        assert pipe is not None
+        try:
+            pipe.write(json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:
+            raise self._gone() from None
+        while not self._started:
+            self._listen(None)
+        return Fork(self, self._started.pop())
+
+    def code(self, pid: int) -> int | None:
+        """The exit code of a process that was started; None while it runs."""
+        if pid not in self._codes:
+            self._listen(0.0)
+        return self._codes.get(pid)
+
+    def _listen(self, seconds: float | None) -> None:
+        """Take in what the server has said; wait for it that long, None for ever."""
+        pipe = self._pipe()
+        while select.select([pipe], [], [], seconds)[0]:
+            said = os.read(pipe.fileno(), 65536)
+            if not said:
+                raise self._gone()
+            *lines, self._heard = (self._heard + said).split(b"\n")
+            for line in lines:
+                told = json.loads(line)
+                if "started" in told:
+                    self._started.append(told["started"])
+                else:
+                    self._codes[told["ended"]] = told["code"]
+            seconds = 0.0
+
+    def _pipe(self) -> IO[bytes]:
+        assert self._server is not None and self._server.stdout is not None
+        return self._server.stdout
+
+    def _gone(self) -> ColearnError:
+        assert self._server is not None
+        return ColearnError(
+            f"the process that starts the runs has ended (exit code {self._server.wait()}); "
+            "run the same command again: finished runs are kept"
+        )
