@@ -3,9 +3,10 @@
     python benchmarks/kills.py kills.jsonl --kills 100 --comparison-kills 40 [--minutes 5]
 
 A training run is a process that is killed (SIGKILL) after a random time and started again with
---resume, until it ends; then the next run begins. A comparison is killed with the runs that it
-has started, or one of these alone. What each leaves must be what an uninterrupted one leaves, but
-for what a clock says; and a kill may cost no more than what followed the last checkpoint.
+--resume, until it ends; then the next run begins. A comparison is killed with all processes that it
+has started, or one of these alone: a run, or the process that runs are forked from. What each
+leaves must be what an uninterrupted one leaves, but for what a clock says; and a kill may cost no
+more than what followed the last checkpoint.
 
 Every run and comparison that came to its end is a line of the file, so this command itself may be
 stopped and said again: it goes on behind the last line.
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -31,7 +33,7 @@ from typing import IO, Any
 import torch
 
 from colearn.cli import main as main_of_colearn
-from colearn.comparison import launch
+from colearn.comparison import fork_server, forks
 from colearn.config import Config, build_task, dump_config, load_config
 from colearn.experiment.assemble import assemble
 from colearn.experiment.loop import Experiment
@@ -181,7 +183,7 @@ class Comparisons:
         file.write_text(dump_config(config))
         self.folder = folder
         self.command = ["colearn", "compare", str(file), "--out"]
-        launch.subprocess = SimpleNamespace(  # type: ignore[attr-defined]
+        forks.subprocess = SimpleNamespace(  # type: ignore[attr-defined]
             **{**vars(subprocess), "Popen": Forked}
         )
         for name in ("unhurried", "whole"):  # the first one makes the imports that are left
@@ -193,14 +195,14 @@ class Comparisons:
 
     def start(self, out: Path) -> Forked:
         with Path(os.devnull).open("wb") as nothing:
-            return Forked(["", "", *self.command, str(out)], stdout=nothing)
+            return Forked([*self.command, str(out)], stdout=nothing)
 
     def left(self, out: Path) -> list[dict[str, Any]]:
         return [left(run) for _, run in ComparisonFolder(out).planned()]
 
     def kill(self, rng: random.Random) -> dict[str, Any]:
         """One comparison, killed until it ends before its time has come; every second kill meets
-        one of its runs alone, which it then reports as failed."""
+        one of its processes alone, whose runs it then reports as failed."""
         out = Path(tempfile.mkdtemp(dir=self.folder)) / "comparison"
         kills, alone, code = 0, 0, None
         while code != 0:
@@ -210,47 +212,65 @@ class Comparisons:
                 continue
             except subprocess.TimeoutExpired:
                 kills += 1
-            below = children(process.pid)
+            below = descendants(process.pid)
             if below and rng.random() < 0.5:
-                os.kill(rng.choice(below), signal.SIGKILL)
+                kill(rng.choice(below))
                 alone += 1
             else:
                 for number in (process.pid, *below):
-                    os.kill(number, signal.SIGKILL)
+                    kill(number)
             code = process.wait()
         return {"kills": kills, "same": self.left(out) == self.whole, "alone": alone}
 
 
 class Forked:
-    """Of `subprocess.Popen` what a comparison uses: `python -m colearn ...` in a fork."""
+    """What a comparison and its fork server use of `subprocess.Popen`, as a fork of this process,
+    which has imported everything: `colearn ...`, or the server itself."""
 
     def __init__(
         self,
         arguments: Sequence[str],
         *,
-        stdout: IO[bytes],
+        stdout: IO[bytes] | int,
         env: Mapping[str, str] | None = None,
         **others: Any,
     ) -> None:
         self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
+        serves = "colearn.comparison.fork_server" in arguments
+        asked, heard = os.pipe(), os.pipe()
         self.pid = os.fork()
         if self.pid:
+            os.close(asked[0])
+            os.close(heard[1])
+            self.stdin = os.fdopen(asked[1], "wb", buffering=0)
+            self.stdout = os.fdopen(heard[0], "rb", buffering=0)
             return
         os.setsid()
-        os.dup2(stdout.fileno(), 1)
-        os.dup2(1, 2)
+        if serves:
+            os.dup2(asked[0], 0)
+            os.dup2(heard[1], 1)
+        else:
+            assert not isinstance(stdout, int)
+            os.dup2(stdout.fileno(), 1)
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
         os.closerange(3, 1024)  # locks of the one that forked
         os.environ.update(env or {})
-        sys.argv = ["colearn", *arguments[3:]]
+        sys.argv = [*arguments]
         status: int | str | None = 1
         try:
-            main_of_colearn()
+            if serves:
+                fork_server.main()
+            else:
+                main_of_colearn()
             status = 0
         except SystemExit as stop:
             status = stop.code
         finally:
             sys.stdout.flush()
-            os._exit(status if isinstance(status, int) else 1)
+            os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -268,9 +288,19 @@ class Forked:
         return code
 
 
-def children(parent: int) -> list[int]:
-    text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
-    return [int(number) for number in text.split()]
+def kill(number: int) -> None:
+    with suppress(ProcessLookupError):  # it has ended by itself
+        os.kill(number, signal.SIGKILL)
+
+
+def descendants(parent: int) -> list[int]:
+    """Of those that still live."""
+    try:
+        text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+    except FileNotFoundError:
+        return []
+    children = [int(number) for number in text.split()]
+    return [*children, *(below for child in children for below in descendants(child))]
 
 
 def left(run: RunFolder) -> dict[str, Any]:
