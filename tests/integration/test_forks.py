@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,33 @@ def test_runs_end_in_any_order_and_a_signal_is_below_zero(forks: Forks, tmp_path
         held.wait(0.01)
     os.killpg(held.pid, signal.SIGKILL)
     assert held.wait(120) == -signal.SIGKILL
+
+
+ANEW = """
+import torch
+from colearn.comparison import fork_server
+torch.accelerator.is_available = lambda: True
+fork_server.main()
+"""
+
+
+def test_where_there_is_an_accelerator_a_run_starts_python_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "probe.py").write_text(PROBE)
+    real = subprocess.Popen
+
+    def popen(arguments: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+        return real([*arguments[:2], "-c", ANEW], **settings)
+
+    monkeypatch.setattr("colearn.comparison.forks.subprocess.Popen", popen)
+    with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
+        fork = forks.start(["check", "probe:Task"], tmp_path / "log", append=False)
+        assert fork.wait(120) == 2
+    told = json.loads((tmp_path / "log").read_text().splitlines()[0])
+    assert told["imported"] is False
+    assert (told["threads"], told["parent"], told["own session"]) == ("3", True, True)
 
 
 def test_it_is_said_when_nothing_can_be_started(
