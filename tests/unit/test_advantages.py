@@ -4,7 +4,7 @@ from credited import credited
 from trees import chain, tree
 
 from colearn.advantage.bootstrap import Bootstrap
-from colearn.advantage.expectile import expectile
+from colearn.advantage.expectile import expectile, weighted
 from colearn.advantage.group_expectile import GroupExpectile
 from colearn.advantage.group_max import GroupMax
 from colearn.advantage.group_mean import GroupMean
@@ -309,6 +309,16 @@ def test_the_expectile_weighs_good_surprises_more_and_before_the_clip():
     assert part.targets(credited([chain([1.0, 4.0])]), [values]) == plain, (
         "the critic's loss weighs, no target"
     )
+
+
+def test_a_small_surprise_is_weighed_by_its_sign_as_a_large_one_is():
+    assert [weighted(error, 0.75) for error in (0.5, -0.5)] == [0.75, -0.25]
+
+
+def test_what_is_added_to_a_deviation_makes_it_larger():
+    # deviation 1e-6: a half each way
+    close = tree([(0, 0.0), (0, 2e-6)])
+    assert of(GroupMean(normalize_std=True)(credited([close]))[0]) == pytest.approx([-0.5, 0.5])
 
 
 def test_dividing_by_the_deviation_is_an_option():

@@ -1,6 +1,7 @@
 """AT-GRPO's greedy tree and its groups: what is compared, what goes on, what it costs."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,13 @@ def two_turns(prompts):
 def credited(tree, ada, ben):
     rewards = ({}, *({"ada": r, "ben": 9.0} for r in ada), *({"ben": r, "ada": 9.0} for r in ben))
     return Credited(tree=tree, rewards=rewards, discount=1.0)
+
+
+def test_an_action_that_its_edge_pays_nothing_counts_as_zero():
+    episode = credited(two_turns([(5,), (6,), (7,)]), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
+    unpaid = replace(episode, rewards=({}, {}, *episode.rewards[2:]))
+    (found,) = AgentTurn(normalize_std=False)([unpaid])
+    assert [row["ada"] for row in found[1:4]] == pytest.approx([-5 / 3, 1 / 3, 4 / 3])
 
 
 def test_an_advantage_is_the_reward_standardised_among_the_candidates_of_one_action():

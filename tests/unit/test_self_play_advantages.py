@@ -144,6 +144,13 @@ def test_spirals_baseline_moves_from_game_to_game(batch):
     assert found["b"] == pytest.approx([-0.45, 0.775, 0.775])
 
 
+def test_who_never_moved_leaves_its_baseline_as_it_is():
+    """The first game ends with a's first move, for which b pays."""
+    part = RoleBaseline(decay=0.5)
+    found = by_player(part, game((("a", {"a": 1.0, "b": -1.0}),)), game(SHORT))
+    assert found["b"] == pytest.approx([-0.45])
+
+
 def test_spirals_baseline_goes_on_after_a_restart(batch):
     straight, first, second = (RoleBaseline(decay=0.5) for _ in range(3))
     straight([batch[0]])
