@@ -52,10 +52,14 @@ def team(_cache: Any) -> Assembly:
     return assemble(load_config(settings()))
 
 
+def played(team: Assembly, episodes: int) -> list[Any]:
+    items = list(team.task.items("test")) * episodes
+    return grow(team.task, items, team.players, Chain(), seed=3)[0]
+
+
 @pytest.fixture(scope="module")
 def episodes(team: Assembly) -> list[Any]:
-    items = list(team.task.items("test")) * EPISODES
-    return grow(team.task, items, team.players, Chain(), seed=3)[0]
+    return played(team, EPISODES)
 
 
 def usual(team, agent, action):
@@ -85,6 +89,7 @@ def test_the_exact_value_is_what_many_episodes_earn_on_average(team, episodes):
     assert error < 0.05, "or the comparison says nothing"
 
 
+@pytest.mark.slow
 def test_replies_are_rejected_as_often_as_the_tables_say(team, episodes):
     rejected = np.mean([strict_return(team, tree)[1] for tree in episodes])
     expected = team.exact.metrics()["exact_rejected"]
@@ -92,11 +97,11 @@ def test_replies_are_rejected_as_often_as_the_tables_say(team, episodes):
     assert abs(rejected - expected) < 4 * (expected / EPISODES) ** 0.5
 
 
-def test_a_table_holds_the_generators_own_probabilities(team, episodes):
+def test_a_table_holds_the_generators_own_probabilities(team):
     policy, _ = team.exact.evaluate()
     privates = {agent: team.exact.histories.private(agent) for agent in team.task.agents}
     seen = 0
-    for tree in episodes[:200]:
+    for tree in played(team, 200):
         if strict_return(team, tree)[1]:
             continue
         history: dict[str, tuple[int, ...]] = dict.fromkeys(tree.agents, ())

@@ -15,6 +15,8 @@ from colearn.config import Config, OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
+from colearn.estimate.architecture import Architectures
+from colearn.estimate.work import plan_updates
 from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
 from colearn.experiment.critics import CriticTrainer
@@ -124,13 +126,22 @@ def test_a_config_gives_each_model_its_epochs_and_minibatches(team: dict[str, An
     assert updater.paces == {"ada": Pace(3, 2)} and (updater.epochs, updater.minibatch) == (1, None)
 
 
-def test_the_dry_run_counts_a_models_own_epochs(team: dict[str, Any]) -> None:
+def test_the_dry_run_counts_a_models_own_epochs() -> None:
+    players = cast(shared=False)
+    trees = play(Notes(items=2), players)
+
     def tokens(**own: int) -> Mapping[str, int]:
-        models = {"ada": {"path": team["critic"]["path"], **own}, "*": team["critic"]}
-        choice = {"models": models, "algorithm": {"name": "magrpo"}}
-        steps = estimate(Config.model_validate(team | choice)).steps
-        assert steps is not None and steps.padded_tokens is not None
-        return steps.padded_tokens
+        config = Config.model_validate(
+            {
+                "task": {"name": "notes"},
+                "algorithm": {"name": "magrpo"},
+                "models": {"ada": {"path": "x", **own}, "ben": {"path": "x"}},
+                "agents": {"ada": {"model": "ada"}, "ben": {"model": "ben"}},
+            }
+        )
+        updates = plan_updates(config, MAGRPO().parts(), trees, Architectures(Notes(), config))
+        assert updates is not None
+        return updates.padded_tokens
 
     often, once = tokens(epochs=3), tokens()
     assert often["actor-ada"] == 3 * once["actor-ada"] > 0
