@@ -48,7 +48,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
-    raise SystemExit(code)
+    raise SystemExit(code or 0)
 
 
 def _one_line(text: str) -> str:

@@ -78,4 +78,4 @@ def test_the_bare_command_shows_what_there_is(
     monkeypatch.setattr(sys, "argv", ["colearn"])
     with pytest.raises(SystemExit) as stop:
         main()
-    assert not stop.value.code and "compare" in capsys.readouterr().out
+    assert stop.value.code == 0 and "compare" in capsys.readouterr().out
