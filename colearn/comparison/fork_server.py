@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import runpy
 import select
 import sys
 from typing import Any
@@ -91,10 +92,8 @@ def _become(request: dict[str, Any], answers: int, anew: bool) -> None:
     os.environ["COLEARN_PARENT"] = str(os.getppid())  # the run ends with that process
     if anew:
         os.execv(sys.executable, [sys.executable, "-m", "colearn", *request["arguments"]])
-    from colearn.cli import main as colearn
-
     sys.argv = ["colearn", *request["arguments"]]
-    colearn()
+    runpy.run_module("colearn", run_name="__main__", alter_sys=True)  # as `python -m colearn` does
 
 
 def _say(answers: int, told: dict[str, int]) -> None:
