@@ -30,28 +30,39 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/test_self_play_advantages unit/test_token_gae",
     ),
     "loss": ("loss/*", "unit/test_losses unit/test_recipe"),
-    "critic": ("critic/*", "unit/test_critics unit/test_token_gae integration/test_updater"),
+    "critic": (
+        "critic/*",
+        "unit/test_critics unit/test_token_gae integration/test_updater "
+        "integration/test_workflow_training",
+    ),
     "learn": (
         "learn/*",
         "unit/test_recipe unit/test_row_batches integration/test_fresh_prompts "
-        "integration/test_gradients integration/test_logprobs integration/test_updater",
+        "integration/test_gradients integration/test_logprobs integration/test_references "
+        "integration/test_updater integration/test_workflow_training",
     ),
     "rollout": (
         "rollout/*",
         "unit/test_at_grpo unit/test_grow unit/test_mhgpo unit/test_rollout_shapes "
-        "integration/test_free_order",
+        "contract/test_check_task integration/test_free_order",
     ),
     "statistics": ("comparison/statistics.py", "unit/test_statistics"),
     "update": (
         "experiment/actor_rows.py experiment/critics.py experiment/objective.py "
         "experiment/update.py",
         "unit/test_recipe integration/test_gradients integration/test_pace "
-        "integration/test_updater",
+        "integration/test_updater integration/test_who_learns",
     ),
 }
 """What is mutated, below colearn/, and the files of tests by which it is judged."""
-MORE = {"statistics": ["-k", "not seldom and not covers_the_mean"]}
-"""Arguments of pytest: what draws thousands of samples would take most of the time."""
+MORE = {
+    "critic": ["-k", "not workflow_training or token_values"],
+    "learn": ["-k", "not (references or workflow_training) or shares_no_weight or token_values"],
+    "rollout": ["-k", "not check_task or broken"],
+    "statistics": ["-k", "not seldom and not covers_the_mean"],
+}
+"""Arguments of pytest: whole runs, every registered task, and what draws thousands of samples would
+take most of the time."""
 LEFT_OUT = ["colearn/learn/deepspeed*", "colearn/learn/finite.py"]
 KILLED, SURVIVED, UNREACHED = {1, 3}, {0}, {5, 33}
 """Exit codes that mutmut keeps; all others are runs that did not end, and count as noticed."""
