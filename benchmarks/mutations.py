@@ -51,7 +51,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "experiment/actor_rows.py experiment/critics.py experiment/objective.py "
         "experiment/update.py",
         "unit/test_recipe integration/test_gradients integration/test_pace "
-        "integration/test_updater integration/test_who_learns",
+        "integration/test_updater integration/test_who_learns "
+        "integration/test_workflow_training",
     ),
 }
 """What is mutated, below colearn/, and the files of tests by which it is judged."""
@@ -60,6 +61,7 @@ MORE = {
     "learn": ["-k", "not (references or workflow_training) or shares_no_weight or token_values"],
     "rollout": ["-k", "not check_task or broken"],
     "statistics": ["-k", "not seldom and not covers_the_mean"],
+    "update": ["-k", "not workflow_training or token_values"],
 }
 """Arguments of pytest: whole runs, every registered task, and what draws thousands of samples would
 take most of the time."""
