@@ -31,8 +31,9 @@ def actor_objective(
     `behaviour_gap`, mean |old - behaviour| log-probability of a token,
     and `surprise`, mean -log pi of a sampled token.
     """
-    total_samples = sum(len(row.spans) for group in groups for row in group)
-    total_tokens = sum(row.action_tokens for group in groups for row in group)
+    # 1 where no action of the minibatch has an advantage: its values are learned all the same
+    total_samples = max(sum(len(row.spans) for group in groups for row in group), 1)
+    total_tokens = max(sum(row.action_tokens for group in groups for row in group), 1)
     total_marks = sum(len(row.marks) for group in groups for row in group)
 
     def objective(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
@@ -55,11 +56,11 @@ def actor_objective(
             )
         )
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
-        metrics["behaviour_gap"] = gap.item() / max(total_tokens, 1)
+        metrics["behaviour_gap"] = gap.item() / total_tokens
         if len(old):
             step = detached - old
-            metrics["moved"] = (step.exp() - step - 1.0).sum().item() / max(total_tokens, 1)
-        metrics["surprise"] = -detached.sum().item() / max(total_tokens, 1)
+            metrics["moved"] = (step.exp() - step - 1.0).sum().item() / total_tokens
+        metrics["surprise"] = -detached.sum().item() / total_tokens
         if total_marks:
             olds = batch.per_action("old_values")
             extra, found = value_loss(

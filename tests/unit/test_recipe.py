@@ -1,6 +1,9 @@
-"""The parts of the update's recipe that are arithmetic: schedules, scales, weights, rates."""
+"""The parts of the update's recipe that are arithmetic: schedules, scales, weights, rates; and what
+a learner does with a gradient, by hand."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 import torch
@@ -12,9 +15,13 @@ from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.turns import path_weights
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
-from colearn.errors import ConfigError
+from colearn.contract.rows import Mark, Outputs, Piece, Row, Span
+from colearn.errors import CheckpointError, ConfigError
+from colearn.experiment.objective import actor_objective
+from colearn.learn.batch import make_batch
+from colearn.learn.follower import Follower
 from colearn.learn.local import LocalLearner
-from colearn.learn.minibatch import minibatches
+from colearn.learn.minibatch import Pace, minibatches
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.network import ValueHead
 from colearn.types import Credited
@@ -103,6 +110,72 @@ class Headed(torch.nn.Module):
     def state(self):
         return {**self.trained(), "head.scale": self.head.scale}
 
+    def forward(self, batch, *, entropy=False):
+        return Outputs(logprobs=self.body[:1], entropy=None, values=self.body[1:])
+
+
+def learner(**settings):
+    return LocalLearner("critic", Headed(), OptimizerSettings(**settings), token_budget=64)
+
+
+def stepped(one, body=None, head=None):
+    """A step on these gradients; None: the loss did not reach the weights."""
+    one.network.body.grad = None if body is None else torch.tensor(body)
+    one.network.head.linear.weight.grad = None if head is None else torch.tensor([head])
+    return one.step()
+
+
+def test_a_gradient_that_is_too_long_is_cut_to_length_and_told_as_it_was():
+    cut, whole = learner(max_grad_norm=1.0), learner(max_grad_norm=10.0)
+    assert stepped(cut, [3.0, 0.0], [0.0, 4.0])["grad_norm"] == pytest.approx(5.0)
+    assert stepped(whole, [3.0, 0.0], [0.0, 4.0])["grad_norm"] == pytest.approx(5.0)
+    # Adam's first moment holds a tenth of the gradient that it was given
+    moments = [one.optimizer.state[one.network.body]["exp_avg"][0].item() for one in (cut, whole)]
+    assert moments == pytest.approx([0.1 * 3.0 / 5.0, 0.1 * 3.0], rel=1e-4)
+
+
+def test_what_an_update_does_not_reach_stays_where_it_is():
+    """Without a gradient AdamW leaves a weight alone; a zero would move it by its momentum."""
+    one = learner()
+    stepped(one, [1.0, 1.0], [1.0, 1.0])
+    assert one.network.body.grad is None
+    before = one.network.body.tolist()
+    one.network.head.linear.weight.grad = torch.ones(1, 2)
+    one.step()
+    assert one.network.body.tolist() == before
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing_and_is_one_line():
+    one = learner()
+    stepped(one, [0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(FloatingPointError, match=r"^critic: the gradient of update 2 is nan; "):
+        stepped(one, [math.nan, 1.0])
+    assert one.network.body.tolist() == [0.0, 0.0] and one.steps == 1
+
+
+def test_a_loss_that_is_not_finite_is_told_by_its_place():
+    rows = [[Row(tokens=(1,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), key=n)] for n in (0, 1)]
+    rows[1] = [Row(tokens=(2,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), key=1)]
+
+    def objective(outputs, batch):
+        bad = any(row.key == 1 for row in batch.rows)
+        return outputs.logprobs.sum() * (math.nan if bad else 1.0), {}
+
+    line = r"^critic: the loss of update 1, micro-batch 2 \(1 rows\) is nan; lower the"
+    with pytest.raises(FloatingPointError, match=line):
+        learner().accumulate(rows, objective)
+
+
+def test_metrics_add_up_over_micro_batches():
+    rows = [[Row(tokens=(n,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), key=n)] for n in (1, 2)]
+
+    def objective(outputs, batch):
+        return outputs.logprobs.sum(), {"keys": float(sum(row.key for row in batch.rows))}
+
+    one = learner()
+    assert one.accumulate(rows, objective) == {"keys": 3.0}
+    assert one.network.body.grad.tolist() == [2.0, 0.0]
+
 
 def test_a_heads_rate_is_its_own_and_follows_the_same_schedule():
     settings = OptimizerSettings(learning_rate=1e-3, head_learning_rate=1e-2, schedule="linear")
@@ -122,6 +195,139 @@ def test_a_checkpoint_holds_the_scale(tmp_path):
     other = LocalLearner("critic", Headed(), OptimizerSettings(), token_budget=64)
     other.load(tmp_path)
     assert other.network.head.scale.tolist() == [3.0, 2.0, 1.0]
+
+
+def test_a_checkpoint_holds_the_momentum_and_the_steps(tmp_path):
+    one, other = (learner(learning_rate=1e-3, warmup_steps=4) for _ in range(2))
+    stepped(one, [1.0, -2.0], [0.5, 0.5])
+    one.save(tmp_path / "run" / "newest")
+    other.load(tmp_path / "run" / "newest")
+    found = [stepped(each, [0.0, 1.0], [0.1, 0.0]) for each in (one, other)]
+    assert found[0] == found[1] and found[0]["learning_rate"] == pytest.approx(0.5e-3)
+    assert other.network.body.tolist() == one.network.body.tolist()
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "optimizer.safetensors", "learner.json"])
+@pytest.mark.parametrize("damage", ["gone", "cut short"])
+def test_a_damaged_file_of_a_checkpoint_is_named(tmp_path, name, damage):
+    one = learner()
+    stepped(one, [1.0, 1.0], [1.0, 1.0])
+    one.save(tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).unlink()
+    if damage == "cut short":
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    line = rf"{name}: cannot be read \(.*\w.*\); remove this checkpoint and resume from an"
+    with pytest.raises(CheckpointError, match=line) as error:
+        learner().load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+class Policy:
+    """As much of a network and its learner as a follower sees."""
+
+    def __init__(self, adapter, *numbers):
+        self.adapter = adapter
+        self.own = {f"adapter.a.{adapter}.w": torch.tensor(numbers)}
+
+    def trained(self):
+        return self.own
+
+    def weights(self):
+        return self.own | {"head.linear.weight": torch.tensor([9.0])}
+
+
+def test_a_follower_takes_its_models_words_and_not_its_values():
+    model, copy = Policy("now", 1.0, 2.0), Policy("then", 0.0, 0.0)
+    Follower(model, model, copy).follow()
+    assert {name: weight.tolist() for name, weight in copy.own.items()} == {
+        "adapter.a.then.w": [1.0, 2.0]
+    }
+
+
+def test_a_follower_is_kept_beside_its_model(tmp_path):
+    copy, again = Policy("then", 3.0, 4.0), Policy("then", 0.0, 0.0)
+    Follower(copy, copy, copy).save(tmp_path / "reference")
+    Follower(again, again, again).load(tmp_path / "reference")
+    assert again.own["adapter.a.then.w"].tolist() == [3.0, 4.0]
+    with pytest.raises(CheckpointError, match=r"another model's weights \(first difference: "):
+        Follower(again, again, Policy("else", 0.0, 0.0)).load(tmp_path / "reference")
+    with pytest.raises(CheckpointError, match=r"has shape \(2,\), the model \(1,\); resume with"):
+        Follower(again, again, Policy("then", 0.0)).load(tmp_path / "reference")
+
+
+def test_minibatches_are_cut_by_the_seed_the_iteration_and_the_epoch():
+    trees = [tree([(0, 0.0)])] * 9
+
+    def cuts(seed, iteration):
+        return Pace(2, 3).cuts(trees, seed, iteration)
+
+    assert cuts(0, 0) == cuts(0, 0)
+    assert len({str(one) for one in (cuts(0, 0), cuts(1, 0), cuts(0, 1), cuts(0, 0)[::-1])}) == 4
+
+
+# --- what an objective tells -------------------------------------------------------------------
+
+
+def said(*behaviour, old=()):
+    """An action of so many tokens after a prompt of one."""
+    end = 1 + len(behaviour)
+    return Row(
+        tokens=(9, *range(1, end)),
+        pieces=(Piece(0, end, -1, 0, 0),),
+        spans=(Span(1, 1, end, 0),),
+        behaviour=behaviour,
+        old_logprobs=old,
+        advantages=(2.0,),
+    )
+
+
+def told(rows, here, logprobs, values=(), settings=None):
+    """Loss and metrics of the rows `here`, a micro-batch of the minibatch `rows`."""
+    objective = actor_objective(PolicyGradient(), settings or ValueLoss(), [rows])
+    outputs = Outputs(
+        logprobs=torch.tensor(logprobs, requires_grad=True),
+        entropy=None,
+        values=torch.tensor(values, requires_grad=True),
+    )
+    return objective(outputs, make_batch(here, 0, torch.device("cpu")))
+
+
+def test_metrics_of_tokens_are_shares_of_the_whole_minibatch():
+    """Three of four tokens: ln pi is 0.5, 0 and 0.5 above the old one, which is 0, 0 and 1.5 below
+    the behaviour's."""
+    first = said(-1.5, -2.0, -2.0, old=(-1.5, -2.0, -3.5))
+    _, metrics = told([first, said(-1.0, old=(-1.0,))], [first], [-1.0, -2.0, -3.0])
+    assert metrics["surprise"] == pytest.approx(6.0 / 4)
+    assert metrics["behaviour_gap"] == pytest.approx(1.5 / 4)
+    assert metrics["moved"] == pytest.approx(2 * (math.exp(0.5) - 1.5) / 4)
+
+
+def test_before_the_first_step_the_policy_is_its_own_old_one():
+    row = said(-1.25)
+    _, metrics = told([row], [row], [-1.0])
+    assert metrics["surprise"] == pytest.approx(1.0)
+    assert metrics["behaviour_gap"] == pytest.approx(0.25)
+    assert "moved" not in metrics
+
+
+def test_a_head_on_the_actor_learns_values_where_no_action_has_an_advantage():
+    """Two marks in the minibatch: (3 - 1)^2 / 2, and with V held to 1.5 + 0.25 (3 - 1.75)^2 / 2."""
+    here, there = (
+        Row(
+            tokens=(n,),
+            pieces=(Piece(0, 1, -1, 0, 0),),
+            marks=(Mark(0, 0),),
+            targets=(3.0,),
+            old_values=(1.5,),
+        )
+        for n in (1, 2)
+    )
+    loss, metrics = told([here, there], [here], [], [1.0])
+    assert loss.item() == metrics["value_loss"] == pytest.approx(4.0 / 2)
+    assert metrics["surprise"] == metrics["behaviour_gap"] == 0.0
+    clipped, _ = told([here, there], [here], [], [2.5], ValueLoss(clip=0.25))
+    assert clipped.item() == pytest.approx((3.0 - 1.75) ** 2 / 2)
 
 
 @pytest.mark.parametrize(
