@@ -51,7 +51,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "experiment/actor_rows.py experiment/critics.py experiment/objective.py "
         "experiment/update.py",
         "unit/test_recipe integration/test_gradients integration/test_pace "
-        "integration/test_updater integration/test_who_learns "
+        "integration/test_updater integration/test_values integration/test_who_learns "
         "integration/test_workflow_training",
     ),
 }

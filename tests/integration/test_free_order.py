@@ -1,20 +1,34 @@
-"""Who waits for whom: a slow branch holds nobody up in the free order, and lockstep repeats."""
+"""Who waits for whom: a slow branch holds nobody up in the free order, and lockstep repeats; and
+what both orders must pass on."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tiny import save_model
+from tiny import Notes, save_model
 
 from colearn.agents import Program
+from colearn.agents.programs import Says as Words
 from colearn.config import Config
+from colearn.contract import Ask, Player, Spoken, Table
+from colearn.credit.team import Team
+from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
+from colearn.rollout import lockstep
 from colearn.rollout.chain import Chain
+from colearn.rollout.free import advance
 from colearn.rollout.grow import Order, grow
+from colearn.rollout.growth import Growth
 from colearn.rollout.mhgpo import ForkOnFirst
-from colearn.types import Tree
+from colearn.rollout.tree import KaryTree
+from colearn.types import Action, Tree
 from colearn.workflow import Tool, Workflow
 
 PATIENCE = 2.0
@@ -110,3 +124,123 @@ def test_a_workflow_in_lockstep_repeats_bit_for_bit(tmp_path):
     one, other = played(), played()
     assert one == other
     assert any(action.logprobs for node in one[0].nodes for action in node.actions.values())
+
+
+# --- what both orders pass on --------------------------------------------------------------------
+
+ORDERS = pytest.mark.parametrize("order", ["lockstep", "free"])
+
+
+class Wire(Table, Player):
+    """A player that is its own table, and says whether it was asked to be greedy."""
+
+    def __init__(self, meeting: threading.Barrier | None = None) -> None:
+        self.meeting = meeting
+
+    @property
+    def table(self) -> Table:
+        return self
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        if self.meeting is not None:
+            self.meeting.wait(10)
+        return [[Spoken(Action(f"greedy: {greedy}")) for _ in ask.seeds] for ask in asks]
+
+
+def played(order: Order, **settings: Any) -> list[Tree[Any]]:
+    task = settings.pop("task", None) or Notes(horizon=2, items=2)
+    players = settings.pop("players", None) or dict.fromkeys(task.agents, Wire())
+    return grow(task, task.items("train"), players, KaryTree(2), seed=0, order=order, **settings)[0]
+
+
+@ORDERS
+@pytest.mark.parametrize("greedy", [False, True])
+def test_players_are_told_whether_to_be_greedy(order: Order, greedy: bool) -> None:
+    for tree in played(order, greedy=greedy):
+        said = {action.text for node in tree.nodes for action in node.actions.values()}
+        assert said == {f"greedy: {greedy}"}
+
+
+class Where(Notes):
+    """Notes which threads step it."""
+
+    threads: set[str]
+
+    def step(self, state: Any, actions: Any, rng: Any) -> Any:
+        self.threads.add(threading.current_thread().name.split("_")[0])
+        return super().step(state, actions, rng)
+
+
+@pytest.mark.parametrize(("order", "own"), [("lockstep", "MainThread"), ("free", "step")])
+def test_a_pool_that_is_given_runs_the_steps(order: Order, own: str) -> None:
+    task = Where(horizon=2, items=2)
+    task.threads = set()
+    alone = played(order, task=task)
+    assert task.threads == {own}
+    task.threads = set()
+    with ThreadPoolExecutor(2, thread_name_prefix="given") as pool:
+        assert played(order, task=task, pool=pool) == alone
+    assert task.threads == {"given"}
+
+
+class Broken(Notes):
+    def step(self, state: Any, actions: Any, rng: Any) -> Any:
+        return None
+
+
+@ORDERS
+def test_a_tasks_mistake_comes_out_as_itself(order: Order) -> None:
+    with pytest.raises(TaskError, match=r"^task\.step: gave a NoneType, must be an Outcome"):
+        played(order, task=Broken(items=2))
+
+
+@ORDERS
+def test_players_of_different_places_speak_at_the_same_time(order: Order) -> None:
+    """Each waits until the other is asked, too."""
+    both = threading.Barrier(2)
+    players = {"ada": Wire(both), "ben": Wire(both)}
+    assert len(played(order, players=players, task=Notes(horizon=1, items=1))) == 1
+
+
+def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_table(monkeypatch: Any) -> None:
+    """The clock stands still but for the tables, which take 2 and 5 seconds."""
+    clock = itertools.chain.from_iterable(zip(itertools.repeat(0.0), itertools.cycle((2.0, 5.0))))
+    monkeypatch.setattr(lockstep, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(Wire, "place", "one place: they take turns")
+    task = Notes(horizon=3, items=2)
+    players = {agent: Wire() for agent in task.agents}
+    _, counts = grow(task, task.items("train"), players, Chain(), seed=0)
+    assert counts.response_seconds == [5.0, 5.0, 5.0]
+
+
+class Notebook:
+    """Writes down what it is told of a growing tree."""
+
+    def __init__(self) -> None:
+        self.grown_paths: list[Any] = []
+        self.steps: list[Any] = []
+
+    async def stepped(self, at: Any, outcome: Any) -> None:
+        self.steps.append((at.path, outcome.done))
+
+    async def grown(self, node: Any) -> None:
+        self.grown_paths.append(node.path)
+
+
+def test_a_follower_is_told_of_every_step_and_every_node() -> None:
+    task, notes = Notes(horizon=2, items=1), Notebook()
+    players = dict.fromkeys(task.agents, Program(Words(text="oak")))
+    item = task.items("train")[0]
+    growth = Growth(
+        task, item, Chain(), Team(), players, {a: a for a in task.agents}, seed=0, episode=0
+    )
+
+    async def say(ask: Ask) -> list[Spoken]:
+        return [Spoken(Action("oak")) for _ in ask.seeds]
+
+    async def here(work: Any, *arguments: Any) -> Any:
+        return work(*arguments)
+
+    asyncio.run(advance(growth, say, beside=here, step=here, follower=notes))
+    assert notes.grown_paths == [(), (0,), (0, 0)]
+    assert notes.steps == [((), False), ((0,), False)]

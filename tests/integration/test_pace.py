@@ -25,6 +25,7 @@ from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import Pace
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
+from colearn.rollout.tree import KaryTree
 
 FROZEN = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
 
@@ -86,6 +87,14 @@ def test_a_model_of_its_own_pace_learns_what_the_team_would_teach_it_at_that_pac
     steps = mixed.actors["ada"].steps, mixed.actors["ben"].steps
     assert steps == (metrics["ada/optimizer_steps"], metrics["optimizer_steps"])
     assert steps[0] == fast.actors["ada"].steps > 3 and steps[1] == 1
+
+
+def test_a_model_of_its_own_pace_tells_what_the_others_tell() -> None:
+    _, metrics = updated(MAGRPO(rollout=KaryTree(2)), {"ada": Pace(1, None)})
+    told = {key.removeprefix("ada/") for key in metrics if key.startswith("ada/")}
+    others = {key.removeprefix("ben/") for key in metrics if key.startswith("ben/")}
+    assert told == others | {"optimizer_steps"} and "surprise" in others
+    assert metrics["ada/learning_rate"] == 1e-3
 
 
 def test_where_every_model_has_a_pace_the_team_takes_no_step() -> None:

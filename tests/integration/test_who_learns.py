@@ -175,13 +175,14 @@ def test_actions_in_the_middle_of_a_tree_can_be_left_out() -> None:
     assert metrics["advantage/actions"] == 2 * (6 * 2 - 3)
 
 
-def test_a_model_without_any_advantage_does_not_step() -> None:
+@pytest.mark.parametrize(("idle", "other"), [("ada", "ben"), ("ben", "ada")])
+def test_a_model_without_any_advantage_does_not_step(idle: str, other: str) -> None:
     team = cast(shared=False)
     trees = play(Notes(horizon=1), team)
-    updater, learners = updater_of(team, Numbered({(1, "ben")}))
+    updater, learners = updater_of(team, Numbered({(1, idle)}))
     metrics = updater.update(trees, 0)
-    assert learners["ada"].found is not None and learners["ben"].found is None
-    assert not any(key.startswith("ben/") for key in metrics)
+    assert learners[other].found is not None and learners[idle].found is None
+    assert not any(key.startswith(f"{idle}/") for key in metrics)
 
 
 # --- casts ---------------------------------------------------------------------------------------

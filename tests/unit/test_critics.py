@@ -5,6 +5,8 @@ from trees import chain, tree
 from colearn.contract import Segment
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.decentralized import Decentralized
+from colearn.critic.stream import text_stream
+from colearn.critic.tokenwise import Tokenwise
 from colearn.types import Observation
 
 TURN = chain([1.0], global_info="turn 1 of 1")
@@ -65,3 +67,57 @@ def test_nothing_is_seen_after_the_end():
     assert Centralized().seen(END, TEAM) == ()
     assert Decentralized().seen(END, "alice") == ()
     assert Centralized().done(ROOT, TEAM) == ()
+
+
+def test_a_critic_of_tokens_reads_what_its_agent_reads_and_says_and_no_more():
+    critic = Tokenwise()
+    assert critic.readers(("alice", "bob")) == {"alice": ("alice",), "bob": ("bob",)}
+    assert critic.seen(ROOT, "alice") == (Segment("alice", "alice sees 0"),)
+    assert critic.done(END, "bob") == (Segment("bob", "bob makes 1"),)
+    turns = tree([(0, 1.0)], acting={0: ("bob",)})
+    assert critic.seen(turns.nodes[0], "alice") == critic.done(turns.nodes[1], "alice") == ()
+
+
+def whole(text):
+    """A tokenizer to which a text is one word."""
+    return [text]
+
+
+def test_every_piece_of_a_stream_says_whose_it_is_and_of_which_turn():
+    turns = chain([0.0, 1.0], agents=("alice",), global_info="m")
+    stream = text_stream(turns, Decentralized(), "alice", whole)
+    assert stream.seen == (
+        ("\n[alice 0]\nalice sees 0", "\n[global 0]\nm"),
+        ("\n[alice 1]\nalice sees 1", "\n[global 1]\nm"),
+        (),
+    )
+    # an action belongs to the turn in which it was taken
+    assert stream.done == ((), ("\n[alice 0]\nalice makes 1",), ("\n[alice 1]\nalice makes 2",))
+
+
+def test_a_value_is_read_wherever_one_of_the_readers_agents_is_about_to_act_or_has_acted():
+    turns = chain([0.0, 1.0], acting={0: ("alice",), 1: ("bob",)})
+
+    def reads(critic, reader):
+        return text_stream(turns, critic, reader, whole).reads
+
+    assert reads(Decentralized(), "bob") == (False, True, False)
+    assert reads(Decentralized(value="q"), "bob") == (False, False, True)
+    assert reads(Centralized(), TEAM) == (True, True, False)
+    assert reads(Centralized(value="q"), TEAM) == (False, True, True)
+
+
+class Outspoken(Decentralized):
+    """Has something to say of every node."""
+
+    def seen(self, node, reader):
+        return (Segment(reader, "still here"),)
+
+    def done(self, node, reader):
+        return (Segment(reader, "moved"),)
+
+
+def test_a_stream_holds_nothing_before_the_first_action_and_nothing_after_the_end():
+    stream = text_stream(chain([1.0]), Outspoken(), "bob", whole)
+    assert stream.seen == (("\n[bob 0]\nstill here",), ())
+    assert stream.done == ((), ("\n[bob 0]\nmoved",))

@@ -132,6 +132,13 @@ def test_several_trees_of_an_item_are_members_with_draws_of_their_own():
     assert said(trees[0]) == said(alone[0]), "the first draws as if it were the only one"
 
 
+def test_a_node_holds_what_critics_may_read_and_an_ending_what_the_task_measures():
+    (tree,), _ = grown(Notes(horizon=2, items=1))
+    assert [node.global_info for node in tree.nodes] == ["turn 0", "turn 1", "turn 2"]
+    letters = sum(len(text) for node in said(tree) for text in node.values())
+    assert [node.metrics for node in tree.nodes] == [{}, {}, {"letters": float(letters)}]
+
+
 # --- order ---------------------------------------------------------------------------------------
 
 

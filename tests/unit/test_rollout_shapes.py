@@ -3,6 +3,7 @@ import pytest
 from colearn.contract import Branching
 from colearn.errors import ConfigError
 from colearn.rollout.chain import Chain
+from colearn.rollout.counts import Counts
 from colearn.rollout.cross import Cross
 from colearn.rollout.parallel import Parallel
 from colearn.rollout.tree import KaryTree
@@ -92,3 +93,13 @@ def test_every_drawn_action_is_executed(shape):
 def test_no_samples_is_an_error_that_names_the_field(shape):
     with pytest.raises(ConfigError, match=r"^k: .*got 0; set"):
         shape(0)
+
+
+def test_where_nobody_acts_nothing_is_tried():
+    assert list(Chain().joint_actions(at(0, ()), {})) == []
+
+
+def test_the_costs_of_two_collections_add_up():
+    total = Counts(generations=1, joint_actions=2, tokens=3, response_seconds=[0.5])
+    total.add(Counts(generations=10, joint_actions=20, tokens=30, response_seconds=[4.0]))
+    assert total == Counts(generations=11, joint_actions=22, tokens=33, response_seconds=[0.5, 4.0])

@@ -1,4 +1,4 @@
-"""Rows that a forward pass reads alike are run once, and count each."""
+"""What a row holds, to the token; rows that a forward pass reads alike run once, and count each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from dataclasses import replace
 import pytest
 import torch
 from tiny import tiny_model
+from trees import chain, tree
 
 from colearn.contract.rows import Mark, Piece, Row, Span
+from colearn.critic.centralized import TEAM, Centralized
+from colearn.critic.tokenwise import Tokenwise
+from colearn.errors import ConfigError
 from colearn.learn.batch import make_batch, micro_batches
+from colearn.learn.critic_row import critic_row, head_value
+from colearn.learn.row import actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
+from colearn.types import Action, Observation
 
 CPU = torch.device("cpu")
 
@@ -72,3 +79,104 @@ def test_copies_do_not_fill_a_micro_batch():
     (micro,) = micro_batches([*copies, [ROWS[1]]], token_budget=10)
     assert [number for number, _, _ in micro] == list(range(101))
     assert len(list(micro_batches([*copies, [ROWS[1]]], token_budget=9))) == 2
+
+
+# --- from a tree to rows -------------------------------------------------------------------------
+
+
+def worded(made, said, shown):
+    """The tree of one agent, with these tokens said on the way to each node and shown there."""
+    nodes = [
+        replace(
+            node,
+            actions={a: Action("", said[n], (-1.0,) * len(said[n])) for a in node.actions},
+            observations={a: Observation("", shown[n]) for a in node.observations},
+        )
+        for n, node in enumerate(made.nodes)
+    ]
+    return replace(made, nodes=tuple(nodes))
+
+
+TALK = worded(
+    chain([0.0, 1.0], agents=("ada",)), {0: (), 1: (5, 6, 7), 2: (8,)}, {0: (1, 2), 1: (3,), 2: ()}
+)
+
+
+def test_an_action_is_predicted_from_the_last_token_before_it():
+    (found,) = actor_rows(TALK, "ada", value="v")
+    assert found.tokens == (1, 2, 5, 6, 7, 3, 8)
+    assert found.spans == (Span(1, 2, 5, 1), Span(2, 6, 7, 5))
+    assert found.marks == (Mark(0, 1), Mark(1, 5))
+    (found,) = actor_rows(TALK, "ada", value="q")
+    assert found.marks == (Mark(1, 4), Mark(2, 6))
+
+
+def test_where_nothing_was_shown_an_action_is_predicted_from_the_action_before_it():
+    silent = worded(
+        chain([0.0, 1.0], agents=("ada",)), {0: (), 1: (5, 6), 2: (8,)}, {0: (1,), 1: (), 2: ()}
+    )
+    (found,) = actor_rows(silent, "ada", value="v")
+    assert found.tokens == (1, 5, 6, 8)
+    assert found.spans == (Span(1, 1, 3, 0), Span(2, 3, 4, 2))
+    assert found.marks == (Mark(0, 0), Mark(1, 2))
+
+
+def forked(shown, *lengths):
+    """A prompt of so many tokens, and answers of these lengths."""
+    made = tree([(0, 0.0) for _ in lengths], agents=("ada",))
+    said = {0: (), **{n: (n,) * length for n, length in enumerate(lengths, start=1)}}
+    return worded(made, said, {0: (9,) * shown})
+
+
+@pytest.mark.parametrize(
+    ("shown", "lengths", "budget", "rows"),
+    [
+        (3, (3, 3), None, [2]),
+        (3, (3, 3), 9, [2]),  # 9 tokens together
+        (3, (3, 3), 8, [1, 1]),
+        (3, (3, 3, 3), 9, [2, 1]),  # as many as fit, side by side
+        (2, (3, 3), 100, [1, 1]),  # 10 apart are 1.25 times the 8 together: no mask is worth that
+    ],
+)
+def test_branches_share_a_row_where_they_fit_and_share_enough(shown, lengths, budget, rows):
+    found = actor_rows(forked(shown, *lengths), "ada", budget=budget)
+    assert [len(one.spans) for one in found] == rows
+
+
+def test_a_row_of_token_values_marks_the_place_before_every_token_of_an_action():
+    found = critic_row(TALK, Tokenwise(), "ada", list, key=4, limit=7)
+    assert found.tokens == (1, 2, 5, 6, 7, 3, 8)
+    before_first = [Mark(0, 1), Mark(1, 5)]
+    inside = [Mark(1, 2, inside=0), Mark(1, 3, inside=1)]
+    assert found.marks == (before_first[0], *inside, before_first[1])
+    assert (found.key, found.plain) == (4, True)
+
+
+def test_a_row_of_streams_marks_the_last_word_before_every_joint_action():
+    def words(text):
+        return [ord(letter) for letter in text.split("\n")[-1] if letter.isdigit()]
+
+    found = critic_row(chain([0.0, 1.0]), Centralized(), TEAM, words, key=4, limit=6)
+    # both see 0, both make 1, both see 1; what they make last bears no value
+    assert found.tokens == tuple(map(ord, "001111"))
+    assert found.marks == (Mark(0, 1), Mark(1, 5))
+    assert (found.key, found.plain) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("critic", "reader", "tokens"), [(Tokenwise(), "ada", 7), (Centralized(), TEAM, 36)]
+)
+def test_a_stream_that_a_critic_cannot_read_as_a_whole_is_one_line(critic, reader, tokens):
+    def words(text):
+        return [0] * 12
+
+    line = rf"^critic\.max_length: a stream of {tokens} tokens exceeds {tokens - 1}; raise it"
+    with pytest.raises(ConfigError, match=line):
+        critic_row(TALK, critic, reader, words, limit=tokens - 1)
+    assert critic_row(TALK, critic, reader, words, limit=tokens).marks
+
+
+def test_a_head_on_an_actor_reads_states_or_actions_and_never_tokens():
+    assert [head_value(Centralized(value=value)) for value in ("v", "q")] == ["v", "q"]
+    with pytest.raises(ConfigError, match=r"^critic\.share: .* set critic\.path"):
+        head_value(Tokenwise())

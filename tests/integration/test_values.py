@@ -1,0 +1,309 @@
+"""Which values an update reads and learns, by hand: from a head on the actor, at rollout, in each
+minibatch, of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from tiny import Cast, Notes, byte_tokenizer, cast, play, tiny_model
+
+from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.token_gae import TokenGAE
+from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.collm_dc import CoLLMDC
+from colearn.config import OptimizerSettings
+from colearn.contract import ValueLoss
+from colearn.critic.tokenwise import Tokenwise
+from colearn.experiment import critics
+from colearn.experiment.actor_rows import Role
+from colearn.experiment.critics import CriticTrainer
+from colearn.experiment.update import Updater
+from colearn.learn.local import LocalLearner
+from colearn.models.base import Base
+from colearn.models.network import Network, ValueHead
+from colearn.types import Credited, Tree
+
+PLAIN: dict[str, Any] = {"advantage": Bootstrap(), "value_loss": ValueLoss()}
+
+
+class Still(LocalLearner):
+    """Keeps the gradients of a step that it does not take."""
+
+    found: Mapping[str, torch.Tensor]
+
+    def step(self, done: float = 0.0) -> dict[str, float]:
+        self.found = {n: p.grad.clone() for n, p in self.parameters.items() if p.grad is not None}
+        self.optimizer.zero_grad()
+        return {}
+
+
+def head_of(seed: int) -> ValueHead:
+    """One that already says something."""
+    head = ValueHead(32)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head.linear.weight.normal_(0.0, 0.3)
+    return head
+
+
+def learner_of(name: str, network: Network, kind: type[LocalLearner] = Still) -> LocalLearner:
+    return kind(name, network, OptimizerSettings(learning_rate=1e-2), token_budget=4096)
+
+
+def updater_of(algorithm: Any, team: Cast, *, share: bool, **settings: Any) -> Updater:
+    """Critics on the actors (`share`), or one model for every reader."""
+    parts = algorithm.parts()
+    agents = tuple(team.voices)
+    kind = settings.pop("kind", Still)
+    networks = {
+        agent: Network(team.bases[agent], head=head_of(number) if share else None)
+        for number, agent in enumerate(agents)
+    }
+    trainer = None
+    if not share:
+        trainer = trainer_of(parts.critic, parts.advantage, agents, parts.value_loss, kind)
+    return Updater(
+        parts=parts,
+        roles={agent: Role(agent, 1.0, None) for agent in agents},
+        actors={agent: learner_of(agent, network) for agent, network in networks.items()},
+        critic=trainer,
+        shared_head=share,
+        references={},
+        seed=0,
+        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
+    )
+
+
+def trainer_of(
+    critic: Any,
+    advantage: Any,
+    agents: Sequence[str],
+    settings: ValueLoss | None = None,
+    kind: type[LocalLearner] = Still,
+) -> CriticTrainer:
+    tokenizer = byte_tokenizer()
+    return CriticTrainer(
+        critic=critic,
+        learners={
+            reader: learner_of(
+                reader, Network(Base(tiny_model("llama", seed=20 + n)), head=head_of(n)), kind
+            )
+            for n, reader in enumerate(critic.readers(tuple(agents)))
+        },
+        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
+        advantage=advantage,
+        settings=settings or ValueLoss(),
+        max_length=4096,
+    )
+
+
+Stage = tuple[Cast, list[Tree[Any]]]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    """A team with a model each, which no test here moves, and four episodes of three turns."""
+    team = cast(shared=False)
+    return team, play(Notes(items=4), team)
+
+
+def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> list[dict[int, Any]]:
+    """What an agent's rows hold in each step, by the episode."""
+    found: list[dict[int, Any]] = []
+    learner = updater.actors[agent]
+    real = learner.accumulate
+
+    def noted(groups: Any, objective: Any) -> Any:
+        found.append({row.key: row.advantages for (row,) in groups})
+        return real(groups, objective)
+
+    learner.accumulate = noted  # type: ignore[method-assign]
+    updater.update(trees, 0)
+    return found
+
+
+# --- a head on the actor -------------------------------------------------------------------------
+
+
+def states(model: Any, tree: Tree[Any], agent: str) -> list[torch.Tensor]:
+    """The last hidden state of the agent's history before each of its actions of a chain."""
+    inner = [node for node in tree.nodes if not node.terminal]
+    return [
+        model.model(
+            input_ids=torch.tensor([list(tree.history(node.index, agent).tokens)])
+        ).last_hidden_state[0, -1]
+        for node in inner
+    ]
+
+
+def td_errors(tree: Tree[Any], values: Sequence[float]) -> list[float]:
+    ahead = [*values[1:], 0.0]
+    rewards = [node.reward for node in tree.nodes[1:]]
+    return [r + after - v for r, after, v in zip(rewards, ahead, values, strict=True)]
+
+
+def test_a_head_on_the_actor_is_trained_beside_the_policy_on_its_own_histories() -> None:
+    """-(1/S) sum of A log pi and (1/S) sum of (r + V(h') - V(h))^2 by hand, through one model."""
+    team = cast(shared=False, dtype=torch.float64)
+    trees = play(Notes(horizon=2, items=2), team)
+    updater = updater_of(CoLLMDC(**PLAIN), team, share=True)
+    metrics = updater.update(trees, 0)
+    for number, agent in enumerate(team.voices):
+        model, head = tiny_model(seed=number, dtype=torch.float64), head_of(number)
+        policy, squares, count = torch.zeros(()), torch.zeros(()), 0
+        for tree in trees:
+            values = [head(state[None])[0] for state in states(model, tree, agent)]
+            errors = td_errors(tree, [value.item() for value in values])
+            for turn, (value, error) in enumerate(zip(values, errors, strict=True)):
+                history = list(tree.history(turn, agent).tokens)
+                action = tree.nodes[turn + 1].actions[agent].tokens
+                scores = model(input_ids=torch.tensor([[*history, *action]])).logits[0]
+                chosen = scores.log_softmax(-1)[len(history) - 1 : -1]
+                policy = policy - error * chosen.gather(1, torch.tensor(action)[:, None]).sum()
+                squares = squares + (value.item() + error - value) ** 2
+                count += 1
+        ((policy + squares) / count).backward()
+        by_hand = {f"model.{n}": p.grad for n, p in model.named_parameters()}
+        by_hand |= {f"head.{n}": p.grad for n, p in head.named_parameters()}
+        found = updater.actors[agent].found  # type: ignore[attr-defined]
+        assert found.keys() == by_hand.keys()
+        size = sum(float((g**2).sum()) for g in by_hand.values())
+        gap = sum(float(((g - by_hand[n]) ** 2).sum()) for n, g in found.items())
+        assert (gap / size) ** 0.5 < 1e-5
+        assert metrics[f"{agent}/value_loss"] == pytest.approx(squares.item() / count, rel=1e-5)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_minibatch_has_the_advantages_of_its_own_episodes(stage: Stage, frozen: bool) -> None:
+    team, trees = stage
+    settings = PLAIN | {"value_loss": ValueLoss(frozen_targets=frozen)}
+    updater = updater_of(CoLLMDC(**settings), team, share=True, minibatch=6)
+    model, head = team.bases["ben"].causal, head_of(1)
+    found = advantages_of(updater, "ben", trees)
+    assert [len(step) for step in found] == [2, 2]
+    by_episode = found[0] | found[1]
+    assert by_episode.keys() == {0, 1, 2, 3}
+    for number, tree in enumerate(trees):
+        with torch.no_grad():
+            values = [head(state[None]).item() for state in states(model, tree, "ben")]
+        assert by_episode[number] == pytest.approx(td_errors(tree, values), abs=1e-5)
+
+
+# --- at rollout ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "reads"),
+    [(ValueLoss(), 0), (ValueLoss(clip=0.2), 1), (ValueLoss(frozen_targets=True), 1)],
+    ids=["plain", "clip", "frozen"],
+)
+def test_values_at_rollout_are_read_where_something_asks_for_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, settings: ValueLoss, reads: int
+) -> None:
+    team, trees = stage
+    updater = updater_of(CoLLMCC(**PLAIN | {"value_loss": settings}), team, share=False)
+    real, found = CriticTrainer.read, []
+    monkeypatch.setattr(CriticTrainer, "read", lambda self, of: found.append(of) or real(self, of))
+    updater.update(trees[:1], 0)
+    assert len(found) == reads
+
+
+def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the critic moves, in every minibatch of every epoch."""
+    team, trees = stage
+    settings = PLAIN | {"value_loss": ValueLoss(clip=0.2)}
+    updater = updater_of(
+        CoLLMCC(**settings), team, share=False, epochs=2, minibatch=6, kind=LocalLearner
+    )
+    assert updater.critic is not None
+    before = [[v for v in one["ada"] if v is not None] for one in updater.critic.read(trees)]
+    real, found = critics.value_loss, []
+
+    def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
+        found.append((values.tolist(), olds.tolist()))
+        return real(values, targets, olds, *rest)
+
+    monkeypatch.setattr(critics, "value_loss", noted)
+    updater.update(trees, 0)
+    first, _, third, _ = found
+    assert first[0] == pytest.approx(first[1], abs=1e-5), "nothing has moved yet"
+    assert third[0] != pytest.approx(third[1], abs=1e-2)
+    for epoch in (found[:2], found[2:]):
+        held = [olds[cut : cut + 3] for _, olds in epoch for cut in (0, 3)]
+        assert sorted(held) == [pytest.approx(own, abs=1e-5) for own in sorted(before)]
+
+
+def test_a_critic_reads_the_trees_that_it_is_given_and_no_earlier_ones(stage: Stage) -> None:
+    """As many, but others."""
+    team, trees = stage
+    trainer = trainer_of(CoLLMCC().critic, Bootstrap(), tuple(team.voices))
+    episodes = CoLLMCC(**PLAIN).parts().credited(trees)
+    assert trainer.read(trees[:1]) != trainer.read(trees[1:2])
+    for number in (0, 1, 1, 0):
+        (found,), _ = trainer.train([episodes[number]], None)
+        (alone,) = trainer.read([trees[number]])
+        assert found["ada"][:3] == pytest.approx(alone["ada"][:3], abs=1e-5)
+
+
+@pytest.mark.parametrize("share", [False, True], ids=["own model", "on the actor"])
+def test_each_head_starts_at_the_returns_of_its_own_agent(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, share: bool
+) -> None:
+    team, trees = stage
+    own = {"ada": 1.0, "ben": 10.0}
+    monkeypatch.setattr(
+        Credited,
+        "returns",
+        lambda self, agent: (own[agent] * (1 + self.tree.episode),) * len(self.tree.nodes),
+    )
+    updater = updater_of(
+        CoLLMDC(**PLAIN | {"value_loss": ValueLoss(rescale=True)}), team, share=share
+    )
+    updater.update(trees[:2], 0)
+    learners = updater.actors if updater.critic is None else updater.critic.learners
+    # the means of 1 and 2, and of 10 and 20
+    for agent, centre in (("ada", 1.5), ("ben", 15.0)):
+        head = learners[agent].network.head  # type: ignore[attr-defined]
+        assert head.scale[0].item() == pytest.approx(centre)
+
+
+# --- of tokens -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_critic_of_tokens_learns_the_target_of_every_token(stage: Stage, frozen: bool) -> None:
+    team, trees = stage[0], stage[1][:2]
+    advantage, settings = TokenGAE(trace=0.5), ValueLoss(frozen_targets=frozen)
+    trainer = trainer_of(Tokenwise(), advantage, tuple(team.voices), settings)
+    episodes = CoLLMCC(**PLAIN).parts().credited(trees)
+    read = trainer.read(trees)
+    targets = advantage.targets(episodes, read)
+    trainer.prepare(trees)
+    if frozen:
+        trainer.freeze(episodes, read)
+    values, metrics = trainer.train(episodes, read if frozen else None)
+    means, errors = [], []
+    for agent in team.voices:
+        pairs = [
+            (value, target)
+            for one, aims in zip(read, targets, strict=True)
+            for value, target in zip(flat(one[agent]), flat(aims[agent]), strict=True)
+        ]
+        assert len(pairs) > 12
+        means.append(sum(target for _, target in pairs) / len(pairs))
+        errors.append(sum((value - target) ** 2 for value, target in pairs) / len(pairs))
+    assert metrics["target_mean"] == pytest.approx(sum(means) / 2, rel=1e-4)
+    assert metrics["value_loss"] == pytest.approx(sum(errors) / 2, rel=1e-4)
+    for one, other in zip(values, read, strict=True):
+        for agent in team.voices:
+            assert flat(one[agent]) == pytest.approx(flat(other[agent]), abs=1e-5)
+
+
+def flat(values: Any) -> list[float]:
+    """Of every state with a value, and of every token after the first of an action."""
+    return [v for v in values.seen if v is not None] + [v for own in values.inside for v in own]
