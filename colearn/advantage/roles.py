@@ -2,7 +2,8 @@
 
 An item is a game (or a problem), an agent a role in it. Payoffs of different games, and of
 different roles in one game, are on different scales and around different means: who moves first in
-Tic-Tac-Toe wins more often, however well both play.
+Tic-Tac-Toe wins more often, however well both play. So are payoffs against different opponents: who
+loses to search must not be compared with the search that won.
 """
 
 from __future__ import annotations
@@ -14,15 +15,24 @@ from colearn.contract import Episodes, NodeAdvantages
 from colearn.types import Credited
 
 Key = tuple[str, str]
-"""(item, agent); '' for an agent where roles are pooled."""
+"""(item, role): the agent, '' where roles are pooled; with its rivals, where it has some."""
 
 Actions = dict[tuple[int, int, str], float]
 """By (episode's place, node that the action led to, agent), one number for each action."""
 
 
 def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
-    """The sub-group G^p of an agent's actions in an episode."""
-    return repr(episode.tree.item), agent if by_role else ""
+    """The sub-group G^p of an agent's actions in an episode. Where others than the team's players
+    sit at the table, the games against each of them are a group, and what they do is one, too."""
+    tree = episode.tree
+    role = agent if by_role else ""
+    players = {seat: tree.player(seat) for seat in tree.agents}
+    rivals = {seat: name for seat, name in players.items() if name not in tree.agents}
+    if agent in rivals:
+        role = f"{agent} by {rivals[agent]}"
+    elif rivals:
+        role = f"{role} against {', '.join(sorted(rivals.values()))}"
+    return repr(tree.item), role
 
 
 def of_actions(

@@ -11,6 +11,8 @@ so that a's turns return 1.1, 1.0 | -0.8, -0.9 and b's -0.9 | 1.1, 1.0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,11 @@ def game(edges, *, item="tic", tokens=None):
         )
     tree = Tree(item=item, episode=0, agents=("a", "b"), nodes=tuple(nodes))
     return Credited(tree=tree, rewards=Payoff()(tree))
+
+
+def cast(episode, **seats):
+    """The same game with others in the named seats."""
+    return replace(episode, tree=replace(episode.tree, cast=seats))
 
 
 def by_player(advantage, *episodes):
@@ -166,6 +173,30 @@ def test_games_are_groups_of_their_own():
     both = by_player(SumThenNormalize(equal_trajectories=False), *small, game(large, item="kuhn"))
     assert both["a"][:4] == pytest.approx([1.0, 0.9, -0.9, -1.0])
     assert both["a"][4:] == pytest.approx([0.5, -0.5])
+
+
+@pytest.mark.parametrize("by_role", [True, False])
+def test_who_loses_to_a_rival_is_compared_with_its_own_games_alone(by_role):
+    """Neither with what the rival won, nor with its games against itself."""
+    lost = [cast(game(LOST), b="search"), cast(game(LOST), b="search")]
+    found = by_player(
+        SumThenNormalize(equal_trajectories=False, by_role=by_role), *lost, game(WON), game(LOST)
+    )
+    assert found["a"][:2] == [0.0, 0.0]
+    assert found["b"][:2] == [0.0, 0.0]
+    assert found["a"][2] > 0 > found["a"][-1]
+
+
+def test_past_selves_and_programs_are_rivals_apart():
+    episodes = cast(game(WON), b="b, of slot 0"), cast(game(LOST), b="search")
+    assert by_player(SumThenNormalize(equal_trajectories=False), *episodes)["a"] == [0.0, 0.0, 0.0]
+
+
+def test_players_that_change_seats_are_no_rivals():
+    """a sits in b's seat and b in a's: the seats are compared as before."""
+    swapped = cast(game(LOST), a="b", b="a")
+    found = by_player(SumThenNormalize(equal_trajectories=False), game(WON), swapped)
+    assert found["a"] == pytest.approx([2 / 3, 2 / 3, -4 / 3])
 
 
 def test_the_released_order_normalises_rewards_sums_and_normalises_again():
