@@ -1,7 +1,7 @@
 """Trained runs of `open_spiel` against search and equilibrium, from every seat.
 
     python benchmarks/games.py RUN [RUN ...] [--on GAME ...] [--games 1000] [--first]
-        [--opponent mcts|equilibrium|legal] [--simulations 100] [--out FILE]
+        [--opponent mcts|equilibrium|legal] [--simulations 100] [--greedy] [--out FILE]
 
 Without `--on` the games are those of the run's test split. The opponent is search where all is open
 and an equilibrium where cards are hidden, unless one is named; cooperative games are played by the
@@ -9,7 +9,8 @@ run's own players. Prints, for each run, game and seat: the mean payoff with its
 percent of the way from the game's worst to its best (MARSHAL, Fig. 3), the shares won, drawn and
 lost, and how often the model's own reply ended the game (malformed, illegal, overlong). With
 several runs the cross-game matrix follows: runs against games, in those percents. Games per second
-are those of this process, opponents included. `--first` plays the model before training.
+are those of this process, opponents included. `--first` plays the model before training,
+`--greedy` its likeliest words instead of samples.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--opponent")
     parser.add_argument("--simulations", type=int, default=100)
     parser.add_argument("--first", action="store_true", help="the models before training")
+    parser.add_argument("--greedy", action="store_true", help="the likeliest words, not samples")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     started = time.perf_counter()
@@ -100,6 +102,7 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
             credit=parts.parts.credit,
             cast=Own() if alone else Against(),
             first_episode=first,
+            greedy=given.greedy,
         )
         trees += found
     rows = []

@@ -1,11 +1,15 @@
 """Self-play in Kuhn poker without networks: which settings of `marshal` come to rest, and where.
 
-    python benchmarks/kuhn_tables.py [--seeds 4]
+    python benchmarks/kuhn_tables.py [--seeds 4] [--roles]
 
 One number for each information state and action, Adam, PPO's clip and dual clip, and games drawn
 from the 30 ways in which one can end: what `marshal` does, without what a network adds. Prints
 NashConv at the start, at quarters and at the end (uniform play: 0.917), mean over seeds, and the
 largest at the end.
+
+`--roles`: a mean of returns for each role against one for both (MARSHAL, Figure 6), where player_0
+pays player_1 a fee for each hand: no choice changes it, so the game stays as it is and the roles'
+returns lie apart by twice as much.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import math
 from typing import Any
 
 import numpy as np
+
+from colearn.comparison.statistics import estimate
 
 SHOWDOWN = np.sign(np.subtract.outer(np.arange(3), np.arange(3))).astype(float)
 DEALS = [deal for deal in itertools.product(range(3), repeat=2) if deal[0] != deal[1]]
@@ -92,12 +98,15 @@ def run(
     entropy: float = 0.0,
     anneal: bool = False,
     equal_trajectories: bool = False,
+    by_role: bool = True,
+    fee: float = 0.0,
 ) -> list[float]:
     """NashConv at the start, the quarters and the end."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0.0, 0.1, (12, 2))
     reference, first, second = logits.copy(), np.zeros((12, 2)), np.zeros((12, 2))
     found, steps = [nash_conv(logits)], 0
+    paid = PAID - fee
     state = np.concatenate([STATES[:, 0], STATES[:, 1], STATES[TWICE, 2]])
     action = np.concatenate([ACTIONS[:, 0], ACTIONS[:, 1], ACTIONS[TWICE, 2]])
     for iteration in range(iterations):
@@ -107,10 +116,13 @@ def run(
         weights = chances(np.exp(log_policy(logits)))
         drawn = rng.multinomial(games, weights / weights.sum()).astype(float)
         turns = drawn @ (1 + TWICE)
-        own = PAID - drawn @ (PAID * (1 + TWICE)) / turns
+        won, lost = drawn @ (paid * (1 + TWICE)), drawn @ paid
+        pooled = (won - lost) / (turns + games)
+        own = paid - (won / turns if by_role else pooled)
+        others = -paid - (-lost / games if by_role else pooled)
         if equal_trajectories:
             own = own * turns / (games * (1 + TWICE))
-        advantage = np.concatenate([own, drawn @ PAID / games - PAID, own[TWICE]])
+        advantage = np.concatenate([own, others, own[TWICE]])
         count = np.concatenate([drawn, drawn, drawn[TWICE]])
         old = log_policy(logits)[state, action]
         behind = np.exp(log_policy(reference))[state, action]
@@ -153,10 +165,33 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+def roles(seeds: int) -> None:
+    """A mean by role against one for both, by the fee; differences are paired by the seed."""
+    print("| fee | by role | pooled | pooled less by role, 95% interval |\n|---|---|---|---|")
+    for fee in (0.0, 0.5, 1.0, 2.0):
+        apart, pooled = (
+            np.array(
+                [run(s, kl=0.5, refresh=10, by_role=by_role, fee=fee)[-1] for s in range(seeds)]
+            )
+            for by_role in (True, False)
+        )
+        gap = estimate(list(pooled - apart))
+        assert gap is not None
+        print(
+            f"| {fee} | {apart.mean():.3f} | {pooled.mean():.3f} | "
+            f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] |",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--roles", action="store_true", help="a mean by role against one for both")
     given = parser.parse_args()
+    if given.roles:
+        roles(given.seeds)
+        return
     print(
         "| settings | start | 1/4 | 1/2 | 3/4 | end | largest end |\n|---|---|---|---|---|---|---|"
     )
