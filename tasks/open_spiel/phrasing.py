@@ -15,6 +15,9 @@ from typing import Any
 class Phrasing(ABC):
     """The words of one game in one form. `state` is a `pyspiel.State`, `player` counts from 0."""
 
+    whole: bool = False
+    """An observation says all that a player needs: each stands in a context of its own."""
+
     def __init__(self, game: Any) -> None:
         self.game = game
 
@@ -49,7 +52,7 @@ class Compact(Phrasing):
         """The state of the game as the player sees it."""
 
     def observation(self, state: Any, player: int) -> str:
-        if turns(state, player) == 0:
+        if self.whole or turns(state, player) == 0:
             return f"{self.name} player_{player} {self.situation(state, player)}"
         return self.situation(state, player)
 

@@ -13,7 +13,7 @@ from colearn.contract import DecPOMDP
 from colearn.contract.decisions import Decision
 from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
-from colearn.types import Outcome
+from colearn.types import Outcome, Prompt
 
 from .exact import Policy, all_decisions, equilibrium_distance
 from .games import Game, Move, after_chance, cooperative, joined, load, movers, position
@@ -137,13 +137,15 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
             game=item, moves=moves, payoffs=nothing, faults=(_VALID,) * len(self.agents)
         )
 
-    def observe(self, state: GameState, agent: str) -> str | None:
+    def observe(self, state: GameState, agent: str) -> str | Prompt | None:
         """What the player to move reads; None for the others and after the end."""
         seat = self.agents.index(agent)
         at = position(state.game.name, state.moves)
         if state.over or seat not in movers(at):
             return None
-        return _shown(state.game.name, self.prompt, state.moves, seat)
+        text = _shown(state.game.name, self.prompt, state.moves, seat)
+        whole = phrasing(state.game.name, self.prompt).whole
+        return Prompt(text, fresh=True) if whole else text
 
     def step(
         self, state: GameState, actions: Mapping[str, str], rng: np.random.Generator

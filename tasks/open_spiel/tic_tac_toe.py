@@ -9,6 +9,8 @@ from .board import marked
 from .phrasing import Compact, Full
 
 MARKS = "XO"
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+"""By action: three rows, three columns, two diagonals."""
 
 
 def cell(action: int) -> tuple[int, int]:
@@ -55,19 +57,41 @@ class TicTacToe(Full):
 
 
 class CompactTicTacToe(Compact):
-    """The board row by row, empty cells by their names, which are also the actions.
+    """The cells row by row, each with its name: an empty one by it alone, which is the action.
 
-    Example: `tic_tac_toe player_0 X r0c0 r0c1 O / r1c0 X r1c2 / r2c0 r2c1 r2c2`.
+    What a small model cannot see within some thousand games is said: an empty cell `wins_` if it
+    completes a line of the player's own, else `stops_` if it would complete one of the other's.
+
+    Example: `tic_tac_toe player_0 own_r0c0 own_r0c1 wins_r0c2 r1c0 other_r1c1 r1c2 other_r2c0 ...`.
     """
 
     name = "tic_tac_toe"
+    whole = True
 
     def situation(self, state: Any, player: int) -> str:
-        rows = []
-        for y, row in enumerate(marked(state, player)):
-            rows.append(" ".join(m if m != "_" else f"r{y}c{x}" for x, m in enumerate(row)))
-        return " ".join((MARKS[player], " / ".join(rows)))
+        marks = "".join(marked(state, player))
+        own, other = MARKS[player], MARKS[1 - player]
+        said = []
+        for action, mark in enumerate(marks):
+            word = self.word(state, player, action)
+            if mark != "_":
+                word = f"own_{word}" if mark == own else f"other_{word}"
+            elif _completes(marks, action, own):
+                word = f"wins_{word}"
+            elif _completes(marks, action, other):
+                word = f"stops_{word}"
+            said.append(word)
+        return " ".join(said)
 
     def word(self, state: Any, player: int, action: int) -> str:
         row, column = cell(action)
         return f"r{row}c{column}"
+
+
+def _completes(marks: str, action: int, mark: str) -> bool:
+    """Two of `mark` stand in a line with the cell."""
+    return any(
+        all(marks[other] == mark for other in line if other != action)
+        for line in LINES
+        if action in line
+    )

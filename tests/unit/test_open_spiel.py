@@ -13,6 +13,7 @@ from colearn.tasks.open_spiel.games import load, position
 from colearn.tasks.open_spiel.phrasings import phrasing
 from colearn.tasks.open_spiel.reply import read
 from colearn.testing import check_task
+from colearn.types import Prompt
 
 PAPER = (
     "tic_tac_toe",
@@ -170,6 +171,33 @@ def test_a_compact_prompt_says_what_is_new():
     assert said.observation(position("kuhn_poker", (0, 1, 0, 1)), 0) == (
         "player_1 bet say pass or bet"
     )
+
+
+def test_a_compact_board_says_whose_cells_are_whose_and_what_completes_a_line():
+    """X in both upper corners on the left, O in the middle: X wins at the upper right, and stops
+    nothing; O, to move instead, would stop it there."""
+    said = phrasing("tic_tac_toe", "compact")
+    assert said.observation(position("tic_tac_toe", (0, 4, 1, 8)), 0) == (
+        "tic_tac_toe player_0 own_r0c0 own_r0c1 wins_r0c2 r1c0 other_r1c1 r1c2 r2c0 r2c1 other_r2c2"
+    )
+    assert said.observation(position("tic_tac_toe", (0, 4, 1)), 1) == (
+        "tic_tac_toe player_1 other_r0c0 other_r0c1 stops_r0c2 r1c0 own_r1c1 r1c2 r2c0 r2c1 r2c2"
+    )
+
+
+def test_a_line_of_ones_own_comes_before_the_others():
+    """X holds 0 and 1, O holds 4 and 6: the cell 2 completes both, and is said to win for each."""
+    said = phrasing("tic_tac_toe", "compact")
+    for moves, player in (((0, 4, 1, 6), 0), ((0, 4, 1, 6, 8), 1)):
+        assert "wins_r0c2" in said.observation(position("tic_tac_toe", moves), player)
+
+
+def test_a_compact_board_stands_in_a_context_of_its_own():
+    seen = OpenSpiel(games="tic_tac_toe", prompt="compact").observe(
+        at("tic_tac_toe", 0), "player_1"
+    )
+    assert isinstance(seen, Prompt) and seen.fresh
+    assert isinstance(OpenSpiel(games="tic_tac_toe").observe(at("tic_tac_toe"), "player_0"), str)
 
 
 WORDS = {"<PASS>": 0, "<BET>": 1}
