@@ -76,8 +76,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "collm_cc": {"name": "collm_cc"},
     "collm_dc": {"name": "collm_dc"},
     "magrpo": {"name": "magrpo", "rollout": {"name": "parallel", "k": 8}},
+    "magrpo_tree": {"name": "magrpo", "rollout": {"name": "tree", "k": 2}},
 }
-"""One critic for the team, one for each agent, and groups of eight chains without a critic."""
+"""One critic for the team, one for each agent; without a critic groups of eight chains, and trees
+that fork in two at every turn."""
 
 HOPE, FADES = 0.98, 0.5
 """The expectile at the start, and the share of the budget over which it comes to the mean."""
@@ -163,7 +165,7 @@ def config_of(run: Run) -> dict[str, Any]:
     """The run's config; a user would write it as YAML."""
     problem = PROBLEMS[run.problem]
     algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
-    critic = run.method != "magrpo"
+    critic = "rollout" not in algorithm
     if run.variant not in HOPELESS:
         fading = {} if run.variant == "lasting hope" else {"anneal": FADES}
         if critic:
@@ -171,7 +173,7 @@ def config_of(run: Run) -> dict[str, Any]:
             algorithm |= {"advantage": {**hope}, "value_loss": {**hope}}
         else:
             algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
-    per_item = problem.horizon * algorithm.get("rollout", {}).get("k", 1)
+    per_item = joint_actions(problem.horizon, **algorithm.get("rollout", {}))
     model = f"embedded-tiny:{run.seed}"
     config: dict[str, Any] = {
         "task": {
@@ -201,6 +203,13 @@ def config_of(run: Run) -> dict[str, Any]:
     if run.variant == "one pass" and critic:
         change(config, ONE_PASS_CRITIC)
     return config
+
+
+def joint_actions(horizon: int, name: str = "chain", k: int = 1) -> int:
+    """Of one item's chain, parallel chains or tree, where no episode ends early."""
+    if name == "tree":
+        return sum(k**turn for turn in range(1, horizon + 1))
+    return horizon * k
 
 
 def change(config: dict[str, Any], changes: Mapping[str, Any]) -> None:
@@ -303,7 +312,7 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
         for problem in options.problems:
             for method in options.methods:
                 for variant in options.variants:
-                    if variant in CRITIC_ONLY and method == "magrpo":
+                    if variant in CRITIC_ONLY and "rollout" in METHODS[method]:
                         continue
                     steps = options.steps or PROBLEMS[problem].steps
                     found.append(Run(method, problem, variant, seed, steps))
