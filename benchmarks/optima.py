@@ -141,10 +141,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "temperature 1": {"agents.*.sampling.temperature": 1.0},
     "no hope": {},
     "lasting hope": {},
+    "groups of sixteen": {"algorithm.rollout.k": 16},
 }
 """The recipe, the update of the papers, and the recipe without each of its parts."""
 HOPELESS = {"one pass", "no hope"}
 CRITIC_ONLY = {"TD(0)", "Monte Carlo", "no rescale", "values of the day", "one critic rate"}
+GROUPS_ONLY = {"groups of sixteen"}
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,6 @@ def config_of(run: Run) -> dict[str, Any]:
             algorithm |= {"advantage": {**hope}, "value_loss": {**hope}}
         else:
             algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
-    per_item = joint_actions(problem.horizon, **algorithm.get("rollout", {}))
     model = f"embedded-tiny:{run.seed}"
     config: dict[str, Any] = {
         "task": {
@@ -190,7 +191,6 @@ def config_of(run: Run) -> dict[str, Any]:
         "critic": {"path": model},
         "train": {
             "environment_steps": run.steps,
-            "episodes": max(1, round(problem.actions / per_item)),
             "minibatch": max(128, problem.actions // 2),
         },
         "evaluation": {"every": 5, "episodes": 1, "transcripts": 0, "exact": True},
@@ -202,6 +202,8 @@ def config_of(run: Run) -> dict[str, Any]:
     change(config, VARIANTS[run.variant])
     if run.variant == "one pass" and critic:
         change(config, ONE_PASS_CRITIC)
+    per_item = joint_actions(problem.horizon, **algorithm.get("rollout", {}))
+    config["train"]["episodes"] = max(1, round(problem.actions / per_item))
     return config
 
 
@@ -312,7 +314,8 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
         for problem in options.problems:
             for method in options.methods:
                 for variant in options.variants:
-                    if variant in CRITIC_ONLY and "rollout" in METHODS[method]:
+                    unfit = CRITIC_ONLY if "rollout" in METHODS[method] else GROUPS_ONLY
+                    if variant in unfit:
                         continue
                     steps = options.steps or PROBLEMS[problem].steps
                     found.append(Run(method, problem, variant, seed, steps))
