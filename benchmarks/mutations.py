@@ -43,7 +43,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
     "rollout": (
         "rollout/*",
-        "unit/test_at_grpo unit/test_grow unit/test_mhgpo unit/test_rollout_shapes "
+        "unit/test_at_grpo unit/test_draws unit/test_grow unit/test_mhgpo unit/test_rollout_shapes "
         "contract/test_check_task integration/test_free_order",
     ),
     "statistics": ("comparison/statistics.py", "unit/test_statistics"),
@@ -88,7 +88,7 @@ def main() -> None:
         if chosen.share >= 1.0:
             mutmut(place)  # those without a verdict
         elif not (place / "mutants" / "mutmut-stats.json").is_file():
-            mutmut(place, "*__mutmut_1")
+            make(place)
         names = draw(verdicts(place), chosen.share, random.Random(f"{chosen.seed} {package}"))
         todo = [name for name in names if verdicts(place)[name] is None]
         if todo:
@@ -127,6 +127,15 @@ def prepare(package: str) -> Path:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (place / "pyproject.toml").write_text("\n".join([text, "[tool.mutmut]", *lines, ""]))
     return place
+
+
+def make(place: Path) -> None:
+    """Make the mutants and note which tests reach them: told to try none of them, mutmut stops
+    there, which it takes for a mistake."""
+    told = ["mutmut", "run", "--max-children", "1", "none"]
+    made = subprocess.run(told, check=False, cwd=place, capture_output=True, text=True)
+    if "nothing matches" not in made.stderr:
+        raise SystemExit(f"{place.name}: no mutants\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
 
 
 def mutmut(place: Path, *names: str) -> None:

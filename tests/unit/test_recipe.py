@@ -21,7 +21,7 @@ from colearn.experiment.objective import actor_objective
 from colearn.learn.batch import make_batch
 from colearn.learn.follower import Follower
 from colearn.learn.local import LocalLearner
-from colearn.learn.minibatch import Pace, minibatches
+from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.network import ValueHead
 from colearn.types import Credited
@@ -254,16 +254,6 @@ def test_a_follower_is_kept_beside_its_model(tmp_path):
         Follower(again, again, Policy("else", 0.0, 0.0)).load(tmp_path / "reference")
     with pytest.raises(CheckpointError, match=r"has shape \(2,\), the model \(1,\); resume with"):
         Follower(again, again, Policy("then", 0.0)).load(tmp_path / "reference")
-
-
-def test_minibatches_are_cut_by_the_seed_the_iteration_and_the_epoch():
-    trees = [tree([(0, 0.0)])] * 9
-
-    def cuts(seed, iteration):
-        return Pace(2, 3).cuts(trees, seed, iteration)
-
-    assert cuts(0, 0) == cuts(0, 0)
-    assert len({str(one) for one in (cuts(0, 0), cuts(1, 0), cuts(0, 1), cuts(0, 0)[::-1])}) == 4
 
 
 # --- what an objective tells -------------------------------------------------------------------

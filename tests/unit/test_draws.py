@@ -1,0 +1,124 @@
+"""What fixes a draw: the seed, what it is for, the episode and the place in the tree. The words
+stay from version to version, so that a run resumed by a later one draws what it would have drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import Notes, Scene
+
+from colearn.contract import Ask, Branching, Cast, Player, Spoken, Table
+from colearn.learn.minibatch import Pace
+from colearn.rollout.grow import Order, grow
+from colearn.rollout.tree import KaryTree
+from colearn.seeding import Key, action_seed, derive_rng
+from colearn.types import Action, Tree
+
+SEED = 3
+
+
+def number(rng: np.random.Generator) -> int:
+    return int(rng.integers(10**9))
+
+
+def expected(*keys: Key) -> int:
+    return number(derive_rng(SEED, *keys))
+
+
+class Dice(Notes):
+    """A clue and every reward are thrown."""
+
+    def reset(self, item: tuple[str, ...], rng: np.random.Generator) -> Scene:
+        return Scene((str(number(rng)), *item[1:]))
+
+    def step(self, state: Scene, actions: Mapping[str, str], rng: np.random.Generator) -> Any:
+        return replace(super().step(state, actions, rng), reward=float(number(rng)))
+
+
+@dataclass(frozen=True)
+class Twice(KaryTree):
+    """Two trees for every item; notes what is drawn."""
+
+    trees_drawn: list[int] = field(default_factory=list)
+    nodes_drawn: list[int] = field(default_factory=list)
+
+    def trees(self, item: Any, agents: Sequence[str], rng: np.random.Generator) -> Sequence[Any]:
+        self.trees_drawn.append(number(rng))
+        return (self, self)
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        self.nodes_drawn.append(number(at.rng))
+        return super().samples(at)
+
+
+@dataclass(frozen=True)
+class Thrown(Cast):
+    drawn: list[int] = field(default_factory=list)
+
+    def seats(
+        self,
+        item: Any,
+        episode: int,
+        agents: Sequence[str],
+        players: Sequence[str],
+        rng: np.random.Generator,
+    ) -> Mapping[str, str]:
+        self.drawn.append(number(rng))
+        return {agent: agent for agent in agents}
+
+
+class Seeds(Table, Player):
+    """Says its seeds."""
+
+    @property
+    def table(self) -> Table:
+        return self
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        return [[Spoken(Action(str(seed))) for seed in ask.seeds] for ask in asks]
+
+
+SHAPE, CAST = Twice(2), Thrown()
+
+
+def played(order: Order) -> list[Tree[Any]]:
+    """Two items of two trees, each a root and the two joint actions tried there."""
+    for drawn in (SHAPE.trees_drawn, SHAPE.nodes_drawn, CAST.drawn):
+        drawn.clear()
+    task = Dice(horizon=1, items=2)
+    players = dict.fromkeys(task.agents, Seeds())
+    items = task.items("train")
+    return grow(task, items, players, SHAPE, seed=SEED, cast=CAST, order=order)[0]
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_every_draw_of_a_tree_has_its_own_name(order: Order) -> None:
+    trees = played(order)
+    names: list[Key] = [0, "0/1", 1, "1/1"]
+    assert [(tree.episode, tree.member) for tree in trees] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for tree, name in zip(trees, names, strict=True):
+        assert tree.nodes[0].state.clues[0] == str(expected("reset", tree.episode))
+        for k, node in enumerate(tree.nodes[1:]):
+            assert node.reward == expected("step", name, k)
+            for agent in tree.agents:
+                assert node.actions[agent].text == str(action_seed(SEED, name, (), agent, k))
+    # asked once for the numbers of draws and once more for how to pair them
+    assert set(SHAPE.nodes_drawn) == {expected("shape", name) for name in names}
+
+
+def test_shapes_and_casts_draw_once_for_an_episode() -> None:
+    played("lockstep")
+    assert SHAPE.trees_drawn == [expected("trees", 0), expected("trees", 1)]
+    assert CAST.drawn == [expected("cast", 0), expected("cast", 1)]
+
+
+def test_minibatches_are_drawn_for_each_epoch_of_each_iteration() -> None:
+    trees = played("lockstep")
+    for epoch, cuts in enumerate(Pace(2, 2).cuts(trees, SEED, iteration=5)):
+        order = derive_rng(SEED, "minibatch", 5, epoch).permutation(4).tolist()
+        assert cuts == [[number] for number in order]
