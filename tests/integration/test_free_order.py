@@ -203,14 +203,14 @@ def test_players_of_different_places_speak_at_the_same_time(order: Order) -> Non
 
 
 def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_table(monkeypatch: Any) -> None:
-    """The clock stands still but for the tables, which take 2 and 5 seconds."""
-    clock = itertools.chain.from_iterable(zip(itertools.repeat(0.0), itertools.cycle((2.0, 5.0))))
+    """The clock stands still but for the tables, which take 1/4 and 1/2 of a second."""
+    clock = itertools.chain.from_iterable(zip(itertools.repeat(0.0), itertools.cycle((0.25, 0.5))))
     monkeypatch.setattr(lockstep, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(Wire, "place", "one place: they take turns")
     task = Notes(horizon=3, items=2)
     players = {agent: Wire() for agent in task.agents}
     _, counts = grow(task, task.items("train"), players, Chain(), seed=0)
-    assert counts.response_seconds == [5.0, 5.0, 5.0]
+    assert counts.response_seconds == [0.5, 0.5, 0.5]
 
 
 class Notebook:

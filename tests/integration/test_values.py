@@ -275,10 +275,13 @@ def test_each_head_starts_at_the_returns_of_its_own_agent(
 # --- of tokens -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("frozen", [False, True], ids=["current", "frozen and clipped"])
 def test_a_critic_of_tokens_learns_the_target_of_every_token(stage: Stage, frozen: bool) -> None:
     team, trees = stage[0], stage[1][:2]
-    advantage, settings = TokenGAE(trace=0.5), ValueLoss(frozen_targets=frozen)
+    advantage, settings = (
+        TokenGAE(trace=0.5),
+        ValueLoss(frozen_targets=frozen, clip=0.1 if frozen else None),
+    )
     trainer = trainer_of(Tokenwise(), advantage, tuple(team.voices), settings)
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
     read = trainer.read(trees)
