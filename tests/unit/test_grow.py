@@ -252,6 +252,14 @@ def test_a_fresh_prompt_opens_a_history_of_its_own():
     assert (opened.fresh, opened.made_from) == (True, ((0, "ben"),))
 
 
+def test_a_plain_prompt_goes_on_from_what_its_agent_said_last():
+    (tree,), _ = grown(Notes(horizon=2, items=1))
+    chat, here = ChatFormat(byte_tokenizer()), tree.nodes[1]
+    seen = here.observations["ben"]
+    assert seen.tokens == chat.continuation(seen.text, here.actions["ben"]).tokens
+    assert seen.tokens != chat.open(seen.text).tokens
+
+
 class Noting(Seeded):
     """Notes who asked with an empty history."""
 

@@ -81,6 +81,19 @@ def test_copies_do_not_fill_a_micro_batch():
     assert len(list(micro_batches([*copies, [ROWS[1]]], token_budget=9))) == 2
 
 
+def test_a_window_begins_with_the_first_position_that_it_holds():
+    """Two tokens, then two that have forgotten the first; the last place is padding."""
+    pieces = (Piece(0, 2, -1, 0, 0), Piece(2, 4, 0, 2, 1))
+    batch = make_batch([Row(tokens=(7, 8, 9, 10), pieces=pieces), row(1, 2, 3, 4, 5)], 0, CPU)
+    assert batch.mask[0, 0].long().tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [0, 1, 1, 0, 0],
+        [0, 1, 1, 1, 0],
+        [0, 0, 0, 0, 1],
+    ]
+
+
 # --- from a tree to rows -------------------------------------------------------------------------
 
 
