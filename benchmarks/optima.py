@@ -167,7 +167,7 @@ def config_of(run: Run) -> dict[str, Any]:
     """The run's config; a user would write it as YAML."""
     problem = PROBLEMS[run.problem]
     algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
-    critic = "rollout" not in algorithm
+    critic = has_critic(run.method)
     if run.variant not in HOPELESS:
         fading = {} if run.variant == "lasting hope" else {"anneal": FADES}
         if critic:
@@ -202,9 +202,14 @@ def config_of(run: Run) -> dict[str, Any]:
     change(config, VARIANTS[run.variant])
     if run.variant == "one pass" and critic:
         change(config, ONE_PASS_CRITIC)
-    per_item = joint_actions(problem.horizon, **algorithm.get("rollout", {}))
+    per_item = joint_actions(problem.horizon, **config["algorithm"].get("rollout", {}))
     config["train"]["episodes"] = max(1, round(problem.actions / per_item))
     return config
+
+
+def has_critic(method: str) -> bool:
+    """Whether each item is played once and judged by a critic; else by what its siblings got."""
+    return "rollout" not in METHODS[method]
 
 
 def joint_actions(horizon: int, name: str = "chain", k: int = 1) -> int:
@@ -314,7 +319,7 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
         for problem in options.problems:
             for method in options.methods:
                 for variant in options.variants:
-                    unfit = CRITIC_ONLY if "rollout" in METHODS[method] else GROUPS_ONLY
+                    unfit = GROUPS_ONLY if has_critic(method) else CRITIC_ONLY
                     if variant in unfit:
                         continue
                     steps = options.steps or PROBLEMS[problem].steps

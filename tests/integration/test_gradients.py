@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from credited import credited
+from gradients import gradients, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 
 from colearn.advantage.bootstrap import Bootstrap
@@ -43,26 +44,6 @@ SAME = 1e-6
 """Relative gap of gradients in float64 (the logits and the value head are float32)."""
 CPU = torch.device("cpu")
 SETTINGS = OptimizerSettings(learning_rate=1e-3)
-
-
-def gradients(learner):
-    """Taken from the learner, which has none afterwards."""
-    found = {
-        name: parameter.grad.clone()
-        for name, parameter in learner.parameters.items()
-        if parameter.grad is not None
-    }
-    learner.optimizer.zero_grad()
-    return found
-
-
-def relative(one, other):
-    """Norm of the difference over the norm."""
-    assert one.keys() == other.keys() and one
-    gap = sum(float(((one[k] - other[k]).double() ** 2).sum()) for k in one)
-    size = sum(float((one[k].double() ** 2).sum()) for k in one)
-    assert size > 0
-    return (gap / size) ** 0.5
 
 
 def learner_of(network, *, budget=4096, entropy=False, pad=0):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gradients import Recorder
 from tiny import cast
 
 from colearn.advantage.group_mean import GroupMean
@@ -23,7 +24,6 @@ from colearn.experiment.actor_rows import Role
 from colearn.experiment.exact import ExactEvaluator, Reader
 from colearn.experiment.update import Updater
 from colearn.learn.batch import make_batch
-from colearn.learn.local import LocalLearner
 from colearn.learn.row import actor_rows
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.chain import Chain
@@ -180,15 +180,6 @@ def test_td_converges_to_the_mean_return_of_the_chains_through_a_history(central
     values = critic.values[critic.reader(agent)]
     for number, returns in through.items():
         assert values[number] == pytest.approx(np.mean(returns), rel=1e-9)
-
-
-class Recorder(LocalLearner):
-    """Keeps the gradients of a step that it does not take."""
-
-    def step(self, done=0.0):
-        self.found = {n: p.grad.clone() for n, p in self.parameters.items() if p.grad is not None}
-        self.optimizer.zero_grad()
-        return {}
 
 
 def scored(evaluator, network, agent):

@@ -3,11 +3,12 @@ minibatch, of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
+from gradients import Recorder, relative
 from tiny import Cast, Notes, byte_tokenizer, cast, play, tiny_model
 
 from colearn.advantage.bootstrap import Bootstrap
@@ -29,17 +30,6 @@ from colearn.types import Credited, Tree
 PLAIN: dict[str, Any] = {"advantage": Bootstrap(), "value_loss": ValueLoss()}
 
 
-class Still(LocalLearner):
-    """Keeps the gradients of a step that it does not take."""
-
-    found: Mapping[str, torch.Tensor]
-
-    def step(self, done: float = 0.0) -> dict[str, float]:
-        self.found = {n: p.grad.clone() for n, p in self.parameters.items() if p.grad is not None}
-        self.optimizer.zero_grad()
-        return {}
-
-
 def head_of(seed: int) -> ValueHead:
     """One that already says something."""
     head = ValueHead(32)
@@ -49,7 +39,7 @@ def head_of(seed: int) -> ValueHead:
     return head
 
 
-def learner_of(name: str, network: Network, kind: type[LocalLearner] = Still) -> LocalLearner:
+def learner_of(name: str, network: Network, kind: type[LocalLearner] = Recorder) -> LocalLearner:
     return kind(name, network, OptimizerSettings(learning_rate=1e-2), token_budget=4096)
 
 
@@ -57,7 +47,7 @@ def updater_of(algorithm: Any, team: Cast, *, share: bool, **settings: Any) -> U
     """Critics on the actors (`share`), or one model for every reader."""
     parts = algorithm.parts()
     agents = tuple(team.voices)
-    kind = settings.pop("kind", Still)
+    kind = settings.pop("kind", Recorder)
     networks = {
         agent: Network(team.bases[agent], head=head_of(number) if share else None)
         for number, agent in enumerate(agents)
@@ -82,7 +72,7 @@ def trainer_of(
     advantage: Any,
     agents: Sequence[str],
     settings: ValueLoss | None = None,
-    kind: type[LocalLearner] = Still,
+    kind: type[LocalLearner] = Recorder,
 ) -> CriticTrainer:
     tokenizer = byte_tokenizer()
     return CriticTrainer(
@@ -169,10 +159,7 @@ def test_a_head_on_the_actor_is_trained_beside_the_policy_on_its_own_histories()
         by_hand = {f"model.{n}": p.grad for n, p in model.named_parameters()}
         by_hand |= {f"head.{n}": p.grad for n, p in head.named_parameters()}
         found = updater.actors[agent].found  # type: ignore[attr-defined]
-        assert found.keys() == by_hand.keys()
-        size = sum(float((g**2).sum()) for g in by_hand.values())
-        gap = sum(float(((g - by_hand[n]) ** 2).sum()) for n, g in found.items())
-        assert (gap / size) ** 0.5 < 1e-5
+        assert relative(by_hand, found) < 1e-5
         assert metrics[f"{agent}/value_loss"] == pytest.approx(squares.item() / count, rel=1e-5)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from credited import credited
+from gradients import Gradients, Recorder, relative
 from tiny import Notes, cast, play, register, save_model, tiny_model
 
 from colearn.advantage.raw_return import RawReturn
@@ -20,7 +21,6 @@ from colearn.credit.team import Team
 from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update import Updater
-from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
@@ -29,18 +29,6 @@ from colearn.types import Tree
 
 SAME = 1e-6
 """Relative gap of gradients in float64."""
-Gradients = dict[str, torch.Tensor]
-
-
-class Recorder(LocalLearner):
-    """Keeps the gradients of a step that it does not take."""
-
-    found: Gradients | None = None
-
-    def step(self, done: float = 0.0) -> dict[str, float]:
-        self.found = {n: p.grad.clone() for n, p in self.parameters.items() if p.grad is not None}
-        self.optimizer.zero_grad()
-        return {}
 
 
 @dataclass(frozen=True)
@@ -89,14 +77,6 @@ def updater_of(
         **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
     )
     return updater, learners
-
-
-def relative(one: Gradients | None, other: Gradients | None) -> float:
-    assert one is not None and other is not None and one.keys() == other.keys()
-    gap = sum(float(((one[k] - other[k]) ** 2).sum()) for k in one)
-    size = sum(float((one[k] ** 2).sum()) for k in one)
-    assert size > 0
-    return float((gap / size) ** 0.5)
 
 
 # --- advantages of some actions ------------------------------------------------------------------

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene
 
-from colearn.contract import Ask, Branching, Cast, Player, Spoken, Table
+from colearn.agents import Own
+from colearn.contract import Ask, Branching, Player, Spoken, Table
 from colearn.learn.minibatch import Pace
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.tree import KaryTree
@@ -57,19 +58,14 @@ class Twice(KaryTree):
 
 
 @dataclass(frozen=True)
-class Thrown(Cast):
+class Thrown(Own):
+    """Notes what is drawn."""
+
     drawn: list[int] = field(default_factory=list)
 
-    def seats(
-        self,
-        item: Any,
-        episode: int,
-        agents: Sequence[str],
-        players: Sequence[str],
-        rng: np.random.Generator,
-    ) -> Mapping[str, str]:
-        self.drawn.append(number(rng))
-        return {agent: agent for agent in agents}
+    def seats(self, *asked: Any) -> Mapping[str, str]:
+        self.drawn.append(number(asked[-1]))
+        return super().seats(*asked)
 
 
 class Seeds(Table, Player):
