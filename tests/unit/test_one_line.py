@@ -79,3 +79,10 @@ def test_the_bare_command_shows_what_there_is(
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 0 and "compare" in capsys.readouterr().out
+
+
+def test_a_command_that_went_well_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["colearn", "algorithms"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
