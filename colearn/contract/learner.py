@@ -48,7 +48,7 @@ class Learner(ABC):
         """The union over processes of what each has collected in `accumulate`."""
 
     @abstractmethod
-    def step(self, done: float = 0.0) -> dict[str, float]:
+    def step(self, done: float) -> dict[str, float]:
         """Clip, step, zero the gradient; gives grad_norm and learning_rate.
 
         `done` is the share of the training budget already used; the schedule goes by it.

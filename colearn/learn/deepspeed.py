@@ -100,7 +100,7 @@ class DeepSpeedLearner(NetworkLearner):
     def share(self, mine: dict[int, Any]) -> dict[int, Any]:
         return {key: value for part in gathered(mine) for key, value in part.items()}
 
-    def step(self, done: float = 0.0) -> dict[str, float]:
+    def step(self, done: float) -> dict[str, float]:
         rate = self.settings.learning_rate * schedule(self.settings, self.steps, done)
         self._norm = 0.0
         # Without any gradient a step is none: zeros would still decay the weights and move them

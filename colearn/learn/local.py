@@ -94,7 +94,7 @@ class LocalLearner(NetworkLearner):
                 self._kept = (groups, [found])
             yield found
 
-    def step(self, done: float = 0.0) -> dict[str, float]:
+    def step(self, done: float) -> dict[str, float]:
         self._share_gradients()
         norm = torch.nn.utils.clip_grad_norm_(
             self.parameters.values(), self.settings.max_grad_norm

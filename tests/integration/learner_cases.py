@@ -86,7 +86,7 @@ def team(make: Make) -> Result:
     for _ in range(UPDATES):
         for learner, mine in zip(learners, work, strict=True):
             log.append(learner.accumulate(mine, objective(mine)))
-        log += [learner.step() for learner in learners]
+        log += [learner.step(0.0) for learner in learners]
     return result(*learners, log=log)
 
 
@@ -98,9 +98,9 @@ def accumulated(make: Make) -> Result:
         whole = objective(groups)
         for part in (groups[:2], groups[2:]):
             log.append(learner.accumulate(part, whole))
-        log.append(learner.step())
+        log.append(learner.step(0.0))
     before = {name: weight.clone() for name, weight in learner.weights().items()}
-    log.append(learner.accumulate([[], []], objective(groups)) | learner.step())
+    log.append(learner.accumulate([[], []], objective(groups)) | learner.step(0.0))
     assert all(torch.equal(before[name], weight) for name, weight in learner.weights().items())
     log += train(learner, groups, 2)
     return result(learner, log=log)
@@ -141,7 +141,7 @@ def bad_gradient(make: Make) -> Result:
 
     def update() -> None:
         learner.accumulate(groups, steep)
-        learner.step()
+        learner.step(0.0)
 
     return _failing(learner, update)
 

@@ -63,6 +63,16 @@ def test_a_reference_that_stays_is_left_behind(model, tmp_path, lora):
     assert min(divergences(tmp_path / "run")[1:]) > 1e-6
 
 
+def test_a_head_on_the_actor_leaves_the_reference_as_it_is(model, tmp_path):
+    config = config_of(model, refresh=None, iterations=2).model_dump(exclude_unset=True)
+    config["algorithm"]["name"] = "collm_dc"
+    config["critic"] = {"share": "actor"}
+    Experiment(Config.model_validate(config), tmp_path / "run").run()
+    first, *later = divergences(tmp_path / "run")
+    assert first == pytest.approx(0.0, abs=1e-9)
+    assert min(later) > 1e-6
+
+
 @KINDS
 def test_what_follows_shares_no_weight_with_its_model(model, lora):
     parts = assemble(config_of(model, lora=lora))

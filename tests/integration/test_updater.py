@@ -161,6 +161,24 @@ def test_an_actor_follows_the_td_errors_of_its_own_critic(algorithm, reader_of):
         assert size > 0 and (gap / size) ** 0.5 < 1e-5
 
 
+def test_an_update_reports_its_critics_error_as_well():
+    """The mean of (r + V(h') - V(h))^2 over the joint actions, by hand, before any step."""
+    team = cast(shared=False)
+    trees = play(Notes(items=2), team)
+    updater = updater_of(CoLLMCC(**PLAIN), team)
+    network, squares = updater.critic.learners["team"].network, []
+    for tree in trees:
+        values = [value(network, told(tree, "team", t)) for t in range(3)] + [0.0]
+        rewards = [node.reward for node in tree.nodes[1:]]
+        squares += [
+            (r + after - v) ** 2
+            for r, after, v in zip(rewards, values[1:], values[:-1], strict=True)
+        ]
+    metrics = updater.update(trees, 0)
+    assert metrics["critic/value_error"] == pytest.approx(sum(squares) / len(squares), rel=1e-5)
+    assert "ada/policy_loss" in metrics
+
+
 def test_agents_with_critics_of_their_own_have_advantages_of_their_own():
     team = cast(shared=False)
     [tree] = play(Notes(items=1), team)

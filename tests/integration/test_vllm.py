@@ -92,7 +92,7 @@ def train(setup: Setup, steps: int) -> None:
     row = rows_of({setup.learned: tree}, setup.voices)[setup.learned]
     for _ in range(steps):
         learner.accumulate([[row]], lambda outputs, _: (-outputs.logprobs.mean(), {}))
-        learner.step()
+        learner.step(0.0)
 
 
 def test_recorded_logprobs_are_the_teacher_forced_ones(setup: Setup) -> None:

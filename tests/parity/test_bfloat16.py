@@ -68,7 +68,7 @@ def by_learner(trees, rows, folder, compute):
 
     def step():
         learner.accumulate(groups, objective)
-        learner.step()
+        learner.step(0.0)
 
     return changes(learner.parameters, step)
 

@@ -131,7 +131,7 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
     for _ in range(STEPS):
         for learner, groups, objective in learners.values():
             learner.accumulate(groups, objective)
-            assert learner.step()["grad_norm"] > NORM
+            assert learner.step(0.0)["grad_norm"] > NORM
         for agent, model in models.items():
             optimizers[agent].zero_grad()
             peft_loss(model, trees, agent, 0.8).backward()

@@ -122,7 +122,7 @@ def stepped(one, body=None, head=None):
     """A step on these gradients; None: the loss did not reach the weights."""
     one.network.body.grad = None if body is None else torch.tensor(body)
     one.network.head.linear.weight.grad = None if head is None else torch.tensor([head])
-    return one.step()
+    return one.step(0.0)
 
 
 def test_a_gradient_that_is_too_long_is_cut_to_length_and_told_as_it_was():
@@ -141,7 +141,7 @@ def test_what_an_update_does_not_reach_stays_where_it_is():
     assert one.network.body.grad is None
     before = one.network.body.tolist()
     one.network.head.linear.weight.grad = torch.ones(1, 2)
-    one.step()
+    one.step(0.0)
     assert one.network.body.tolist() == before
 
 

@@ -54,6 +54,20 @@ def test_a_batch_holds_rows_that_are_read_alike_once():
     assert batch.per_action("advantages").tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+def test_all_of_a_batch_lies_on_the_device_asked_for():
+    forked = replace(ROWS[0], pieces=(Piece(0, 3, -1, 0, 0), Piece(3, 5, -1, 0, 0)))
+    batch = make_batch([forked, *ROWS], 0, torch.device("meta"))
+    tensors = {
+        key: value
+        for key in batch.__dataclass_fields__
+        if isinstance(value := getattr(batch, key), torch.Tensor)
+    }
+    assert {key: tensor.device.type for key, tensor in tensors.items()} == dict.fromkeys(
+        tensors, "meta"
+    )
+    assert {"input_ids", "position_ids", "mask", "temperatures", "token_places"} <= tensors.keys()
+
+
 def test_every_row_has_the_outputs_it_has_alone():
     base = Base(tiny_model("llama", dtype=torch.float64))
     network = Network(base, head=ValueHead(32))
