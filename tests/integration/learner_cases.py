@@ -69,6 +69,14 @@ def mixed(make: Make) -> Result:
     return result(learner, log=train(learner, groups, UPDATES))
 
 
+def alone(make: Make) -> Result:
+    """One row has all the marks: one process alone reaches the head."""
+    groups = sampled()
+    groups = only(groups[:1], "marks") + only(groups[1:], "spans")
+    learner = make("actor", network(head=True), 1)
+    return result(learner, log=train(learner, groups, UPDATES))
+
+
 def team(make: Make) -> Result:
     """Two actors and a critic, adapters on one frozen base, in the updater's order of calls."""
     base = Base(tiny.tiny_model(seed=5))
@@ -197,7 +205,7 @@ def broken(make: Make) -> Result:
 CASES: dict[str, Callable[[Make], Result]] = {
     case.__name__: case
     for case in (
-        *(policy, value, unreached, mixed, team, accumulated, shared),
+        *(policy, value, unreached, mixed, alone, team, accumulated, shared),
         *(bad_loss, bad_gradient, resumed, continued, broken),
     )
 }

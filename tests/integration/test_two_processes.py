@@ -11,7 +11,7 @@ from learner_parts import maker
 
 pytestmark = pytest.mark.slow
 
-TRAINED = ("policy", "value", "unreached", "mixed", "team", "accumulated")
+TRAINED = ("policy", "value", "unreached", "mixed", "alone", "team", "accumulated")
 
 
 @pytest.fixture(scope="module")
