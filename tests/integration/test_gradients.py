@@ -11,6 +11,7 @@ import torch
 from credited import credited
 from gradients import gradients, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
+from updates import new_trainer, new_updater, value_network
 
 from colearn.advantage.bootstrap import Bootstrap
 from colearn.advantage.q_value import QValue
@@ -25,16 +26,13 @@ from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
-from colearn.experiment.critics import CriticTrainer
 from colearn.experiment.objective import actor_objective
-from colearn.experiment.update import Updater
 from colearn.learn.batch import make_batch
 from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import Pace
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
+from colearn.models.network import Network
 from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
 from colearn.rollout.tree import KaryTree
@@ -53,19 +51,6 @@ def learner_of(network, *, budget=4096, entropy=False, pad=0):
 def parts_of(loss):
     """Parts of which only the loss matters."""
     return Parts(rollout=Chain(), credit=Team(), advantage=Bootstrap(), loss=loss)
-
-
-def updater_of(parts, learners, roles, critic=None, **settings):
-    return Updater(
-        parts=parts,
-        roles=roles,
-        actors=learners,
-        critic=critic,
-        shared_head=False,
-        references={},
-        seed=0,
-        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
-    )
 
 
 def scored(row, rng):
@@ -270,7 +255,7 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
 
         parts = replace(parts, advantage=RawReturn())
     roles = {a: Role(a, 0.8, None) for a in team.voices}
-    found = one_step_gradients(updater_of(parts, learners, roles), trees, team.voices)
+    found = one_step_gradients(new_updater(parts, learners, roles=roles), trees, team.voices)
     advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
         model = tiny_model(kind, seed=number, dtype=torch.float64)
@@ -284,7 +269,7 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     learners = {"both": learner_of(Network(team.bases["ada"]))}
     roles = {agent: Role("both", 1.0, None) for agent in team.voices}
-    found = one_step_gradients(updater_of(parts, learners, roles), trees, ["both"])["both"]
+    found = one_step_gradients(new_updater(parts, learners, roles=roles), trees, ["both"])["both"]
     advantages = parts.advantage(credited(trees))
     hands = [
         reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages, 1.0)
@@ -297,24 +282,9 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
 # --- critics -------------------------------------------------------------------------------------
 
 
-def value_network(*, seed=5, dtype=torch.float64):
-    network = Network(Base(tiny_model("llama", seed=seed, dtype=dtype)), head=ValueHead(32))
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network.head.linear.weight.normal_(0.0, 0.3)
-    return network
-
-
 def trainer_of(critic, advantage, networks, *, budget=4096, settings=None):
-    tokenizer = byte_tokenizer()
-    return CriticTrainer(
-        critic=critic,
-        learners={name: learner_of(n, budget=budget) for name, n in networks.items()},
-        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-        advantage=advantage,
-        settings=settings or ValueLoss(),
-        max_length=4096,
-    )
+    learners = {name: learner_of(network, budget=budget) for name, network in networks.items()}
+    return new_trainer(critic, advantage, learners, settings)
 
 
 VALUES = {
@@ -330,7 +300,7 @@ VALUES = {
 def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
     _, trees, _ = stage
     critic, advantage, settings = case
-    network = value_network()
+    network = value_network(5)
     found = []
     for budget in (1, 2500, 1_000_000):
         trainer = trainer_of(critic, advantage, {"team": network}, budget=budget, settings=settings)
@@ -350,7 +320,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     """The stream cut after each mark and unpacked, through transformers and the head alone."""
     team = cast()
     trees = play(Notes(ends=True, sequential=sequential), team, KaryTree(2))
-    network = value_network(dtype=torch.float32)
+    network = value_network(5, dtype=torch.float32)
     trainer = trainer_of(Centralized(value=value), Bootstrap(), {"team": network})
     read = 0
     for tree, row, values in zip(
@@ -377,7 +347,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
 def test_values_of_different_turns_differ():
     team = cast()
     trees = play(Notes(), team)
-    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network()})
+    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network(5)})
     for values in trainer.read(trees):
         turns = [v for v in values["ada"] if v is not None]
         assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
@@ -388,14 +358,14 @@ def test_the_central_value_of_a_turn_changes_with_any_agents_text():
         trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
         return trainer_of(Centralized(), Bootstrap(), {"team": network}).read(trees)[0]["ada"][0]
 
-    network = value_network()
+    network = value_network(5)
     assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
 
 
 def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
     team = cast()
     trees = play(Notes(ends=True), team)
-    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network()})
+    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network(5)})
     values, metrics = trainer.train(credited(trees, 0.9), None)
     errors = []
     for tree, by_agent in zip(trees, values, strict=True):
@@ -409,7 +379,7 @@ def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
 def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn():
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
-    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network()})
+    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network(5)})
     (values, *_) = trainer.read(trees)
     (advantages, *_) = Bootstrap()(credited(trees), trainer.read(trees))
     (tree, *_) = trees
@@ -425,7 +395,7 @@ def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
     value = "q" if isinstance(advantage, QValue) else "v"
-    trainer = trainer_of(Centralized(value=value), advantage, {"team": value_network()})
+    trainer = trainer_of(Centralized(value=value), advantage, {"team": value_network(5)})
     for tree, found in zip(trees, advantage(credited(trees), trainer.read(trees)), strict=True):
         for node in tree.nodes:
             assert found[node.index].keys() == node.actions.keys()
@@ -442,11 +412,10 @@ def test_a_critic_steps_once_for_each_joint_minibatch(algorithm, readers, epochs
     trees = play(Notes(), team)  # four episodes of three joint transitions
     parts = algorithm.parts()
     trainer = trainer_of(
-        parts.critic, parts.advantage, {r: value_network(seed=n) for n, r in enumerate(readers)}
+        parts.critic, parts.advantage, {r: value_network(n) for n, r in enumerate(readers)}
     )
     learners = {a: learner_of(team.network(a)) for a in team.voices}
-    roles = {a: Role(a, 1.0, None) for a in team.voices}
-    updater = updater_of(parts, learners, roles, trainer, epochs=epochs, minibatch=minibatch)
+    updater = new_updater(parts, learners, critic=trainer, epochs=epochs, minibatch=minibatch)
     metrics = updater.update(trees, 0)
     assert metrics["optimizer_steps"] == steps
     assert {learner.steps for learner in trainer.learners.values()} == {steps}
@@ -455,7 +424,7 @@ def test_a_critic_steps_once_for_each_joint_minibatch(algorithm, readers, epochs
 
 def test_decentral_values_are_read_from_the_own_stream_only():
     team = cast()
-    network = value_network()
+    network = value_network(5)
     networks = {"ada": network, "ben": network}
 
     def values(clues):

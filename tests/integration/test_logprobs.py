@@ -19,12 +19,12 @@ from tiny import (
     tiny_model,
 )
 from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, GraniteForCausalLM
+from updates import new_updater
 
 from colearn.agents import ChatFormat
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError
 from colearn.experiment.actor_rows import Role
-from colearn.experiment.update import Updater
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
@@ -325,18 +325,9 @@ def updater(team, parts, *, epochs=1, minibatch=None):
             token_budget=256,
             entropy=parts.loss.needs_entropy,
         )
-    return Updater(
-        parts=parts,
-        roles={a: Role(a, team.voices[a].sampling.temperature, None) for a in AGENTS},
-        actors=learners,
-        critic=None,
-        shared_head=False,
-        references={},
-        seed=0,
-        epochs=epochs,
-        minibatch=minibatch,
-        token_budget=256,
-    )
+    roles = {a: Role(a, team.voices[a].sampling.temperature, None) for a in AGENTS}
+    settings = {"epochs": epochs, "minibatch": minibatch, "token_budget": 256}
+    return new_updater(parts, learners, roles=roles, **settings)
 
 
 @pytest.mark.parametrize("ratio", ["sequence", "token"])

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Notes, byte_tokenizer, cast, play, register, save_model, tiny_model
+from tiny import Notes, cast, play, register, save_model
+from updates import new_trainer, new_updater, value_network
 
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
@@ -17,14 +18,11 @@ from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
-from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
-from colearn.experiment.critics import CriticTrainer
 from colearn.experiment.update import Updater
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import Pace
-from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
+from colearn.models.network import Network
 from colearn.rollout.tree import KaryTree
 
 FROZEN = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
@@ -43,28 +41,10 @@ def updated(
 
     critic = None
     if parts.critic is not None:
-        tokenizer = byte_tokenizer()
-        values = Network(Base(tiny_model(seed=9)), head=ValueHead(32))
-        critic = CriticTrainer(
-            critic=parts.critic,
-            learners={"team": learner("team", values)},
-            tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-            advantage=parts.advantage,
-            settings=parts.value_loss,
-            max_length=4096,
-        )
-    updater = Updater(
-        parts=parts,
-        roles={agent: Role(agent, 1.0, None) for agent in team.voices},
-        actors={agent: learner(agent, team.network(agent)) for agent in team.voices},
-        critic=critic,
-        shared_head=False,
-        references={},
-        seed=0,
-        token_budget=4096,
-        paces=paces,
-        **({"epochs": 1, "minibatch": None} | settings),
-    )
+        learners = {"team": learner("team", value_network(9, dtype=torch.float32))}
+        critic = new_trainer(parts.critic, parts.advantage, learners, parts.value_loss)
+    actors = {agent: learner(agent, team.network(agent)) for agent in team.voices}
+    updater = new_updater(parts, actors, critic=critic, paces=paces, **settings)
     return updater, updater.update(trees, 0)
 
 

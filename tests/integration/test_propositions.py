@@ -14,15 +14,14 @@ import pytest
 import torch
 from gradients import Recorder
 from tiny import cast
+from updates import new_updater
 
 from colearn.advantage.group_mean import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import AgentSettings, OptimizerSettings
 from colearn.contract import Parts
 from colearn.credit.team import Team as Shared
-from colearn.experiment.actor_rows import Role
 from colearn.experiment.exact import ExactEvaluator, Reader
-from colearn.experiment.update import Updater
 from colearn.learn.batch import make_batch
 from colearn.learn.row import actor_rows
 from colearn.loss.policy_gradient import PolicyGradient
@@ -240,18 +239,8 @@ def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(proble
 
     settings = OptimizerSettings(learning_rate=1e-3)
     learners = {a: Recorder(a, networks[a], settings, token_budget=4096) for a in task.agents}
-    updater = Updater(
-        parts=Parts(rollout=shape, credit=Shared(), advantage=RawReturn(), loss=PolicyGradient()),
-        roles={agent: Role(agent, 1.0, None) for agent in task.agents},
-        actors=learners,
-        critic=None,
-        shared_head=False,
-        references={},
-        seed=0,
-        epochs=1,
-        minibatch=None,
-        token_budget=4096,
-    )
+    parts = Parts(rollout=shape, credit=Shared(), advantage=RawReturn(), loss=PolicyGradient())
+    updater = new_updater(parts, learners)
     generator = torch.Generator().manual_seed(0)
     directions = {
         agent: {

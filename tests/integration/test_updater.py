@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
+from updates import new_trainer, new_updater, value_network
 
 from colearn.advantage.bootstrap import Bootstrap
 from colearn.algorithms.collm_cc import CoLLMCC
@@ -18,14 +19,9 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.actor_rows import Role
-from colearn.experiment.critics import CriticTrainer
-from colearn.experiment.update import Updater
 from colearn.learn.local import LocalLearner
 from colearn.learn.schedule import schedule
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
 from colearn.types import Credited
 
 
@@ -35,44 +31,20 @@ def learner_of(name, network, *, rate=1e-3, **settings):
     )
 
 
-def value_network(seed, head=0.3):
-    """With a head that already says something, so that values differ."""
-    base = Base(tiny_model("llama", seed=seed, dtype=torch.float64))
-    network = Network(base, head=ValueHead(32))
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network.head.linear.weight.normal_(0.0, head)
-    return network
-
-
 def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, head=0.3, **settings):
     """Every agent on a model of its own, every reader of the critic too."""
     parts = algorithm.parts()
     trainer = None
     if parts.critic is not None:
-        tokenizer = byte_tokenizer()
         readers = parts.critic.readers(tuple(team.voices))
-        trainer = CriticTrainer(
-            critic=parts.critic,
-            learners={
-                r: learner_of(r, value_network(20 + n, head), rate=rate)
-                for n, r in enumerate(readers)
-            },
-            tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-            advantage=parts.advantage,
-            settings=value_loss or parts.value_loss,
-            max_length=4096,
-        )
-    return Updater(
-        parts=parts,
-        roles={agent: Role(agent, 1.0, None) for agent in team.voices},
-        actors={agent: learner_of(agent, team.network(agent), rate=rate) for agent in team.voices},
-        critic=trainer,
-        shared_head=False,
-        references={},
-        seed=0,
-        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
-    )
+        learners = {
+            reader: learner_of(reader, value_network(20 + number, size=head), rate=rate)
+            for number, reader in enumerate(readers)
+        }
+        chosen = value_loss or parts.value_loss
+        trainer = new_trainer(parts.critic, parts.advantage, learners, chosen)
+    actors = {agent: learner_of(agent, team.network(agent), rate=rate) for agent in team.voices}
+    return new_updater(parts, actors, critic=trainer, **settings)
 
 
 PLAIN = {"advantage": Bootstrap(), "loss": PolicyGradient(), "value_loss": ValueLoss()}

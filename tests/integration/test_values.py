@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 from gradients import Recorder, relative
-from tiny import Cast, Notes, byte_tokenizer, cast, play, tiny_model
+from tiny import Cast, Notes, cast, play, tiny_model
+from updates import head_of, new_trainer, new_updater, value_network
 
 from colearn.advantage.bootstrap import Bootstrap
 from colearn.advantage.token_gae import TokenGAE
@@ -19,24 +20,13 @@ from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.critic.tokenwise import Tokenwise
 from colearn.experiment import critics
-from colearn.experiment.actor_rows import Role
 from colearn.experiment.critics import CriticTrainer
 from colearn.experiment.update import Updater
 from colearn.learn.local import LocalLearner
-from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
+from colearn.models.network import Network
 from colearn.types import Credited, Tree
 
 PLAIN: dict[str, Any] = {"advantage": Bootstrap(), "value_loss": ValueLoss()}
-
-
-def head_of(seed: int) -> ValueHead:
-    """One that already says something."""
-    head = ValueHead(32)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        head.linear.weight.normal_(0.0, 0.3)
-    return head
 
 
 def learner_of(name: str, network: Network, kind: type[LocalLearner] = Recorder) -> LocalLearner:
@@ -55,16 +45,8 @@ def updater_of(algorithm: Any, team: Cast, *, share: bool, **settings: Any) -> U
     trainer = None
     if not share:
         trainer = trainer_of(parts.critic, parts.advantage, agents, parts.value_loss, kind)
-    return Updater(
-        parts=parts,
-        roles={agent: Role(agent, 1.0, None) for agent in agents},
-        actors={agent: learner_of(agent, network) for agent, network in networks.items()},
-        critic=trainer,
-        shared_head=share,
-        references={},
-        seed=0,
-        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
-    )
+    actors = {agent: learner_of(agent, network) for agent, network in networks.items()}
+    return new_updater(parts, actors, critic=trainer, shared_head=share, **settings)
 
 
 def trainer_of(
@@ -74,20 +56,11 @@ def trainer_of(
     settings: ValueLoss | None = None,
     kind: type[LocalLearner] = Recorder,
 ) -> CriticTrainer:
-    tokenizer = byte_tokenizer()
-    return CriticTrainer(
-        critic=critic,
-        learners={
-            reader: learner_of(
-                reader, Network(Base(tiny_model("llama", seed=20 + n)), head=head_of(n)), kind
-            )
-            for n, reader in enumerate(critic.readers(tuple(agents)))
-        },
-        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-        advantage=advantage,
-        settings=settings or ValueLoss(),
-        max_length=4096,
-    )
+    learners = {
+        reader: learner_of(reader, value_network(20 + number, dtype=torch.float32), kind)
+        for number, reader in enumerate(critic.readers(tuple(agents)))
+    }
+    return new_trainer(critic, advantage, learners, settings)
 
 
 Stage = tuple[Cast, list[Tree[Any]]]

@@ -11,6 +11,7 @@ import torch
 from credited import credited
 from gradients import Gradients, Recorder, relative
 from tiny import Notes, cast, play, register, save_model, tiny_model
+from updates import new_updater
 
 from colearn.advantage.raw_return import RawReturn
 from colearn.agents import Program, Swap
@@ -18,7 +19,6 @@ from colearn.agents.programs import Says
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Parts
 from colearn.credit.team import Team
-from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update import Updater
 from colearn.loss.policy_gradient import PolicyGradient
@@ -66,17 +66,7 @@ def updater_of(
     parts = Parts(
         rollout=Chain(), credit=Team(), advantage=advantage, loss=loss or PolicyGradient()
     )
-    updater = Updater(
-        parts=parts,
-        roles={agent: Role(agent, 1.0, None) for agent in team.voices},
-        actors=learners,
-        critic=None,
-        shared_head=False,
-        references={},
-        seed=0,
-        **({"epochs": 1, "minibatch": None, "token_budget": 4096} | settings),
-    )
-    return updater, learners
+    return new_updater(parts, learners, **settings), learners
 
 
 # --- advantages of some actions ------------------------------------------------------------------

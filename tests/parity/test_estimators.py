@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from credited import credited
-from tiny import Notes, byte_tokenizer, cast, play, tiny_model
+from tiny import Notes, cast, play
 from torch import Tensor
+from updates import new_trainer, value_network
 
 from colearn.advantage.bootstrap import Bootstrap
 from colearn.config import OptimizerSettings
-from colearn.contract.algorithm import ValueLoss
 from colearn.critic.centralized import Centralized
-from colearn.experiment.critics import CriticTrainer
 from colearn.learn.local import LocalLearner
-from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
 
 tensordict = pytest.importorskip("tensordict", reason="torchrl is the reference here")
 postprocs = pytest.importorskip("torchrl.data.postprocs", reason="it is the reference here")
@@ -68,19 +65,9 @@ def row(numbers, dtype=torch.float32):
 
 
 def critic():
-    network = Network(Base(tiny_model("llama", seed=5)), head=ValueHead(32))
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(5)
-        network.head.linear.weight.normal_(0.0, 0.3)
-    tokenizer = byte_tokenizer()
-    return CriticTrainer(
-        critic=Centralized(),
-        learners={"team": LocalLearner("team", network, OptimizerSettings(), token_budget=4096)},
-        tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-        advantage=Bootstrap(),
-        settings=ValueLoss(),
-        max_length=4096,
-    )
+    network = value_network(5, dtype=torch.float32)
+    learner = LocalLearner("team", network, OptimizerSettings(), token_budget=4096)
+    return new_trainer(Centralized(), Bootstrap(), {"team": learner})
 
 
 @pytest.fixture(scope="module")
