@@ -67,7 +67,7 @@ class ActorRows:
                 role = self._role(tree, agent)
                 if role is None:
                     continue
-                self.rows[number, agent] = actor_rows(
+                rows = actor_rows(
                     tree,
                     agent,
                     key=number,
@@ -76,6 +76,8 @@ class ActorRows:
                     budget=None if self.shared_head else token_budget,
                     value=head,
                 )
+                # an agent that never acted has a row without a token, which no model can read
+                self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
     def read(
         self, moving: Collection[str], references: Mapping[str, Follower], token_budget: int

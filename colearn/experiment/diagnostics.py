@@ -36,6 +36,8 @@ def advantage_metrics(
                     for k, v in enumerate(series)
                     if v is not None and below[k]
                 ]
+        if not pairs:
+            return metrics  # nobody who is trained acted
         predicted, actual = np.array(pairs).T
         spread = float(np.var(actual))
         if spread > 0:

@@ -122,7 +122,8 @@ class Updater:
                     returns = episode.returns(agent)
                     found += [returns[node.index] for node in tree.nodes if agent in node.actions]
         for learner, found in heads.values():
-            learner.observe(found, expectile(found, level))
+            if found:  # nobody that it values may have acted
+                learner.observe(found, expectile(found, level))
 
     def _far(self, moved: Sequence[float]) -> bool:
         """Whether an epoch has taken its models further than they may go."""

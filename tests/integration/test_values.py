@@ -232,6 +232,43 @@ def test_each_head_starts_at_the_returns_of_its_own_agent(
         assert head.scale[0].item() == pytest.approx(centre)
 
 
+# --- an agent that never acts ---------------------------------------------------------------------
+
+
+def ada_alone(team: Cast) -> list[Tree[Any]]:
+    """Two episodes that end before it would have been ben's turn."""
+    return play(Notes(items=2, horizon=1, sequential=True), team)
+
+
+@pytest.mark.parametrize("share", [False, True], ids=["own model", "on the actor"])
+def test_an_agent_that_never_acts_in_an_iteration_makes_no_step(share: bool) -> None:
+    """A role that no episode needed has no token to read, nor an old log-probability."""
+    team = cast(shared=False)
+    updater = updater_of(CoLLMDC(**PLAIN), team, share=share, epochs=2)
+    updater.update(ada_alone(team), 0)
+    stepped = {name: learner.found is not None for name, learner in updater.actors.items()}  # type: ignore[attr-defined]
+    assert stepped == {"ada": True, "ben": False}
+
+
+def test_the_head_of_an_agent_that_never_acts_keeps_its_scale() -> None:
+    team = cast(shared=False)
+    algorithm = CoLLMDC(**PLAIN | {"value_loss": ValueLoss(rescale=True)})
+    updater = updater_of(algorithm, team, share=False)
+    updater.update(ada_alone(team), 0)
+    assert updater.critic is not None
+    heads = {name: one.network.head for name, one in updater.critic.learners.items()}  # type: ignore[attr-defined]
+    assert heads["ada"].scale[2].item() == 1.0, "told once"
+    assert heads["ben"].scale.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_where_nobody_who_is_trained_acts_there_are_no_values_to_report() -> None:
+    team = cast(shared=False)
+    trees = ada_alone(team)  # ada is played by a program, say
+    updater = updater_of(CoLLMDC(**PLAIN), team, share=True)
+    del updater.actors["ada"]  # type: ignore[attr-defined]
+    assert "critic/value_mean" not in updater.update(trees, 0)
+
+
 # --- of tokens -----------------------------------------------------------------------------------
 
 
