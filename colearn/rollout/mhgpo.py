@@ -79,6 +79,8 @@ class RoundRobin(_Forest):
                     f"algorithm.rollout.probabilities: no agent '{agent}'; "
                     f"there is {', '.join(agents)}"
                 )
-        chances = [self.probabilities.get(a, 0.0) for a in agents] if self.probabilities else None
+        given = np.array([self.probabilities.get(agent, 0.0) for agent in agents])
+        # as far off 1 as the constructor lets them be, numpy refuses them
+        chances = given / given.sum() if self.probabilities else None
         agent = agents[int(rng.choice(len(agents), p=chances))]
         return [ForkOn(agent=agent, k=self.k)]

@@ -180,6 +180,13 @@ def test_probabilities_add_up_to_one(chances):
         RoundRobin(probabilities=chances)
 
 
+def test_thirds_may_be_written_to_seven_places():
+    """They add up to 0.9999999, which is near enough to 1 for a person and not for numpy."""
+    shape = RoundRobin(probabilities=dict.fromkeys("xyz", 0.3333333))
+    (fork,) = shape.trees(0, ("x", "y", "z"), np.random.default_rng(0))
+    assert fork.agent in ("x", "y", "z")
+
+
 def test_an_unknown_agent_in_the_probabilities_is_named():
     shape = RoundRobin(probabilities={"w": 1.0})
     with pytest.raises(ConfigError, match="no agent 'w'; there is x, y, z"):
