@@ -173,6 +173,27 @@ def test_the_budget_of_stronger_mas_is_the_papers_updates(game: str) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
+def test_an_update_of_stronger_mas_takes_64_of_128_environments_in_every_row(game: str) -> None:
+    """PPO's minibatch of 64 (C.1), also where an episode has half as many candidates."""
+    config = load_config(f"paper/stronger_mas_{game}")
+    for label in config.compare.algorithms:
+        row = config_of(config, label)
+        if row.algorithm.name == "at_grpo":
+            group = build_algorithm(row).checked_parts().rollout.group_size
+            assert row.train.minibatch == 64 * build_task(row).horizon * group, label
+
+
+@pytest.mark.parametrize(
+    ("label", "turns"), [("mhgpo", 12.0), ("mhgpo_rr", 10.5), ("mhgpo_is", 27.0), ("mappo", 3.0)]
+)
+def test_every_row_of_mhgpo_is_one_epoch_of_hotpotqa(label: str, turns: float) -> None:
+    """90,447 questions (App. B), four branches from the fork on: 4 x 3 turns where it is the first
+    role, 1 + 4 x 2 and 2 + 4 x 1 where it is a later one."""
+    row = config_of(load_config("paper/search_mhgpo"), label)
+    assert row.train.environment_steps == round(90_447 * turns)
+
+
+@pytest.mark.parametrize("game", GAMES)
 def test_the_single_agent_rows_of_stronger_mas_are_one_agent_of_four_turns(game: str) -> None:
     config = load_config(f"paper/stronger_mas_{game}")
     for label in ("single", "single_grpo"):
