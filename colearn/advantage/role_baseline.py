@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.errors import ConfigError
 
-from .roles import by_node, group_of, of_actions
+from .roles import Actions, by_node, group_of, whole_returns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +33,23 @@ class RoleBaseline(Advantage):
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
         """Trajectories move the baseline one after the other, in the order of the episodes."""
-        worth: dict[tuple[int, str], float] = {}
+        found: Actions = {}
         for place, episode in enumerate(episodes):
-            for agent in episode.tree.agents:
-                if not any(agent in node.actions for node in episode.tree.nodes):
+            tree = episode.tree
+            for agent in tree.agents:
+                acted = [node.index for node in tree.nodes if agent in node.actions]
+                if not acted:
                     continue
                 key = "/".join(group_of(episode, agent, by_role=True))
-                total = episode.returns(agent)[0]
-                before = self._baselines.get(key, 0.0)
-                self._baselines[key] = self.decay * before + (1.0 - self.decay) * total
-                worth[place, agent] = total - self._baselines[key]
-        actions = of_actions(episodes, lambda episode, agent: (0.0,) * len(episode.tree.nodes))
-        return by_node(episodes, {at: worth[at[0], at[2]] for at in actions})
+                whole = whole_returns(episode, agent)
+                for leaf in tree.leaves():
+                    before = self._baselines.get(key, 0.0)
+                    self._baselines[key] = (
+                        self.decay * before + (1.0 - self.decay) * whole[leaf.index]
+                    )
+                for node in acted:
+                    found[place, node, agent] = whole[node] - self._baselines[key]
+        return by_node(episodes, found)
 
     def state(self) -> Mapping[str, float]:
         return dict(self._baselines)

@@ -66,6 +66,18 @@ def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
     return tuple(paid)
 
 
+def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
+    """By node, the agent's return R of the trajectories that pass it, a mean over branches."""
+    returns, below = episode.returns(agent), episode.tree.below()
+    whole = [returns[0]] * len(returns)
+    for node, children in zip(episode.tree.nodes, below, strict=True):
+        for child in children:
+            middle = sum(returns[other] for other in children) / len(children)
+            apart = returns[child] - middle
+            whole[child] = whole[node.index] + episode.discount**node.turn * apart
+    return whole
+
+
 def own_turn(episode: Credited[Any], agent: str, index: int) -> int:
     """How many actions the agent took before the one that led to node `index`."""
     chain = episode.tree.ancestry(index)

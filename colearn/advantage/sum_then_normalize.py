@@ -20,6 +20,7 @@ from .roles import (
     of_actions,
     summed,
     turn_rewards,
+    whole_returns,
 )
 
 
@@ -56,17 +57,24 @@ class SumThenNormalize(Advantage):
         if self.order == "released":
             actions = _released(episodes, keys)
         else:
-            value = _returns if self.turn_level else _whole_return
-            actions = self._centred(of_actions(episodes, value), keys)
+            value = _returns if self.turn_level else whole_returns
+            actions = self._centred(episodes, of_actions(episodes, value), keys)
         if self.equal_trajectories:
             actions = equal_trajectories(actions, keys)
         return by_node(episodes, actions)
 
-    def _centred(self, actions: Actions, keys: Mapping[tuple[int, str], Key]) -> Actions:
+    def _centred(
+        self, episodes: Episodes, actions: Actions, keys: Mapping[tuple[int, str], Key]
+    ) -> Actions:
         """Less the mean of the group: of all its turns, or of its trajectories."""
         counted = actions
         if not self.turn_level:
-            counted = {(p, 0, agent): value for (p, _, agent), value in actions.items()}
+            counted = {
+                (place, leaf.index, agent): whole[leaf.index]
+                for place, agent in dict.fromkeys((place, agent) for place, _, agent in actions)
+                for whole in [whole_returns(episodes[place], agent)]
+                for leaf in episodes[place].tree.leaves()
+            }
         groups = grouped(counted, keys)
         mean = {key: sum(found) / len(found) for key, found in groups.items()}
         scale = {
@@ -81,11 +89,6 @@ class SumThenNormalize(Advantage):
 
 def _returns(episode: Credited[Any], agent: str) -> Sequence[float]:
     return episode.returns(agent)
-
-
-def _whole_return(episode: Credited[Any], agent: str) -> Sequence[float]:
-    """R^i for every turn."""
-    return (episode.returns(agent)[0],) * len(episode.tree.nodes)
 
 
 def _released(episodes: Episodes, keys: Mapping[tuple[int, str], Key]) -> Actions:

@@ -15,6 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from credited import credited
+from trees import tree
 
 from colearn.advantage.role_baseline import RoleBaseline
 from colearn.advantage.sum_then_normalize import SumThenNormalize
@@ -164,6 +166,30 @@ def test_spirals_baseline_goes_on_after_a_restart(batch):
     first([batch[0]])
     second.restore(first.state())
     assert straight([batch[1]]) == second([batch[1]])
+
+
+FORK = [(0, 0.0), (0, 0.0), (1, 1.0), (2, 0.0)]
+"""Two trajectories of one item, of which the first wins."""
+
+
+def test_trajectories_of_one_item_are_compared_with_each_other():
+    """Returns 1 and 0: mean 0.5, deviation 0.5. The tree's mean for both would teach nothing."""
+    grpo = SumThenNormalize(turn_level=False, by_role=False, normalize_std=True)
+    (found,) = grpo(credited([tree(FORK, agents=("a",))]))
+    assert [at["a"] for at in found[1:]] == pytest.approx([1.0, -1.0, 1.0, -1.0], rel=1e-5)
+
+
+def test_an_action_before_a_fork_has_the_mean_of_the_trajectories_behind_it():
+    """R is 0.5 + 0.25 x 8 = 2.5 and 0.5 + 0.25 x 4 = 1.5 at a discount of a half."""
+    forked = tree([(0, 0.5), (1, 0.0), (2, 8.0), (2, 4.0)], agents=("a",))
+    (found,) = SumThenNormalize(turn_level=False)(credited([forked], 0.5))
+    assert [at["a"] for at in found[1:]] == [0.0, 0.0, 0.5, -0.5]
+
+
+def test_spirals_baseline_hears_of_every_trajectory_of_a_tree():
+    """b: 0 -> 0.5 (of 1) -> 0.25 (of 0)."""
+    (found,) = RoleBaseline(decay=0.5)(credited([tree(FORK, agents=("a",))]))
+    assert [at["a"] for at in found[1:]] == [0.75, -0.25, 0.75, -0.25]
 
 
 def test_games_are_groups_of_their_own():
