@@ -127,11 +127,16 @@ def grouped_by(
 
 
 def summed(episodes: Episodes, rewards: Actions) -> Actions:
-    """From each action on, the later ones as a mean over branches."""
+    """From each action on, the later ones as a mean over branches, discounted by the turns between
+    them, whoever acts there."""
     found: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):
-        later = [found[place, after, agent] for after in next_own(episodes[place], agent, node)]
-        rest = episodes[place].discount * sum(later) / len(later) if later else 0.0
+        nodes, discount = episodes[place].tree.nodes, episodes[place].discount
+        later = [
+            discount ** (nodes[after].turn - nodes[node].turn) * found[place, after, agent]
+            for after in next_own(episodes[place], agent, node)
+        ]
+        rest = sum(later) / len(later) if later else 0.0
         found[place, node, agent] = rewards[place, node, agent] + rest
     return found
 

@@ -168,6 +168,17 @@ def test_spirals_baseline_goes_on_after_a_restart(batch):
     assert straight([batch[1]]) == second([batch[1]])
 
 
+def test_a_sum_of_turns_is_discounted_by_the_turns_of_all_players():
+    """a moves at turns 0 and 2, so what its second move adds is a quarter at a discount of a half:
+    its rewards there are 1 and 0, standardised 1 and -1."""
+    episodes = [
+        replace(game([("a", {}), ("b", {}), ("a", {"a": r})]), discount=0.5) for r in (1.0, 0.0)
+    ]
+    assert by_player(TurnByTurn(), *episodes)["a"] == pytest.approx(
+        [0.25, 1.0, -0.25, -1.0], rel=1e-5
+    )
+
+
 FORK = [(0, 0.0), (0, 0.0), (1, 1.0), (2, 0.0)]
 """Two trajectories of one item, of which the first wins."""
 
