@@ -20,7 +20,8 @@ class QValue(Advantage):
 
     Entry k of an agent's values is Q of the edge into node k, None where the agent took no part in
     it. Targets are r + gamma * mean over children of Q, without the second term where the episode
-    has ended. Wrong when `baseline` is "none" and rewards have a large mean: it all becomes noise.
+    has ended; where the shape cut a branch before its end the target is Q itself, an error of 0.
+    Wrong when `baseline` is "none" and rewards have a large mean: it all becomes noise.
     """
 
     baseline: Literal["none", "siblings"] = "none"
@@ -74,4 +75,6 @@ class QValue(Advantage):
             next_q = [targets[c] if (q := own[c]) is None else q for c in below]
             future = sum(next_q) / len(next_q) if next_q else 0.0
             targets[node.index] = rewards[node.index] + episode.discount * future
+            if not (below or node.terminal) and (cut := own[node.index]) is not None:
+                targets[node.index] = cut
         return [None if q is None else t for q, t in zip(own, targets, strict=True)]

@@ -247,6 +247,13 @@ def test_q_targets_look_past_turns_of_others():
     assert list(targets["bob"]) == [None, None, 4.0, None]
 
 
+def test_a_cut_branchs_q_is_its_own_target():
+    """Only the first child goes on: 1 + 7 / 2. The reward 2 alone is for episodes that ended."""
+    cut = tree([(0, 1.0), (0, 2.0), (1, 4.0)], cut=(2,))
+    targets = QValue().targets(credited([cut], 0.5), [team((None, 5.0, 8.0, 7.0))])[0]["alice"]
+    assert list(targets) == [None, 4.5, 8.0, 4.0]
+
+
 def test_values_are_asked_for():
     for part, kind in ((Bootstrap(), "v"), (QValue(), "q")):
         assert part.reads == kind
