@@ -87,7 +87,7 @@ class Reward(_Section):
     field: str
     gold: str
     to: str | None = None
-    """A role; None: the team."""
+    """A role, all that it said: nothing is paid where it was not asked. None: the team."""
     weight: float = 1.0
 
 
@@ -137,12 +137,14 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
     async def run(self, team: Team, item: Mapping[str, Any]) -> None:
         """The nodes, as they lead to each other."""
         nodes, fields, taken = self.graph.nodes, dict(item), dict[str, int]()
+        asked = set[str]()
         place = {node.name: number for number, node in enumerate(nodes)}
         at = 0
         while at < len(nodes):
             node = nodes[at]
             if node.role is not None:
                 fields[node.name] = await team.ask(node.role, _filled(node.prompt, fields))
+                asked.add(node.role)
             elif node.tool is not None:
                 arguments = {key: _filled(text, fields) for key, text in node.arguments.items()}
                 fields[node.name] = await team.use(node.tool, **arguments)
@@ -156,7 +158,8 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
             texts = (gold,) if isinstance(gold, str) else tuple(map(str, gold))
             score = SCORES[reward.score](plain(fields.get(reward.field, "")), texts)
             team.measure(**{reward.score: score})
-            team.reward(reward.weight * score, to=reward.to)
+            if reward.to is None or reward.to in asked:
+                team.reward(reward.weight * score, to=reward.to)
 
 
 def _filled(text: str, fields: Mapping[str, Any]) -> str:

@@ -62,6 +62,25 @@ def test_a_loop_is_taken_as_often_as_its_bound_allows(tmp_path):
     assert done == [False, False, False, True]
 
 
+def test_a_reward_to_a_role_that_was_not_needed_is_paid_to_nobody(tmp_path):
+    """The checker is skipped where the answer has no doubt, and else paid for the answer."""
+    graph = """
+items: questions.jsonl
+nodes:
+  - {name: answer, role: answerer, prompt: "{question}"}
+  - {name: sure, when: {field: answer, equals: a0}, next: end}
+  - {name: check, role: checker, prompt: "{answer}"}
+rewards: [{score: em, field: answer, gold: answers, to: checker}]
+"""
+    task = made(tmp_path, graph)
+    start = task.reset(task.items("train")[0], RNG)
+    skipped = task.step(start, {"answerer": "a0"}, RNG)
+    assert (skipped.done, skipped.local_rewards) == (True, {})
+    assert task.metrics(skipped.state) == {"em": 1.0}
+    asked = task.step(start, {"answerer": "a0?"}, RNG).state
+    assert task.step(asked, {"checker": "no"}, RNG).local_rewards == {"checker": 1.0}
+
+
 def test_it_keeps_the_contract(tmp_path):
     check_task(made(tmp_path), seeds=(0,), episodes=1)
 
