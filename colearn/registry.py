@@ -83,15 +83,17 @@ def _import(kind: Kind, target: str) -> Any:
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise ConfigError(f"{kind[:-1]}: '{target}' is no module:Class; give both as names")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        found = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:
+        if not f"{module}.".startswith(f"{error.name}."):  # one that it imports itself
             raise
         raise ConfigError(
-            f"{kind[:-1]}: no module '{module}' for '{target}'; run from its folder or install it"
+            f"{kind[:-1]}: no module '{error.name}' for '{target}'; run from its folder or install "
+            "it"
         ) from None
-    except AttributeError:
-        raise ConfigError(f"{kind[:-1]}: module '{module}' has no '{attribute}'") from None
+    if not hasattr(found, attribute):
+        raise ConfigError(f"{kind[:-1]}: module '{module}' has no '{attribute}'")
+    return getattr(found, attribute)
 
 
 def algorithm_class(name: str) -> type[Algorithm]:

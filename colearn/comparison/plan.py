@@ -24,6 +24,8 @@ from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.difference import BUDGET, FREE, scheduled
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_SHARED = {"algorithm", "evaluation", "run", "train"}
+"""Sections that an entry of `compare.algorithms` changes in parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,22 +142,33 @@ def config_of(config: Config, label: str) -> Config:
 
 
 def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
-    """The dotted settings of each run's algorithm, by label."""
+    """The dotted settings of each run's algorithm, by label.
+
+    Errors: ConfigError for one that would replace a whole section of which it says a part.
+    """
+    for label, own in config.compare.algorithms.items():
+        for section in _SHARED & own.keys():
+            key = next(iter(_section(own[section])), "KEY")
+            raise ConfigError(
+                f"compare.algorithms.{label}: {section} would replace that whole section; write "
+                f"dotted keys such as {section}.{key}"
+            )
     return config.compare.algorithms or {config.algorithm.name: {}}
 
 
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that an algorithm has, each part being the one that stands there in its run."""
     sections = config.algorithm.settings.items()
-    chosen = {key: value["name"] for key, value in sections if "name" in _section(value)}
+    chosen = {key: str(value["name"]) for key, value in sections if "name" in _section(value)}
     for key, value in overrides.items():
         algorithm, *path = key.split(".")
         if algorithm == "algorithm" and path[1:] == ["name"]:
-            chosen[path[0]] = value
+            chosen[path[0]] = str(value)
         elif algorithm == "algorithm" and len(path) == 1 and "name" in _section(value):
-            chosen[path[0]] = value["name"]
+            chosen[path[0]] = str(value["name"])
+    cls = registry.algorithm_class(name)
     try:
-        return known_settings(registry.algorithm_class(name), chosen)
+        return known_settings(cls, chosen)
     except ConfigError as error:
         raise ConfigError(f"algorithm.{error}") from None
 

@@ -28,6 +28,7 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
     from colearn.registry import task_class
 
     cls = task_class(config.task.name)
+    _check_complete(cls, f"task.name: {config.task.name}")
     settings = config.task.settings
     known = inspect.signature(cls).parameters
     for key in settings:
@@ -43,6 +44,13 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
 
         task = WRAPPERS[config.wrapper](task)
     return task
+
+
+def _check_complete(cls: type[Any], where: str) -> None:
+    """Errors: ConfigError for a class that leaves a method of its contract out."""
+    if inspect.isabstract(cls):
+        lacks = ", ".join(sorted(cls.__abstractmethods__))
+        raise ConfigError(f"{where} has no {lacks}; write what is missing in its class")
 
 
 def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,6 +93,7 @@ def build_algorithm(config: Config) -> Algorithm:
     from colearn.registry import algorithm_class
 
     cls = algorithm_class(config.algorithm.name)
+    _check_complete(cls, f"algorithm.name: {config.algorithm.name}")
     try:
         algorithm: Algorithm = build_dataclass(cls, config.algorithm.settings)
         algorithm.checked_parts()

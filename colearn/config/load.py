@@ -17,6 +17,21 @@ from .suite import SuiteSettings
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which no section has a key twice, of which the first would be lost."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"the key '{key.value}' stands twice in its section"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
+        return node
+
+
 _ROOM = 100
 """Characters that an error shows of what it was given."""
 
@@ -103,7 +118,7 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"config: {path} is not YAML ({' '.join(str(error).split())}); mend the file"

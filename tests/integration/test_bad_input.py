@@ -297,6 +297,13 @@ FILES = {
     "a name that is not shipped": ("quickstat", None, "'quickstat'", "did you mean 'quickstart'?"),
     "a file that is not there": ("there.yaml", None, "config: no file", "there.yaml"),
     "a file that is not YAML": ("bad.yaml", "task: [", "config: ", "bad.yaml is not YAML"),
+    "a file with a name twice": (
+        "twice.yaml",
+        "compare:\n algorithms:\n  magrpo: {}\n  magrpo: {algorithm.rollout.k: 2}\n",
+        "twice.yaml",
+        "the key 'magrpo' stands twice",
+        "line 4",
+    ),
     "a file of a list": ("list.yaml", "- 1\n", "config: ", "must hold a mapping"),
     "a file that is not text": ("bytes.yaml", b"\xff\xfe\x00\x80", "config: ", "bytes.yaml"),
 }

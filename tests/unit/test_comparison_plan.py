@@ -138,7 +138,9 @@ def test_a_parts_setting_that_no_algorithm_has_is_one_line(advantage, message):
 @pytest.mark.parametrize(
     ("algorithms", "message"),
     [
-        ({"nope": {}}, "unknown algorithm 'nope'"),
+        ({"nope": {}}, "^algorithm: unknown algorithm 'nope'"),
+        ({"magrpo": {"algorithm.advantage.name": ["clip"]}}, r"advantage\.name: unknown"),
+        ({"magrpo": {"algorithm.advantage": {"name": {"clip": 1}}}}, r"advantage\.name: unknown"),
         ({"magrpo": {"run.seed": 3}}, r"magrpo: run\.seed cannot differ"),
         ({"magrpo": {"train.epoch": 3}}, r"magrpo: train\.epoch: unknown key.*'epochs'"),
         ({"magrpo": {"algorithm.sample": 3}}, r"algorithm\.sample: unknown setting.*'samples'"),
@@ -150,6 +152,23 @@ def test_a_mistake_is_one_line_before_any_run(algorithms, message):
     with pytest.raises(ConfigError, match=message) as caught:
         make_plan(config(**algorithms))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ({"algorithm": {"discount": 0.5}}, r"algorithm\.discount"),
+        ({"train": {"episodes": 2}}, r"train\.episodes"),
+        ({"run": {"order": "free"}}, r"run\.order"),
+        ({"evaluation": {}}, r"evaluation\.KEY"),
+    ],
+)
+def test_an_entry_that_would_reset_what_it_does_not_say_is_one_line(section, key):
+    message = rf"compare\.algorithms\.magrpo: .* whole section; write dotted keys such as {key}"
+    with pytest.raises(ConfigError, match=message):
+        make_plan(config(collm_cc={}, magrpo=section))
+    with pytest.raises(ConfigError, match=message):
+        config_of(config(magrpo=section), "magrpo")
 
 
 def test_seeds_must_differ():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from colearn.config import build_task, load_config
+from colearn.config import build_algorithm, build_task, load_config
 from colearn.errors import ConfigError
 from colearn.registry import algorithm_class, names, task_class
 
@@ -22,6 +22,11 @@ def test_a_module_that_is_not_there_is_one_line_with_the_remedy():
         task_class("nowhere:Task")
 
 
+def test_a_package_that_is_not_there_is_one_line_too():
+    with pytest.raises(ConfigError, match=r"no module 'nowhere' for 'nowhere\.tasks:Task'"):
+        task_class("nowhere.tasks:Task")
+
+
 def test_a_class_that_is_not_there_is_named():
     with pytest.raises(ConfigError, match=r"module 'colearn\.seeding' has no 'Task'"):
         task_class("colearn.seeding:Task")
@@ -32,6 +37,40 @@ def test_an_error_inside_the_module_is_not_hidden(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
         task_class("broken_task:Task")
+
+
+def test_a_wrong_attribute_inside_the_module_is_not_told_as_a_missing_class(tmp_path, monkeypatch):
+    (tmp_path / "misspelt_task.py").write_text("import math\nmath.sqroot\nclass Task: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AttributeError, match="sqroot"):
+        task_class("misspelt_task:Task")
+
+
+def test_a_task_that_leaves_methods_out_is_one_line_with_their_names(tmp_path, monkeypatch):
+    code = (
+        "from colearn.contract import DecPOMDP\nclass Begun(DecPOMDP):\n"
+        "    def items(self, split): return [0]\n"
+    )
+    (tmp_path / "begun_task.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    config = load_config({"task": {"name": "begun_task:Begun"}, "models": {}})
+    with pytest.raises(
+        ConfigError, match=r"task\.name: .*Begun has no metrics, observe, reset, step"
+    ):
+        build_task(config)
+
+
+def test_an_algorithm_that_names_no_parts_is_one_line(tmp_path, monkeypatch):
+    code = (
+        "from dataclasses import dataclass\nfrom colearn.contract import Algorithm\n"
+        "@dataclass(frozen=True, kw_only=True)\nclass Begun(Algorithm): pass\n"
+    )
+    (tmp_path / "begun_algorithm.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "begun_algorithm:Begun"
+    config = load_config({"task": {"name": "any"}, "algorithm": {"name": name}, "models": {}})
+    with pytest.raises(ConfigError, match=r"algorithm\.name: .*Begun has no parts"):
+        build_algorithm(config)
 
 
 def test_shipped_names_come_with_where_they_live():
