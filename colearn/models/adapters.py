@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from colearn.errors import ConfigError
+
 if TYPE_CHECKING:
+    from peft import LoraConfig
     from transformers import PreTrainedModel
 
     from colearn.config import LoRASettings
@@ -35,15 +38,29 @@ class Adapted(nn.Module):
         return self._causal
 
     def add_adapter(self, name: str, lora: LoRASettings) -> None:
-        """Inject a fresh adapter (float32, B = 0: it changes nothing until it is trained)."""
-        from peft import LoraConfig, get_peft_model
-        from peft.tuners.lora import LoraLayer
+        """Inject a fresh adapter (float32, B = 0: it changes nothing until it is trained).
+
+        Errors: ConfigError where the model has no such layers.
+        """
+        from peft import LoraConfig
 
         settings = LoraConfig(
             r=lora.rank,
             lora_alpha=lora.alpha,
             target_modules=lora.targets,
         )
+        try:
+            self._inject(name, settings)
+        except ValueError as error:
+            told = " ".join(str(error).split())
+            raise ConfigError(f"lora.targets: {told} ('all-linear' fits every model)") from None
+        self.adapters.append(name)
+        self.model.eval()
+
+    def _inject(self, name: str, settings: LoraConfig) -> None:
+        from peft import get_peft_model
+        from peft.tuners.lora import LoraLayer
+
         if not self.adapters:
             with warnings.catch_warnings():
                 # peft asks the model by a name that transformers is about to drop
@@ -54,8 +71,6 @@ class Adapted(nn.Module):
                     layer.register_forward_pre_hook(self._route, with_kwargs=True)
         else:
             self.model.add_adapter(name, settings)
-        self.adapters.append(name)
-        self.model.eval()
 
     def _route(self, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
         if self._row_adapters is not None:

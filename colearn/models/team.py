@@ -133,7 +133,10 @@ class TeamBuilder:
         base = self._frozen[key]
         if not trained or settings.lora is None:
             return Network(base)
-        self._adapt(base, adapter, settings.lora)
+        try:
+            self._adapt(base, adapter, settings.lora)
+        except ConfigError as error:
+            raise ConfigError(f"{field_name}.{error}") from None
         return Network(base, adapter)
 
     def _device(self, settings: ModelSettings | CriticSettings) -> torch.device:

@@ -199,6 +199,12 @@ SETTINGS = {
         "agents.ada.model: ",
         "no model 'big'",
     ),
+    "an adapter on layers that are not there": (
+        "models.*.lora={targets: nope}",
+        "models.ada.lora.targets: ",
+        "nope",
+        "all-linear",
+    ),
     "a window that no prompt fits": ("agents.*.window=3", "agents.ada.window: ", "raise it"),
     "a pair without a value": ("train.epochs", "--set train.epochs: ", "dotted.key=value"),
     "a pair without a key": ("=3", "--set =3: ", "dotted.key=value"),
