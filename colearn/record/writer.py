@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from filelock import FileLock
 from colearn.config import Config, dump_config
 from colearn.errors import CheckpointError
 
-from .difference import first_difference, told_difference
+from .difference import BUDGET, first_difference, told_difference, value_at
 from .fields import Line, Progress, RunRecord
 from .files import write_text
 from .folder import CONFIG, EPISODES, METRICS, RUN, RunFolder
@@ -64,6 +65,12 @@ class RunWriter:
                 f"--out {self.folder.path}: the folder holds a run of another config (first "
                 f"difference: {told_difference(key, there, here)}); leave "
                 "the config out to go on as it was, or name another folder"
+            )
+        made, before = self.folder.environment_steps(), value_at(there, BUDGET)
+        if value_at(here, BUDGET) < min(made, before):
+            raise CheckpointError(
+                f"{BUDGET}: {value_at(here, BUDGET)} is less than the {made} that the run in "
+                f"{self.folder.path} has made; give at least as many, or name another folder"
             )
 
     def open(self) -> None:
@@ -143,7 +150,7 @@ class RunWriter:
 
 def resume_command(path: Path) -> str:
     """What continues the run in a folder."""
-    return f"colearn train --out {path} --resume"
+    return f"colearn train --out {shlex.quote(str(path))} --resume"
 
 
 def _kept(path: Path, made: int, evaluated: int) -> Iterator[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import fabricated_runs as fabricated
 import pytest
 
+from colearn.config import load_config
+from colearn.errors import CheckpointError
+from colearn.record import RunWriter
 from colearn.record.difference import first_difference, told_difference
 
 
@@ -39,3 +44,18 @@ def test_the_first_of_two_differences_is_the_one_that_is_no_length():
     other = plain(8, critic={"schedule": "linear"}, run={"seed": 1})
     assert first_difference(one, other) == "run.seed"
     assert told_difference("run.seed", one, other) == "run.seed was 0, is 1"
+
+
+def test_a_run_is_not_made_shorter_than_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fabricated.write_run(folder, "collm_cc", 0)
+
+    def resume(steps: int) -> None:
+        config = load_config(folder / "config.yaml", [f"train.environment_steps={steps}"])
+        RunWriter(folder, config, resume=True).close()
+
+    with pytest.raises(CheckpointError, match=r"environment_steps: 399 is less than the 400 that"):
+        resume(399)
+    resume(400)
+    (folder / "metrics.jsonl").write_text("")  # of a run that has made nothing yet
+    resume(8)

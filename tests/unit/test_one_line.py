@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from colearn.cli import main
+from colearn.record.writer import resume_command
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,8 @@ def test_a_command_that_went_well_ends_with_0(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 0
+
+
+def test_the_command_that_continues_a_run_is_one_that_a_shell_takes() -> None:
+    told = resume_command(Path("my runs/first"))
+    assert told == "colearn train --out 'my runs/first' --resume"
