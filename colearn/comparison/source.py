@@ -39,7 +39,7 @@ class Compared:
     agents: list[str]
     critic: str | None
     environment_steps: int | None
-    """The budget of each run, in joint actions."""
+    """The budget of each run, in joint actions; None where runs have different ones."""
     evaluation: dict[str, Any]
     settings: list[Setting]
     """All of them, by algorithm."""
@@ -158,7 +158,9 @@ def read_source(path: Path) -> Source:
 
 
 def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
-    configs = {run.algorithm: run.folder.settings() for run in runs}
+    read = [(run.algorithm, run.folder.settings()) for run in runs]
+    configs = dict(read)
+    budgets = {config.get("train", {}).get("environment_steps") for _, config in read}
     planned = () if record is None else record.algorithms
     order = [label for label in planned if label in configs]
     order += [label for label in configs if label not in order]
@@ -174,7 +176,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
         parameters=_merged(run.record.parameters for run in runs),
         agents=_different(agent for run in runs for agent in run.record.agents),
         critic=critic.get("path") or critic.get("share"),
-        environment_steps=config.get("train", {}).get("environment_steps"),
+        environment_steps=budgets.pop() if len(budgets) == 1 else None,
         evaluation=dict(config.get("evaluation", {})),
         settings=settings_table(configs[label] for label in order),
         versions=_different(run.record.version for run in runs),

@@ -20,6 +20,7 @@ from colearn.comparison import write_report
 from colearn.comparison.escape import escape
 from colearn.comparison.settings import settings_table
 from colearn.comparison.show import show_estimate, show_number
+from colearn.comparison.source import read_source
 from colearn.comparison.statistics import MeanEstimate
 from colearn.config import load_config
 
@@ -211,6 +212,18 @@ def test_summary_says_what_was_compared(summary):
     assert compared["models"] == {"left": "embedded", "right": "embedded"}
     assert compared["environment_steps"] == 400
     assert compared["algorithms"]["collm_cc"] == {"name": "collm_cc", "discount": 0.9}
+
+
+def test_a_budget_is_that_of_every_run_or_of_none(tmp_path: Path) -> None:
+    out = fabricated.write_comparison(
+        tmp_path / "all", seeds=[0], algorithms=("collm_cc", "magrpo")
+    )
+    assert read_source(out).compared.environment_steps == 400
+    config = out / "runs" / "magrpo-s0" / "config.yaml"
+    config.write_text(
+        config.read_text().replace("environment_steps: 400", "environment_steps: 300")
+    )
+    assert read_source(out).compared.environment_steps is None
 
 
 def test_pairs_are_complementary(summary):
