@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 LONGEST = 200
 """Characters of an expression."""
 LARGEST_POWER = 1000
-"""Of an exponent, and of the digits of a whole number that is raised."""
+"""Of an exponent, of the digits of a whole number that is raised, of places that are rounded."""
+LARGEST_BITS = 2**16
+"""Of a power of whole numbers: Python computes any, and nothing stops it."""
 
 Number = int | float
 
@@ -69,13 +71,24 @@ def _value(node: ast.expr) -> Number:
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _TWO:
             return _TWO[type(sign)](_value(left), _value(right))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*map(_value, args))
+            return _called(name, list(map(_value, args)))
     raise ValueError("numbers, + - * / // % **, brackets and a few functions only")
+
+
+def _called(name: str, arguments: list[Number]) -> Number:
+    if name == "round" and any(abs(places) > LARGEST_POWER for places in arguments[1:]):
+        raise ValueError(f"round takes at most {LARGEST_POWER} places")
+    try:
+        return _FUNCTIONS[name](*arguments)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _power(base: Number, exponent: Number) -> Number:
     if abs(exponent) > LARGEST_POWER or (isinstance(base, int) and abs(base) > 10**LARGEST_POWER):
         raise ValueError(f"an exponent is at most {LARGEST_POWER}")
+    if isinstance(base, int) and base.bit_length() * exponent > LARGEST_BITS:
+        raise ValueError(f"a power has at most {LARGEST_BITS} bits")
     value = base**exponent
     if isinstance(value, complex):
         raise ArithmeticError("no real value")
