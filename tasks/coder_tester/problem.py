@@ -57,14 +57,17 @@ def same(printed: str, wanted: str) -> bool:
 
 def arguments(text: str) -> tuple[Any, ...] | None:
     """The values between the brackets of a call; None where they are no literals."""
-    value = plain_value(f"({text},)") if text.strip() else ()
+    if not text.strip():
+        return ()
+    value = plain_value(f"({text},)") if is_literal(f"({text},)") else None
     return value if isinstance(value, tuple) else None
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is one value as Python writes it."""
+    """Whether a text is one value as Python writes it, and can write again: in base 16 a whole
+    number is read with more digits than Python prints."""
     try:
-        ast.literal_eval(text.strip())
+        repr(ast.literal_eval(text.strip()))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
     return True

@@ -231,6 +231,13 @@ def test_a_functions_test_is_its_arguments_and_its_value():
     assert read_test(FUNCTION, test_of("[1, 2], 'a'", "(3,)")) is not None
     assert read_test(FUNCTION, test_of("x", "3")) is None
     assert read_test(FUNCTION, test_of("1", "__import__('os')")) is None
+
+
+@pytest.mark.parametrize(
+    "given, returned", [("0x" + "f" * 5000, "1"), ("1", "[0x" + "f" * 5000 + "]")]
+)
+def test_a_test_whose_number_python_reads_and_cannot_print_has_no_format(given, returned):
+    assert read_test(FUNCTION, test_of(given, returned)) is None
     program = "def double(x):\n    return x * 2"
     assert try_test(FUNCTION, program, problems.Case("'ab'", '"abab"'), 5).passed
     assert try_test(FUNCTION, program, problems.Case("2", "4.0"), 5) == Trial(False, None, "4")
