@@ -15,8 +15,18 @@ DELTA = 1e-6
 _LONGEST = 200
 _PLAIN = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][-+]?\d{1,2})?")
 _RATIO = re.compile(r"([-+]?\d{1,15})\s*/\s*(\d{1,15})")
-_TOO_LARGE = re.compile(r"!|(?:\^|\*\*).*(?:\^|\*\*)|(?:\^|\*\*)[^\d]{0,3}\d{4}|\\cdots|\\ldots")
-"""Factorials, towers of powers, long exponents: evaluating one may never end."""
+_GROWS = r"(?:\^|\*\*|exp|sinh|cosh)"
+_COUNT = r"\{\d{1,3}\}"
+_EXPONENT = (
+    r"\s*(?:[-+]?\d{1,3}(?!\d)|[a-zA-Z]|\\[a-zA-Z]+|"
+    r"\{[^\d{}]*(?:\d{1,3}(?:\s*[./]\s*\d{1,3})?|\\[dt]?frac\s*" + 2 * _COUNT + r")?[^\d{}]*\})"
+)
+"""One short number, ratio or symbol: a product of them may be of any size."""
+_TOO_LARGE = re.compile(
+    rf"!|{_GROWS}.*{_GROWS}|(?:\^|\*\*)(?!{_EXPONENT})|\\[cl]dots|\\(?:int|lim|sum|prod|Gamma)|"
+    rf"choose|binom(?!{2 * _COUNT})|binom.*(?:binom|{_GROWS})|{_GROWS}.*binom"
+)
+"""Factorials, towers of powers, long exponents, integrals: evaluating one may never end."""
 
 
 def equal(one: float, other: float) -> bool:

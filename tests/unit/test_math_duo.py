@@ -35,6 +35,17 @@ NUMBERS = {
     "9**9**9**9": None,
     "99999!": None,
     "2^{99999}": None,
+    r"2^{-\frac{1}{2}}": 0.5**0.5,
+    r"e^{2\pi}": np.exp(2 * np.pi),
+    r"\binom{10}{3}": 120,
+    r"\exp(2)": np.exp(2),
+    r"\int_0^1 x dx": None,
+    # each of these takes minutes or all memory
+    "9^{1*9999999}": None,
+    r"\binom{99999999}{9999999}": None,
+    r"2^{\binom{99}{40}}": None,
+    r"\exp(\exp(\exp(99)))": None,
+    r"\Gamma(99999999)": None,
     "1" * 300: None,
 }
 
