@@ -9,6 +9,9 @@ from torch import Tensor
 
 from colearn.contract import Sampling
 
+COLDEST = 1e-30
+"""Of temperatures above 0: divided by less, logits overflow in single precision."""
+
 
 class TokenDrawing:
     """How rows turn their logits and uniform numbers into tokens: by inverting the cumulative
@@ -19,7 +22,7 @@ class TokenDrawing:
         """All rows draw in one way, so this holds for any number of them."""
         if self.alike:
             settings = settings[:1]
-        hot = [setting.temperature for setting in settings]
+        hot = [setting.temperature and max(setting.temperature, COLDEST) for setting in settings]
         self._temperatures = torch.tensor([value or 1.0 for value in hot], device=device)[:, None]
         self._scales = any(value not in (0.0, 1.0) for value in hot)
         self._cuts = any(s.top_p < 1 or s.top_k for s in settings)
@@ -63,7 +66,6 @@ class TokenDrawing:
         ordered = ordered.masked_fill(drop, -torch.inf)
         probabilities = ordered.softmax(-1)
         above = probabilities.cumsum(-1) - probabilities
-        drop = drop | (
-            (self._top_p < 1) & (above >= self._top_p)
-        )  # a rounded sum may pass 1 too early
+        # a rounded sum may pass 1 too early; the first token stays, though a tiny top_p rounds to 0
+        drop = drop | ((self._top_p < 1) & (above >= self._top_p) & (rank > 0))
         return logits.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), -torch.inf)

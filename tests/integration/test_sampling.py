@@ -121,6 +121,17 @@ def test_a_uniform_number_of_zero_draws_no_token_that_was_cut():
     assert tokens.tolist() == [2]
 
 
+@pytest.mark.parametrize(
+    "settings", [{"top_p": 1e-50}, {"temperature": 1e-40}, {"temperature": 5e-324}]
+)
+def test_settings_that_round_to_zero_draw_the_likeliest_token(settings):
+    logits, half = torch.tensor([[0.0, 1.0, 5.0, 2.0]]), torch.full((1,), 0.5, dtype=torch.float64)
+    tokens, (logprob,) = TokenDrawing([Sampling(**settings)], CPU).choose(logits, half)
+    plain = float(logits.log_softmax(-1)[0, 2])
+    assert tokens.tolist() == [2]
+    assert float(logprob) == pytest.approx(plain if "top_p" in settings else 0.0, abs=1e-6)
+
+
 def test_the_recorded_logprob_is_that_before_the_cut():
     team = cast(agents=("ada",), max_tokens=1, top_k=3, temperature=0.7)
     generator = team.generators[id(team.bases["ada"])]
