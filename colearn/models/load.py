@@ -57,7 +57,7 @@ def check_model(path: str, *, field: str) -> None:
     load_tokenizer(path, field=field)
     names = ("model.safetensors", "model.safetensors.index.json")
     try:
-        AutoConfig.from_pretrained(path)
+        AutoConfig.from_pretrained(path, trust_remote_code=False)
         whole = any(has_file(path, name) for name in names)
     except (OSError, ValueError) as error:
         raise _no_model(path, field, error) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +16,8 @@ import yaml
 from tiny import Notes, Scene, register, save_model
 
 from colearn.cli import main
+from colearn.errors import ConfigError
+from colearn.models.load import check_model
 from colearn.record import RunFolder
 from colearn.types import Outcome
 
@@ -497,3 +500,22 @@ def _contents(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def test_a_model_folders_own_code_is_not_run_and_nobody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers asks on the terminal where it is not told; whoever says yes runs it."""
+    ran = tmp_path / "ran"
+    save_model(tmp_path)
+    described = json.loads((tmp_path / "config.json").read_text())
+    described |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own"}}
+    (tmp_path / "config.json").write_text(json.dumps(described))
+    (tmp_path / "own.py").write_text(
+        f"open({str(ran)!r}, 'w')\nfrom transformers import PreTrainedConfig\n\n\n"
+        "class Own(PreTrainedConfig):\n    model_type = 'own'\n"
+    )
+    monkeypatch.setattr("builtins.input", lambda prompt="": "y")
+    with pytest.raises(ConfigError, match=r"models\.m\.path: cannot load"):
+        check_model(str(tmp_path), field="models.m.path")
+    assert not ran.exists()
