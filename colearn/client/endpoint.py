@@ -237,7 +237,7 @@ def _retry_after(value: str | None) -> float | None:
         pass
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)

@@ -139,6 +139,16 @@ def test_a_wait_beyond_the_timeout_is_not_waited_for(endpoint: ScriptedEndpoint)
         remote.conversation().act("hi")
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["soon", "Thu, 99999999999999999999 Jan 2026 1:1:1", "Mon, 01 Jan 2026 00:00:00 +9" + "9" * 20],
+)
+def test_a_wait_that_is_no_time_is_as_none(endpoint: ScriptedEndpoint, said: str) -> None:
+    endpoint.faults = [status(429, retry_after=said)]
+    with agent(endpoint) as remote:
+        assert remote.conversation().act("hi", seed=1).text == "1 words, seed 1"
+
+
 def test_an_endpoint_that_never_answers_is_lost_when_its_time_is_over(
     endpoint: ScriptedEndpoint,
 ) -> None:
