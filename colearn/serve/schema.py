@@ -151,7 +151,8 @@ def _no_constant(name: str) -> float:
 
 def _refusal(error: ValidationError) -> ServeError:
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    where = [part for part in first["loc"] if part not in ("str", "list[_Part]")]
+    kinds = ("str", "list[_Part]")  # of a union; the first part is always a field, so named or not
+    where = [part for at, part in enumerate(first["loc"]) if not at or part not in kinds]
     field = ".".join(str(part) for part in where)[:80]
     if first["type"] == "extra_forbidden":
         known = len(where) > 1 or not str(where[0]).isidentifier()

@@ -97,7 +97,7 @@ class Service:
         """Count a request by its route."""
         route = _PATHS.get(path)
         if route is None:
-            first = path.split("/")[1:3]
+            first = path.split("/")[1:3] or ["*"]  # `OPTIONS *` has a path without a slash
             route = {"sessions": "sessions", "models": "models"}.get(first[-1], "other")
             route = "page" if first[0] == "page" else route
         self.metrics.requests.labels(route, str(status)).inc()

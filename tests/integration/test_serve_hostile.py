@@ -99,6 +99,7 @@ def test_health_and_page_need_no_token(server: Running) -> None:
         b'{"seed": ' + b"9" * 4000 + b"}",
         b'{"messages": [{"role": "user", "content": "a"}], "temperature": NaN}',
         b'{"messages": [{"role": "user", "content": "a"}], "temperature": 1e999}',
+        b'{"messages": [{"role": "user", "content": "a"}], "str": 1}',
     ),
 )
 def test_a_malformed_body_is_refused(server: Running, body: bytes) -> None:
@@ -223,6 +224,11 @@ def test_a_path_leads_to_no_file(server: Running, path: str) -> None:
 def test_a_path_cannot_write_lines_into_the_log(server: Running) -> None:
     raw(server, head("GET", "/a%0d%0aforged%20line", "Connection: close"))
     assert not [line for line in server.log.splitlines() if line.startswith("forged")]
+
+
+def test_a_request_without_a_path_leaves_no_traceback(server: Running) -> None:
+    assert b" 404 " in raw(server, head("OPTIONS", "*", "Connection: close")).splitlines()[0]
+    assert "Traceback" not in server.log
 
 
 def test_what_is_no_http_gets_400(server: Running) -> None:
