@@ -24,7 +24,12 @@ def resolve_device(name: str, field: str = "run.device") -> torch.device:
     Errors: ConfigError naming `field` for a device that this machine does not have.
     """
     if name != "auto":
-        device = torch.device(name)
+        try:
+            device = torch.device(name)
+        except RuntimeError:
+            raise ConfigError(
+                f"{field}: no such device '{name}'; use auto, cpu, cuda or cuda:1"
+            ) from None
         if device.type != "cpu":
             _check_accelerator(device, field)
         return device

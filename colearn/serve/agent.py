@@ -35,7 +35,7 @@ class ServedAgent:
             str(folder),
             compute=self.manifest.dtype,
             trained=False,
-            device=resolve_device(device),
+            device=resolve_device(device, "--device"),
             field="weights",
         )
         self._tokenizer = load_tokenizer(str(folder), field="tokenizer")

@@ -56,6 +56,13 @@ def test_the_context_is_the_smaller_of_the_models_and_the_options(tmp_path: Path
     assert ServedAgent(folder, device="cpu", context=64).context == 64
 
 
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cuda:x"])
+def test_a_device_that_is_not_there_is_one_line_that_names_the_option(tmp_path, device):
+    folder = export_tiny(tmp_path / "ada")
+    with pytest.raises(ConfigError, match=r"^--device: no (such )?device '?\w+"):
+        ServedAgent(folder, device=device)
+
+
 def test_a_folder_without_sums_is_refused(tmp_path: Path) -> None:
     folder = export_tiny(tmp_path / "ada")
     (folder / "SHA256SUMS").unlink()
