@@ -23,7 +23,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.difference import BUDGET, FREE, scheduled
 
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _SHARED = {"algorithm", "evaluation", "run", "train"}
 """Sections that an entry of `compare.algorithms` changes in parts."""
 
@@ -107,7 +107,8 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
     for label in entries:
         if not _LABEL.fullmatch(label):
             raise ConfigError(
-                f"compare.algorithms: '{label}' names a folder; use letters, digits, _ . + -"
+                f"compare.algorithms: '{label}' names a folder; use at most 100 letters, digits, "
+                "_ . + -"
             )
     known = _known_by_entry(config, entries)
     configs = {label: _resolve(config, label, entries, known) for label in chosen}

@@ -18,10 +18,10 @@ _SECONDS = 5.0
 
 def check_place(folder: Path, option: str = "--out") -> None:
     """Errors: ConfigError where `folder` is a file, or cannot be made or written."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{option} {folder}: is a file; name a folder")
-    above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{option} {folder}: is a file; name a folder")
+        above = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         with tempfile.TemporaryDirectory(prefix=".colearn-", dir=above):
             pass
     except OSError as error:

@@ -364,6 +364,13 @@ def test_an_out_that_is_a_file_is_one_line(
     assert (tmp_path / "run").read_text() == "mine"
 
 
+def test_an_out_whose_name_is_too_long_is_one_line(
+    colearn: Command, config: Callable[..., str], tmp_path: Path
+) -> None:
+    code, err = colearn("train", config(), "--out", str(tmp_path / ("x" * 300)))
+    is_one_line(code, err, "--out ", "name too long", "name a folder")
+
+
 @pytest.mark.parametrize(
     "name", ["weights.safetensors", "optimizer.safetensors", "learner.json", "progress.json"]
 )

@@ -145,6 +145,7 @@ def test_a_parts_setting_that_no_algorithm_has_is_one_line(advantage, message):
         ({"magrpo": {"train.epoch": 3}}, r"magrpo: train\.epoch: unknown key.*'epochs'"),
         ({"magrpo": {"algorithm.sample": 3}}, r"algorithm\.sample: unknown setting.*'samples'"),
         ({"a/b": {"algorithm.name": "magrpo"}}, "'a/b' names a folder"),
+        ({"a" * 101: {"algorithm.name": "magrpo"}}, "at most 100 letters"),
         ({"magrpo": {"task.size": 1}}, r"task\.size: unknown setting"),
     ],
 )
