@@ -83,7 +83,7 @@ class SamplingSettings(_Settings):
     top_p: float = Field(default=1.0, gt=0, le=1)
     top_k: int | None = Field(default=None, ge=1)
     max_tokens: int = Field(default=256, ge=1)
-    stop: tuple[str, ...] = ()
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
 
 class Named(BaseModel):
