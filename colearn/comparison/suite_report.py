@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as TerminalTable
 
 import colearn
@@ -23,7 +24,7 @@ _CAPTION = (
     "Time: seconds that an episode's answers take, the slowest agent of a turn summed over its "
     "turns; a pipeline's agents answer one after the other, so theirs are added up. All episodes "
     "of an evaluation are played as one batch, whose time it is: rows of one task compare, tasks "
-    "do not. Cost: tokens per agent and turn. All else in percent, after training. Bold: best mean "
+    "do not. Cost: tokens per agent and turn. All else {unit}after training. Bold: best mean "
     "of a column ({low}: lowest), which need not differ from the others. {seeds}"
 )
 _WIDEST_CELL = 7
@@ -62,16 +63,17 @@ def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> N
 def _terminal_table(suite: SuiteSettings, figures: Figures, tasks: list[str]) -> TerminalTable:
     numbers = [n for n, column in enumerate(figures.columns) if column.task in tasks]
     alone = len(tasks) == 1
-    table = TerminalTable("", title=suite.columns[tasks[0]].title if alone else None)
+    table = TerminalTable("", title=escape(suite.columns[tasks[0]].title) if alone else None)
     for number in numbers:
         column = figures.columns[number]
         first = next(n for n in numbers if figures.columns[n].task == column.task)
         title = suite.columns[column.task].title if number == first and not alone else ""
-        table.add_column(f"{title}\n{column.title}".lstrip("\n" if alone else ""), justify="right")
+        head = escape(f"{title}\n{column.title}".lstrip("\n" if alone else ""))
+        table.add_column(head, justify="right")
     for label, printed in suite.rows.items():
         cells = (_cell(figures, label, number) for number in numbers)
         table.add_row(
-            printed,
+            escape(printed),
             *(
                 f"{_bold(cell.text) if cell.best else cell.text} {cell.note}".strip()
                 for cell in cells
@@ -123,7 +125,9 @@ def _caption(suite: SuiteSettings, figures: Figures) -> str:
         seeds = f"One seed ({figures.seeds[0]}): no intervals."
     else:
         seeds = f"Means over {count} seeds, intervals in summary.json."
-    return _CAPTION.format(low=", ".join(low), seeds=f"Size {suite.size}. {seeds}")
+    scales = {column.scale for column in figures.columns if column.key not in (TIME, COST)}
+    unit = "in percent, " if scales <= {100.0} else "in the units that summary.json says, "
+    return _CAPTION.format(low=", ".join(low), seeds=f"Size {suite.size}. {seeds}", unit=unit)
 
 
 def _numbered(figures: Figures) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
+from rich.console import Console
 
-from colearn.comparison.suite_report import write_suite_report
+from colearn.comparison.suite_report import print_suite_table, write_suite_report
 from colearn.comparison.suite_table import read_figures
 from colearn.config import SuiteSettings
 from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
@@ -157,3 +159,25 @@ def test_the_summary_says_what_its_columns_are(tmp_path):
     ]
     assert summary["figures"]["cc"][2] == {"mean": 50.0, "low": None, "high": None, "seeds": 1}
     assert summary["figures"]["raw"] == [None] * 4
+
+
+def test_percent_is_said_where_all_metrics_are_in_it(tmp_path):
+    write(tmp_path, {"cc-s0": {"iou": 0.75, "adjacency": 0.125}})
+    write_suite_report(SUITE, tmp_path, None)
+    assert "All else in percent, after training." in (tmp_path / "board.md").read_text()
+    plain = SUITE.model_dump()
+    plain["columns"]["walls"]["metrics"][0]["scale"] = 1.0
+    write_suite_report(SuiteSettings.model_validate(plain), tmp_path, None)
+    told = (tmp_path / "board.md").read_text()
+    assert "percent" not in told
+    assert "All else in the units that summary.json says, after training." in told
+
+
+def test_names_in_brackets_are_printed_as_they_are(tmp_path):
+    write(tmp_path, {"cc-s0": {"iou": 0.75, "adjacency": 0.125}})
+    odd = SUITE.model_dump() | {"rows": {"cc": "CC [red] [/none]"}}
+    odd["columns"]["walls"]["title"] = "Walls [/none]"
+    console = Console(file=io.StringIO(), width=200)
+    print_suite_table(SuiteSettings.model_validate(odd), tmp_path, console)
+    told = console.file.getvalue()
+    assert "CC [red] [/none]" in told and "Walls [/none]" in told
