@@ -28,6 +28,17 @@ from colearn.types import Tree
 Trees = Sequence[Tree[Any]]
 
 
+Learns = Callable[[Tree[Any], str], bool]
+"""Whether a trained model sat in an agent's seat."""
+
+NOTHING = Row(tokens=(), pieces=())
+
+
+def anybody(tree: Tree[Any], agent: str) -> bool:
+    """In every seat."""
+    return True
+
+
 class ValueReader(ABC):
     """V or Q of every node of every tree, by agent."""
 
@@ -62,13 +73,20 @@ class CriticTrainer(ValueReader):
         """What targets and loss are now, where they follow the budget."""
         self.advantage, self.settings = advantage, settings
 
-    def prepare(self, trees: Trees) -> None:
-        """Pack the streams of `trees`, which every epoch reads again; forget all others."""
+    def prepare(self, trees: Trees, learns: Learns = anybody) -> None:
+        """Pack the streams of `trees`, which every epoch reads again; forget all others. Where none
+        of a reader's agents `learns`, rivals or programs sit in its seats: it reads nothing there,
+        and learns nothing of how they fare."""
         self._packed, self._last = {}, {}
         self._packed = {
-            (id(tree), reader): (tree, self._row(tree, reader))
+            (id(tree), reader): (
+                tree,
+                self._row(tree, reader)
+                if any(learns(tree, agent) for agent in agents)
+                else NOTHING,
+            )
             for tree in trees
-            for reader in self.critic.readers(tree.agents)
+            for reader, agents in self.critic.readers(tree.agents).items()
         }
 
     def freeze(self, episodes: Episodes, old: Sequence[AgentValues]) -> None:

@@ -70,7 +70,7 @@ class Updater:
             self._rescale(episodes, rows, now.value_loss.expectile)
         if self.critic is not None:
             self.critic.use(now.advantage, now.value_loss)
-            self.critic.prepare(trees)
+            self.critic.prepare(trees, lambda tree, agent: rows.model(tree, agent) is not None)
         old_values = self._old_values(rows)
         sums: dict[str, list[float]] = {}
         fixed = None
@@ -119,6 +119,8 @@ class Updater:
                 learner = self.actors[name] if self.critic is None else self.critic.learners[name]
                 _, found = heads.setdefault(name, (learner, []))
                 for agent in agents:
+                    if rows.model(tree, agent) is None:
+                        continue  # a rival's returns
                     returns = episode.returns(agent)
                     found += [returns[node.index] for node in tree.nodes if agent in node.actions]
         for learner, found in heads.values():

@@ -4,6 +4,7 @@ minibatch, of tokens."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +268,39 @@ def test_where_nobody_who_is_trained_acts_there_are_no_values_to_report() -> Non
     updater = updater_of(CoLLMDC(**PLAIN), team, share=True)
     del updater.actors["ada"]  # type: ignore[attr-defined]
     assert "critic/value_mean" not in updater.update(trees, 0)
+
+
+# --- a rival in an agent's seat -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rescale", [False, True], ids=["gradient", "scale"])
+def test_a_critic_learns_nothing_from_a_rival_in_its_agents_seat(rescale: bool) -> None:
+    """Its value is that of how the agent plays on; the rival's games are as if they were not."""
+    team = cast(shared=False)
+    own, other = play(Notes(items=2, horizon=2), team)
+    rival = replace(other, cast={"ben": "rival"})
+    found = []
+    for trees in ([own, rival], [own]):
+        algorithm = CoLLMDC(**PLAIN | {"value_loss": ValueLoss(rescale=rescale)})
+        updater = updater_of(algorithm, team, share=False)
+        updater.update(trees, 0)
+        assert updater.critic is not None
+        found.append(updater.critic.learners["ben"])
+    if rescale:
+        first, second = (one.network.head.scale.tolist() for one in found)  # type: ignore[attr-defined]
+        assert first == second
+    else:
+        assert relative(*(one.found for one in found)) < 1e-5  # type: ignore[attr-defined]
+
+
+def test_a_rivals_actions_have_no_advantage_to_normalise_by() -> None:
+    """Of eight actions in two games the rival's two have none."""
+    team = cast(shared=False)
+    own, other = play(Notes(items=2, horizon=2), team)
+    algorithm = CoLLMDC(**PLAIN | {"advantage": Bootstrap(normalize=True)})
+    updater = updater_of(algorithm, team, share=False)
+    metrics = updater.update([own, replace(other, cast={"ben": "rival"})], 0)
+    assert metrics["advantage/actions"] == 8 - 2
 
 
 # --- of tokens -----------------------------------------------------------------------------------
