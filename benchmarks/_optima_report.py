@@ -134,25 +134,25 @@ def _reaching_table(
 
 
 def _reached(curves: Sequence[tuple[Sequence[float], Sequence[float]]], level: float) -> str:
+    """The median over seeds; where it is beyond the runs, that of what each has shown."""
     if not curves:
         return ""
-    found = []
+    found, shown = [], []
     for at, values in curves:
-        first = next((a for a, v in zip(at, values, strict=True) if v >= level), float("inf"))
-        found.append(first)
+        first = next((a for a, v in zip(at, values, strict=True) if v >= level), None)
+        found.append(float("inf") if first is None else first)
+        shown.append(at[-1] if first is None else first)
     count = sum(np.isfinite(found))
-    middle = median(found)
-    last = max(at[-1] for at, _ in curves)
-    shown = f"{middle:,.0f}" if np.isfinite(middle) else f"over {last:,.0f}"
-    return f"{shown} ({count} of {len(found)})"
+    beyond = "" if np.isfinite(median(found)) else "over "
+    return f"{beyond}{median(shown):,.0f} ({count} of {len(found)})"
 
 
 def _variant_table(runs: Runs, known: Known, problem: str) -> str:
     """The recipe without each part; empty where nothing else was run."""
     from optima import VARIANTS
 
-    methods = _methods(runs)
     mine = [run for run in runs if run["problem"] == problem and run["variant"] != "one pass"]
+    methods = _methods(mine)
     seeds = {run["seed"] for run in mine if run["variant"] != "recipe"}
     if not seeds:
         return ""
@@ -164,8 +164,12 @@ def _variant_table(runs: Runs, known: Known, problem: str) -> str:
         }
         if any(found.values()):
             optimum = known[problem]["optimum"]
-            rows.append([variant, *(_cell(_final(found[method]), optimum) for method in methods)])
-    return _table([f"{problem}, seeds {min(seeds)} to {max(seeds)}", *methods], rows)
+            rows.append([variant])
+            for runs_of in found.values():
+                curves = [(run["curve_steps"], run["curve_values"]) for run in runs_of]
+                rows[-1] += [_cell(_final(runs_of), optimum), _reached(curves, SHARE * optimum)]
+    head = [title for method in methods for title in (method, f"until {SHARE:.0%}")]
+    return _table([f"{problem}, seeds {min(seeds)} to {max(seeds)}", *head], rows)
 
 
 def _draw(runs: Runs, known: Known, sampled: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
