@@ -32,8 +32,8 @@ class Bootstrap(Advantage):
     trace: float = 0.0
     """lambda"""
     steps: int | None = None
-    """n: bootstrap from V at the n-th next node where the critic gives one at the latest (an agent's
-    n-th next decision, or with a central critic the team's); with trace=1 the n-step return."""
+    """n: bootstrap from V at the n-th next node that has one, at the latest (an agent's n-th next
+    decision, or with a central critic the team's); with trace=1 this is the n-step return."""
     clip: float | None = None
     """Keep each advantage within [-clip, clip] (the paper's "advantage clip"); never the target."""
     normalize: bool = False
