@@ -138,7 +138,10 @@ class Engine:
         return slab.bytes // slab.capacity
 
     def _admit(self) -> None:
-        """Take waiting jobs in their order, as many as rows and memory allow."""
+        """Take waiting jobs in their order, as many as rows and memory allow; prefills that nobody
+        waits for make room."""
+        waited = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
+        self._prefills = deque(waited)
         if not self._waiting:
             return
         self._handled = self._admitted()

@@ -223,6 +223,17 @@ def test_a_cancelled_job_frees_its_row() -> None:
     assert not one.ended(endless)
 
 
+def test_a_long_prompt_whose_client_has_gone_is_not_read_on() -> None:
+    one = Served(cast(("ada",)), piece=8)
+    gone = one.job(opening(one, "larch " * 40), 1)
+    one.engine.submit(gone)
+    one.engine.step()
+    assert one.engine.running == 1
+    gone.cancelled = True
+    one.engine.step()
+    assert not one.engine.busy
+
+
 def test_more_than_may_wait_is_refused() -> None:
     found = Served(cast(("ada",)), max_waiting=2)
     jobs = [found.job(opening(found, "ash"), n) for n in range(3)]
