@@ -119,7 +119,8 @@ def _signature(schema: Mapping[str, Any]) -> inspect.Signature:
     offered = schema.get("properties", {})
     for name in sorted(offered, key=lambda name: name not in required):
         about = offered[name]
-        kind: Any = _KINDS.get(about.get("type"), Any)
+        said = about.get("type")  # a list of them where several are taken
+        kind: Any = _KINDS.get(said, Any) if isinstance(said, str) else Any
         default = inspect.Parameter.empty
         if name not in required:
             default, kind = about.get("default"), kind | None if kind is not Any else Any

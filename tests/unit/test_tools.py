@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from colearn.tools import calculate, run_code
+from colearn.tools.mcp import _signature
 
 
 @pytest.mark.parametrize(
@@ -55,3 +57,9 @@ def test_an_expression_without_a_value_is_an_arithmetic_error(expression):
 def test_a_program_s_output_is_its_result_and_its_error_a_line_of_it():
     assert asyncio.run(run_code("print(int(input()) + 1)", "41")) == "42\n"
     assert asyncio.run(run_code("print(1)\nraise KeyError('k')")) == "1\n\nexception: KeyError: 'k'"
+
+
+def test_an_argument_of_a_tool_server_may_be_of_several_types():
+    offered = {"text": {"type": ["string", "null"]}, "times": {"type": "integer"}}
+    found = _signature({"properties": offered, "required": ["text", "times"]})
+    assert [one.annotation for one in found.parameters.values()] == [Any, int]
