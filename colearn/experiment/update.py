@@ -85,7 +85,8 @@ class Updater:
             moved: list[float] = []
             for numbers in batches:
                 metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done)
-                moved += [metrics.get(f"{n}/moved", 0.0) for n in self.actors if n not in alone]
+                found = {n: metrics.get(f"{n}/moved") for n in self.actors if n not in alone}
+                moved += [far for far in found.values() if far is not None]
                 for key, value in metrics.items():
                     sums.setdefault(key, []).append(value)
             steps += len(batches)

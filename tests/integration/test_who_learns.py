@@ -21,6 +21,7 @@ from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, P
 from colearn.credit.team import Team
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update import Updater
+from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
@@ -223,3 +224,22 @@ def test_a_config_seats_a_program_and_trains_the_others(settings: dict[str, Any]
     again, _ = grow(parts.task, parts.task.items("train"), parts.players, Chain(), seed=1)
     versions = {agent: again[0].nodes[1].actions[agent].version for agent in ("ada", "ben")}
     assert versions == {"ada": 1, "ben": 0}
+
+
+def test_a_model_that_does_not_train_says_nothing_of_how_far_the_others_have_moved() -> None:
+    """Ada is at 0, m, ... before her steps and Ben, who has no advantage, nowhere: at three
+    quarters of m a third epoch is too far. With Ben at 0 the mean would be m / 2."""
+
+    def updated(**settings: Any) -> dict[str, float]:
+        team = cast(shared=False)
+        trees = play(Notes(items=1), team)
+        idle = Numbered({(node.index, "ben") for node in trees[0].nodes})
+        parts = Parts(rollout=Chain(), credit=Team(), advantage=idle, loss=PolicyGradient())
+        rate = OptimizerSettings(learning_rate=1e-2)
+        actors = {a: LocalLearner(a, team.network(a), rate, token_budget=4096) for a in team.voices}
+        return new_updater(parts, actors, **settings).update(trees, 0)
+
+    far = 2 * updated(epochs=2)["ada/moved"]
+    assert far > 0
+    assert updated(epochs=3, target_kl=0.75 * far)["optimizer_steps"] == 2
+    assert updated(epochs=3, target_kl=1.25 * far)["optimizer_steps"] == 3
