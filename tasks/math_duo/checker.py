@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 from functools import lru_cache
-from importlib import import_module
-from typing import Any
 
-from colearn.errors import MissingExtra
+from .reader import Reader
 
 DELTA = 1e-6
 _LONGEST = 200
 _PLAIN = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][-+]?\d{1,2})?")
 _RATIO = re.compile(r"([-+]?\d{1,15})\s*/\s*(\d{1,15})")
-_GROWS = r"(?:\^|\*\*|exp|sinh|cosh)"
-_COUNT = r"\{\d{1,3}\}"
-_EXPONENT = (
-    r"\s*(?:[-+]?\d{1,3}(?!\d)|[a-zA-Z]|\\[a-zA-Z]+|"
-    r"\{[^\d{}]*(?:\d{1,3}(?:\s*[./]\s*\d{1,3})?|\\[dt]?frac\s*" + 2 * _COUNT + r")?[^\d{}]*\})"
-)
-"""One short number, ratio or symbol: a product of them may be of any size."""
-_TOO_LARGE = re.compile(
-    rf"!|{_GROWS}.*{_GROWS}|(?:\^|\*\*)(?!{_EXPONENT})|\\[cl]dots|\\(?:int|lim|sum|prod|Gamma)|"
-    rf"choose|binom(?!{2 * _COUNT})|binom.*(?:binom|{_GROWS})|{_GROWS}.*binom"
-)
-"""Factorials, towers of powers, long exponents, integrals: evaluating one may never end."""
+_TOO_LARGE = re.compile(r"!|(?:\^|\*\*).*(?:\^|\*\*)|(?:\^|\*\*)[^\d]{0,3}\d{4}|\\cdots|\\ldots")
+"""Factorials, towers of powers, long exponents: not worth the time until their reader is ended."""
+_READER = Reader()
 
 
 def equal(one: float, other: float) -> bool:
@@ -55,23 +43,4 @@ def number(text: str) -> float | None:
     found = plain_number(text)
     if found is not None or not text.strip() or len(text) > _LONGEST or _TOO_LARGE.search(text):
         return found
-    parsed = _parse("\\boxed{" + text.strip().strip("$") + "}")
-    value = parsed[0] if parsed else None
-    if not getattr(value, "is_number", False):
-        return None
-    try:
-        real = float(value.doit().evalf())  # type: ignore[union-attr] # a sympy number
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return real if math.isfinite(real) else None
-
-
-def _parse(text: str) -> list[Any]:
-    try:
-        module = import_module("math_verify")
-    except ModuleNotFoundError as error:
-        if error.name != "math_verify":
-            raise
-        raise MissingExtra("math-verify", "math") from None
-    # its own time limit needs signals, which only a process's main thread has
-    return list(module.parse(text, parsing_timeout=None))
+    return _READER.read(text)

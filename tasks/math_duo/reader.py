@@ -1,0 +1,70 @@
+"""Answers read in a process of their own, as sympy may compute on one for ever."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from colearn.errors import MissingExtra
+
+SCRIPT = Path(__file__).with_name("reading.py")
+
+
+class Reader:
+    """Reads answers one after the other, from any thread. Its process starts at the first answer,
+    and anew after one that took more time or memory than `reading` allows, which is no number."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[str] | None = None
+        self._owner = 0
+        atexit.register(self.close)
+
+    def read(self, answer: str) -> float | None:
+        """Errors: MissingExtra without math-verify."""
+        with self._lock:
+            child = self._started()
+            assert child.stdin is not None and child.stdout is not None
+            try:
+                child.stdin.write(json.dumps(answer) + "\n")
+                child.stdin.flush()
+                line = child.stdout.readline()
+            except BrokenPipeError:
+                line = ""
+            if not line:
+                self._end()
+                return None
+            found: float | None = json.loads(line)
+            return found
+
+    def close(self) -> None:
+        with self._lock:
+            self._end()
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._child is not None and self._owner == os.getpid():
+            return self._child
+        if importlib.util.find_spec("math_verify") is None:
+            raise MissingExtra("math-verify", "math")
+        # -P: the script's folder holds modules of names that others may have
+        told = [sys.executable, "-P", str(SCRIPT)]
+        child = subprocess.Popen(told, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        self._child, self._owner = child, os.getpid()
+        if not child.stdout.readline():
+            self._end()
+            raise ChildProcessError(f"{SCRIPT.name} ended before its first answer, as said above")
+        return child
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is None or self._owner != os.getpid():
+            return  # a forked process leaves its parent's alone
+        child.kill()
+        child.communicate()
