@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import keyword
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class _Remote:
         self.command = command
         self.__name__ = str(offered.name)
         self.__doc__ = offered.description
-        self.__signature__ = _signature(offered.input_schema)
+        self.__signature__ = _signature(self.__name__, offered.input_schema)
 
     async def __call__(self, **arguments: Any) -> str:
         given = {name: value for name, value in arguments.items() if value is not None}
@@ -73,11 +74,17 @@ class _ToolServer:
         try:
             opened.result(OPENING)
         except Exception as error:  # noqa: BLE001 - whatever keeps a server from opening, the user is told
+            self.loop.call_soon_threadsafe(self._stop)
             reason = " ".join(str(error).split())[:160] or type(error).__name__
             raise ConfigError(
                 f"tools: no MCP server answers to '{' '.join(command)}' ({reason}); give a command "
                 "that starts one on its standard input"
             ) from None
+
+    def _stop(self) -> None:
+        """End a server that has not opened in time."""
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[str]:
         """What a tool answers."""
@@ -112,12 +119,20 @@ def _server(command: tuple[str, ...], process: int) -> _ToolServer:
     return _ToolServer(command)  # `process`: a forked one has no thread that talks
 
 
-def _signature(schema: Mapping[str, Any]) -> inspect.Signature:
-    """Of the arguments that a JSON schema describes; what is not required may be left out."""
+def _signature(tool: str, schema: Mapping[str, Any]) -> inspect.Signature:
+    """Of the arguments that a JSON schema describes; what is not required may be left out.
+
+    Errors: ConfigError for a name that a role cannot write as an argument.
+    """
     required = set(schema.get("required", ()))
     parameters = []
     offered = schema.get("properties", {})
     for name in sorted(offered, key=lambda name: name not in required):
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise ConfigError(
+                f"tools: the MCP tool {tool} takes {name!r}, which is no name of an argument in "
+                "Python; give the server another name for it"
+            )
         about = offered[name]
         said = about.get("type")  # a list of them where several are taken
         kind: Any = _KINDS.get(said, Any) if isinstance(said, str) else Any

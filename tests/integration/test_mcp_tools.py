@@ -6,6 +6,8 @@ import asyncio
 import json
 import pickle
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +98,28 @@ def test_a_workflow_uses_it_like_any_other(tool):
 def test_a_command_that_starts_no_server_is_named():
     with pytest.raises(ConfigError, match="no MCP server answers to 'false'"):
         mcp_tools(["false"])
+
+
+def test_a_server_that_says_nothing_in_time_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("colearn.tools.mcp.OPENING", 3.0)
+    noted = tmp_path / "pid"
+    mute = f"import os, sys; open({str(noted)!r}, 'w').write(str(os.getpid())); sys.stdin.read()"
+    # it stays when its input ends: a server is also told to end
+    mute += "; import time; time.sleep(600)"
+    with pytest.raises(ConfigError, match="no MCP server answers to"):
+        mcp_tools([sys.executable, "-c", mute])
+    process = Path(f"/proc/{noted.read_text()}")
+    until = time.monotonic() + 60
+    while process.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not process.exists()
+
+
+def test_an_argument_that_is_no_name_in_python_is_named(tmp_path):
+    imports = "from typing import Annotated\nfrom pydantic import Field\n"
+    path = tmp_path / "server.py"
+    path.write_text(
+        imports + SERVER.replace("text: str", 'text: Annotated[str, Field(alias="a-text")]')
+    )
+    with pytest.raises(ConfigError, match="repeat takes 'a-text', which is no name"):
+        mcp_tools([sys.executable, str(path)])
