@@ -17,6 +17,7 @@ from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
 from .transition import prompts
+from .validate import validate_earned
 
 Joint = Mapping[str, Spoken]
 Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...]]
@@ -176,6 +177,7 @@ class Growth:
     ) -> Node[Any]:
         """The node that an outcome leads to, with what each acting seat sees there."""
         path = () if parent is None else (*parent.path, child)
+        validate_earned(outcome, len(path))
         observations: dict[str, Observation] = {}
         if not outcome.done and len(path) < self.task.horizon:
             for seat, prompt in prompts(self.task, outcome.state).items():

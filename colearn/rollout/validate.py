@@ -80,8 +80,26 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
             "(turn, agent) to number"
         )
     for key, reward in outcome.earned.items():
+        if not (isinstance(key, tuple) and len(key) == 2 and key[1] in agents):
+            raise TaskError(
+                f"task.step: earned names {key!r}, must be (turn, agent); known agents: "
+                f"{', '.join(agents)}"
+            )
         _finite(reward, f"what {key} earned")
     return outcome
+
+
+def validate_earned(outcome: Outcome[State], played: int) -> None:
+    """Delayed rewards of turns that have been: the `played` ones, this step's among them.
+
+    Errors: TaskError.
+    """
+    for turn, agent in outcome.earned:
+        if turn not in range(played):
+            raise TaskError(
+                f"task.step: earned names turn {turn!r} of '{agent}' after {played} turns; turns "
+                f"are 0 to {played - 1}"
+            )
 
 
 def _finite(value: object, what: str) -> None:

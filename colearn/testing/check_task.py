@@ -11,7 +11,12 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.errors import TaskError
-from colearn.rollout.validate import validate_items, validate_observation, validate_outcome
+from colearn.rollout.validate import (
+    validate_earned,
+    validate_items,
+    validate_observation,
+    validate_outcome,
+)
 from colearn.seeding import derive_rng
 from colearn.types import Outcome, Prompt
 
@@ -134,6 +139,7 @@ class _Checker:
         outcome = validate_outcome(
             self._pure("step", {"state": state}, step, between=step_otherwise), self.task.agents
         )
+        validate_earned(outcome, turn + 1)
         self._check_reward(outcome.reward)
         self._check_unmoved(state, texts, self.task.agents, "what agents did after observing it")
         _copied(outcome.state, "task.step: the state", "build it from plain data, frozen")

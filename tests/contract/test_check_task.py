@@ -225,6 +225,16 @@ class Stranger(Good):
         return replace(super().step(state, actions, rng), local_rewards={"c": 1.0})
 
 
+class StrangerEarned(Good):
+    def step(self, state, actions, rng):
+        return replace(super().step(state, actions, rng), earned={(0, "c"): 1.0})
+
+
+class EarnedAhead(Good):
+    def step(self, state, actions, rng):
+        return replace(super().step(state, actions, rng), earned={(state.turn + 1, "a"): 1.0})
+
+
 class LocalInfinity(Good):
     def step(self, state, actions, rng):
         return replace(super().step(state, actions, rng), local_rewards={"a": float("inf")})
@@ -319,6 +329,8 @@ BROKEN = {
     Tuple: "task.step: gave a tuple, must be an Outcome",
     DoneOne: "task.step: done is a int, must be a bool",
     Stranger: "task.step: local_rewards names 'c', which is no agent; known: a, b",
+    StrangerEarned: "task.step: earned names (0, 'c'), must be (turn, agent); known agents: a, b",
+    EarnedAhead: "task.step: earned names turn 1 of 'a' after 1 turns; turns are 0 to 0",
     LocalInfinity: "task.step: local reward of 'a' is inf, must be a finite number",
     Fragile: "task.step: raised ValueError: invalid literal for int()",
     TakesActions: "task.step: changed the actions it was given; copy them first",

@@ -289,8 +289,11 @@ def test_a_frozen_agent_plays_and_does_not_learn(paths, name, critic):
     }
     critic = {**critic, **({"path": paths["other"]} if "path" in critic else {})}
     config = config_of(paths, {"name": name}, models=models, critic=critic)
-    parts, _, moved = assert_learned(config)
+    parts, metrics, moved = learn(config)
+    assert all(map(math.isfinite, metrics.values()))
     assert "actor-ada" in moved and "actor-ben" not in moved
+    still = {name for name, keys in moved.items() if not keys}
+    assert still == moved.keys() & {"critic-ben"}, "a critic that nobody who learns would ask"
     frozen = parts.networks["actor-ben"].base.causal
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
 
