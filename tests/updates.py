@@ -25,14 +25,20 @@ def new_updater(
     **settings: Any,
 ) -> Updater:
     """One step on the whole batch, and each agent on the model of its name, unless told else."""
-    usual: dict[str, Any] = {"shared_head": False, "references": {}, "seed": 0}
-    once = {"epochs": 1, "minibatch": None, "token_budget": 4096}
+    usual: dict[str, Any] = {
+        "shared_head": False,
+        "references": {},
+        "seed": 0,
+        "epochs": 1,
+        "minibatch": None,
+        "token_budget": 4096,
+    }
     return Updater(
         parts=parts,
         roles=roles or {agent: Role(agent, 1.0, None) for agent in actors},
         actors=actors,
         critic=critic,
-        **(usual | once | settings),
+        **(usual | settings),
     )
 
 

@@ -85,8 +85,8 @@ class Updater:
             moved: list[float] = []
             for numbers in batches:
                 metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done)
-                found = {n: metrics.get(f"{n}/moved") for n in self.actors if n not in alone}
-                moved += [far for far in found.values() if far is not None]
+                joined = (f"{name}/moved" for name in self.actors if name not in alone)
+                moved += [metrics[key] for key in joined if key in metrics]  # of those that train
                 for key, value in metrics.items():
                     sums.setdefault(key, []).append(value)
             steps += len(batches)
