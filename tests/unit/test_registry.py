@@ -10,10 +10,20 @@ from colearn.errors import ConfigError
 from colearn.registry import algorithm_class, names, task_class
 
 
-def test_a_class_without_a_name_is_found_by_its_module(tmp_path, monkeypatch):
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module that can be imported."""
+
+    def write(name, code):
+        (tmp_path / f"{name}.py").write_text(code)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return write
+
+
+def test_a_class_without_a_name_is_found_by_its_module(module):
     code = "from colearn.contract import DecPOMDP\nclass Lonely(DecPOMDP): pass\n"
-    (tmp_path / "lonely_task.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+    module("lonely_task", code)
     assert task_class("lonely_task:Lonely").__name__ == "Lonely"
 
 
@@ -32,27 +42,24 @@ def test_a_class_that_is_not_there_is_named():
         task_class("colearn.seeding:Task")
 
 
-def test_an_error_inside_the_module_is_not_hidden(tmp_path, monkeypatch):
-    (tmp_path / "broken_task.py").write_text("import not_installed_anywhere\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_an_error_inside_the_module_is_not_hidden(module):
+    module("broken_task", "import not_installed_anywhere\n")
     with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
         task_class("broken_task:Task")
 
 
-def test_a_wrong_attribute_inside_the_module_is_not_told_as_a_missing_class(tmp_path, monkeypatch):
-    (tmp_path / "misspelt_task.py").write_text("import math\nmath.sqroot\nclass Task: pass\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_wrong_attribute_inside_the_module_is_not_told_as_a_missing_class(module):
+    module("misspelt_task", "import math\nmath.sqroot\nclass Task: pass\n")
     with pytest.raises(AttributeError, match="sqroot"):
         task_class("misspelt_task:Task")
 
 
-def test_a_task_that_leaves_methods_out_is_one_line_with_their_names(tmp_path, monkeypatch):
+def test_a_task_that_leaves_methods_out_is_one_line_with_their_names(module):
     code = (
         "from colearn.contract import DecPOMDP\nclass Begun(DecPOMDP):\n"
         "    def items(self, split): return [0]\n"
     )
-    (tmp_path / "begun_task.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+    module("begun_task", code)
     config = load_config({"task": {"name": "begun_task:Begun"}, "models": {}})
     with pytest.raises(
         ConfigError, match=r"task\.name: .*Begun has no metrics, observe, reset, step"
@@ -60,13 +67,12 @@ def test_a_task_that_leaves_methods_out_is_one_line_with_their_names(tmp_path, m
         build_task(config)
 
 
-def test_an_algorithm_that_names_no_parts_is_one_line(tmp_path, monkeypatch):
+def test_an_algorithm_that_names_no_parts_is_one_line(module):
     code = (
         "from dataclasses import dataclass\nfrom colearn.contract import Algorithm\n"
         "@dataclass(frozen=True, kw_only=True)\nclass Begun(Algorithm): pass\n"
     )
-    (tmp_path / "begun_algorithm.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+    module("begun_algorithm", code)
     name = "begun_algorithm:Begun"
     config = load_config({"task": {"name": "any"}, "algorithm": {"name": name}, "models": {}})
     with pytest.raises(ConfigError, match=r"algorithm\.name: .*Begun has no parts"):
