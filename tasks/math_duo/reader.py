@@ -13,12 +13,13 @@ from pathlib import Path
 
 from colearn.errors import MissingExtra
 
-SCRIPT = Path(__file__).with_name("reading.py")
+SCRIPT = Path(__file__).with_name("reader_process.py")
 
 
 class Reader:
     """Reads answers one after the other, from any thread. Its process starts at the first answer,
-    and anew after one that took more time or memory than `reading` allows, which is no number."""
+    and anew after one that took more time or memory than `reader_process` allows, which is no
+    number."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
