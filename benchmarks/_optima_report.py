@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from colearn.comparison.curves import colour
-from colearn.comparison.statistics import MeanEstimate, estimate, mean_band
+from colearn.report.curves import colour
+from colearn.statistics import MeanEstimate, estimate, mean_band
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
 """With their lines."""

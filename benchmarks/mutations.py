@@ -46,7 +46,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/test_at_grpo unit/test_draws unit/test_grow unit/test_mhgpo unit/test_rollout_shapes "
         "contract/test_check_task integration/test_free_order",
     ),
-    "statistics": ("comparison/statistics.py", "unit/test_statistics"),
+    "statistics": ("statistics.py", "unit/test_statistics"),
     "update": (
         "experiment/actor_rows.py experiment/critics.py experiment/objective.py "
         "experiment/update.py",

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from optima import PROBLEMS, references
 
-from colearn.comparison.show import show_estimate
-from colearn.comparison.statistics import estimate
 from colearn.registry import task_class
+from colearn.report.show import show_estimate
+from colearn.statistics import estimate
 from colearn.tabular.evaluate import evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel

@@ -6,10 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .comparison import compare, write_report
+    from .comparison import compare
     from .config import Config, load_config
     from .experiment.loop import Experiment
     from .record import open_run, read_run
+    from .report import write_report
     from .types import Tree
 
 __version__ = "0.1.0"
@@ -19,7 +20,7 @@ _HOMES = {
     "load_config": "config",
     "Experiment": "experiment.loop",
     "compare": "comparison",
-    "write_report": "comparison",
+    "write_report": "report",
     "open_run": "record",
     "read_run": "record",
     "Tree": "types",

@@ -74,8 +74,8 @@ def report(
     ],
 ) -> None:
     """Write report.html, summary.json, table.md and curves.png anew from finished runs."""
-    from colearn.comparison import write_report
     from colearn.comparison.suite import is_suite_folder, report_suite
+    from colearn.report import write_report
 
     made = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
     print(f"report: {made}")

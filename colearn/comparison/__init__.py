@@ -1,6 +1,5 @@
-"""Algorithms x seeds on one task: run them, compare them, report them."""
+"""Algorithms x seeds on one task: planned, launched side by side, reported."""
 
 from .api import compare
-from .report import write_report
 
-__all__ = ["compare", "write_report"]
+__all__ = ["compare"]

@@ -9,13 +9,13 @@ from rich.console import Console
 
 from colearn.config import Config
 from colearn.record.place import check_place, held_folder
+from colearn.report import write_report
 
 from .check import check_plans
+from .claim import check_claim, claim
 from .launch import Command, launch, raise_failures
 from .plan import make_plan
 from .progress import watch
-from .report import write_report
-from .source import check_claim, claim
 
 
 def compare(

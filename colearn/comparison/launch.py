@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -18,6 +17,7 @@ from colearn.config import dump_config
 from colearn.errors import ColearnError
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
+from colearn.record.log import last_error, log_lines
 from colearn.record.tail import MetricsTail
 
 from .forks import Fork, Forks
@@ -28,7 +28,6 @@ Command = Callable[[Path, Path, bool], Sequence[str]]
 """(config file, run folder, resume) to a program that makes the run, with its arguments."""
 
 _GRACE_SECONDS = 120.0
-_ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +133,6 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
         )
 
 
-def last_error(folder: RunFolder) -> str:
-    """The line in which the run in `folder` last told of an error; "" where it told of none."""
-    errors = [line for line in _lines(folder.log) if _ERROR.match(line)]
-    return (errors or [""])[-1][:500]
-
-
 def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
     finished = job.folder.status == "finished"
     if finished and job.folder.record().environment_steps < job.run.budget:
@@ -201,18 +194,11 @@ def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
     if code == 0 and folder.status == "finished":
         watcher.ended(name, "finished")
         return []
-    reason = last_error(folder) or (_lines(folder.log) or ["ended without finishing"])[-1][:500]
+    reason = last_error(folder) or (log_lines(folder.log) or ["ended without finishing"])[-1][:500]
     if code < 0:
         reason = f"killed by {signal.Signals(-code).name}; {reason}"
     watcher.ended(name, f"failed: {reason}")
     return [Failure(name=name, log=folder.log, reason=reason)]
-
-
-def _lines(log: Path) -> list[str]:
-    if not log.is_file():
-        return []
-    lines = (line.strip() for line in log.read_text("utf-8", "replace").splitlines())
-    return [line for line in lines if line]
 
 
 def _stop(processes: Sequence[_Process]) -> None:

@@ -11,14 +11,14 @@ from colearn.config import Config, SuiteSettings, load_config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.record import ComparisonFolder, RunFolder, SuiteFolder
 from colearn.record.place import check_place, held_folder
+from colearn.report import write_report
+from colearn.report.suite_report import print_suite_table, write_suite_report
 
 from .check import check_plans
+from .claim import check_claim, claim
 from .launch import Command, LaunchedRun, launch_jobs, raise_failures
 from .plan import Plan, make_plan
 from .progress import watch
-from .report import write_report
-from .source import check_claim, claim
-from .suite_report import print_suite_table, write_suite_report
 
 
 def compare_suite(

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 import colearn
-from colearn.comparison.statistics import MeanEstimate
 from colearn.config import ModelSettings
 from colearn.models.embedded import EMBEDDED
+from colearn.statistics import MeanEstimate
 
 from .manifest import AgentManifest
 from .scores import Scores, read_scores

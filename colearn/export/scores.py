@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from colearn.comparison.summary import Change, change
 from colearn.errors import ConfigError
 from colearn.record import ComparisonFolder, Line, read_run
+from colearn.report.summary import Change, change
 
 from .trained import Trained
 

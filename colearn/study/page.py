@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from colearn.comparison.curves import small_svg
-from colearn.comparison.page import render
-from colearn.comparison.report import write_tables
-from colearn.comparison.show import show_estimate
-from colearn.comparison.source import Source, read_source
-from colearn.comparison.statistics import MeanEstimate, estimate
-from colearn.comparison.summary import Curve, curve
-from colearn.comparison.tables import ResultCell, ResultTable
 from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Run, RunFolder
+from colearn.report.curves import small_svg
+from colearn.report.page import render
+from colearn.report.show import show_estimate
+from colearn.report.source import Source, read_source
+from colearn.report.summary import Curve, curve
+from colearn.report.tables import ResultCell, ResultTable
+from colearn.report.write import write_tables
+from colearn.statistics import MeanEstimate, estimate
 
 from .crossing import Crossing, crossings, play_crossing
 

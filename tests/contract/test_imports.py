@@ -28,6 +28,8 @@ LAYERS = (
         *("models", "qa", "rollout", "testing", "tools", "workflow", "wrappers"),
     ),
     ("algorithms", "tasks"),
+    ("statistics",),
+    ("report",),
     ("experiment",),
     ("estimate",),
     ("comparison",),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from colearn.comparison.claim import claim
 from colearn.comparison.plan import make_plan
-from colearn.comparison.source import claim
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment

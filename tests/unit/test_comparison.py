@@ -18,13 +18,14 @@ from fabricated_config import comparison_config as config
 from fabricated_config import register
 from rich.console import Console
 
-from colearn.comparison import compare, write_report
+from colearn.comparison import compare
 from colearn.comparison.launch import launch
 from colearn.comparison.plan import make_plan
-from colearn.comparison.source import read_source
 from colearn.config import Config
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.record.place import held_folder
+from colearn.report import write_report
+from colearn.report.source import read_source
 
 
 @pytest.fixture(autouse=True)

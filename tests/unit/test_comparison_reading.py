@@ -10,13 +10,13 @@ import fabricated_runs as fabricated
 import pytest
 from rich.console import Console
 
-from colearn.comparison import write_report
-from colearn.comparison.finding import compare_pairs, headline
 from colearn.comparison.progress import Bars, Lines
-from colearn.comparison.statistics import MeanEstimate
 from colearn.errors import CheckpointError
 from colearn.record import RunFolder, read_run
 from colearn.record.tail import MetricsTail
+from colearn.report import write_report
+from colearn.report.finding import compare_pairs, headline
+from colearn.statistics import MeanEstimate
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ import fabricated_runs as fabricated
 import matplotlib.image
 import pytest
 
-from colearn.comparison import write_report
-from colearn.comparison.escape import escape
-from colearn.comparison.settings import settings_table
-from colearn.comparison.show import show_estimate, show_number
-from colearn.comparison.source import read_source
-from colearn.comparison.statistics import MeanEstimate
 from colearn.config import load_config
+from colearn.report import write_report
+from colearn.report.escape import escape
+from colearn.report.settings import settings_table
+from colearn.report.show import show_estimate, show_number
+from colearn.report.source import read_source
+from colearn.statistics import MeanEstimate
 
 _VOID = {"meta", "img", "br", "source"}
 

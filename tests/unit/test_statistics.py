@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from colearn.comparison.coverage import DISTRIBUTIONS, false_changes, false_pairs, mean_coverage
-from colearn.comparison.statistics import (
+from colearn.statistics import (
     can_differ,
     differ,
     estimate,
@@ -21,6 +22,10 @@ from colearn.comparison.statistics import (
     probability_of_improvement,
     time_weighted_average,
 )
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from interval_coverage import DISTRIBUTIONS, false_changes, false_pairs, mean_coverage
 
 
 def test_interval_is_the_one_sample_t_tests():

@@ -11,10 +11,10 @@ import fabricated_runs as fabricated
 import pytest
 from rich.console import Console
 
-from colearn.comparison.suite_report import print_suite_table, write_suite_report
-from colearn.comparison.suite_table import read_figures
 from colearn.config import SuiteSettings
 from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
+from colearn.report.suite_report import print_suite_table, write_suite_report
+from colearn.report.suite_table import read_figures
 
 SUITE = SuiteSettings.model_validate(
     {

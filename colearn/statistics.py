@@ -3,7 +3,7 @@
 A run is one draw of an algorithm; the unit here is the whole run, never an evaluation within a run,
 since those are not independent. Runs are few, so intervals are Student's and tests are exact: a
 percentile bootstrap of three runs covers their mean in 74% of cases, not in 95%
-(`python -m colearn.comparison.coverage` prints these rates for every statistic of a report).
+(`python benchmarks/interval_coverage.py` prints these rates for every statistic of a report).
 """
 
 from __future__ import annotations

@@ -14,10 +14,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from colearn.record import Best, Line, Run, RunRecord
-
-from .finding import PairFinding, compare_pairs, headline
-from .source import Compared, Missing, Source
-from .statistics import (
+from colearn.statistics import (
     MeanEstimate,
     Profile,
     estimate,
@@ -27,6 +24,9 @@ from .statistics import (
     performance_profile,
     time_weighted_average,
 )
+
+from .finding import PairFinding, compare_pairs, headline
+from .source import Compared, Missing, Source
 
 AXES = ("environment_steps", "generated_tokens", "wall_seconds")
 """What returns are drawn against; each is a field of an evaluation."""

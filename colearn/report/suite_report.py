@@ -12,13 +12,13 @@ from rich.table import Table as TerminalTable
 
 import colearn
 from colearn.config import SuiteSettings
+from colearn.statistics import MeanEstimate
 
 from .page import render
-from .report import write_tables
 from .show import show_number
-from .statistics import MeanEstimate
 from .suite_table import COST, TIME, Figures, read_figures
 from .tables import ResultCell, ResultTable
+from .write import write_tables
 
 _CAPTION = (
     "Time: seconds that an episode's answers take, the slowest agent of a turn summed over its "

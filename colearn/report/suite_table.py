@@ -8,10 +8,10 @@ from pathlib import Path
 
 from colearn.config import SuiteSettings
 from colearn.record import ComparisonFolder, Run, RunFolder, read_run
+from colearn.record.log import last_error
+from colearn.statistics import MeanEstimate, estimate
 
-from .launch import last_error
 from .show import show_number
-from .statistics import MeanEstimate, estimate
 
 TIME, COST = "time", "cost"
 

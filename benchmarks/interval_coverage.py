@@ -1,6 +1,6 @@
 """How often the report's intervals cover and its headline claims what is not there, by simulation.
 
-    python -m colearn.comparison.coverage
+    python benchmarks/interval_coverage.py
 
 Values are drawn per seed from distributions with a known mean; a claim counts as false where the
 first and the last return of a run (or the returns of two algorithms) have the same distribution.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .finding import improved
-from .statistics import Array, differ, estimate, interquartile_mean, mean_band
-from .statistics import probability_of_improvement as probability
+from colearn.report.finding import improved
+from colearn.statistics import Array, differ, estimate, interquartile_mean, mean_band
+from colearn.statistics import probability_of_improvement as probability
 
 SEEDS = (2, 3, 4, 5, 7, 10)
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]

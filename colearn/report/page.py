@@ -23,7 +23,7 @@ def render(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("colearn.comparison"),
+        loader=PackageLoader("colearn.report"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_printable,

@@ -7,21 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import colearn
-from colearn.errors import CheckpointError, ConfigError
-from colearn.record import (
-    ComparisonEntry,
-    ComparisonFolder,
-    ComparisonRecord,
-    Run,
-    RunFolder,
-    Status,
-    first_difference,
-    read_run,
-)
-from colearn.record.difference import told_difference
+from colearn.errors import CheckpointError
+from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
 
-from .plan import Plan
 from .settings import Setting, settings_table
 
 
@@ -63,68 +51,6 @@ class Source:
     compared: Compared
     runs: tuple[Run, ...]
     missing: tuple[Missing, ...] = field(default=())
-
-
-def check_claim(plan: Plan, out: Path) -> None:
-    """Errors: CheckpointError if `out` holds another comparison or a single run, naming the first
-    setting that differs; ConfigError for a shorter budget than that of its runs."""
-    remedy = "give another --out or delete the folder"
-    folder = ComparisonFolder(out)
-    if RunFolder(out).status != "not started":
-        raise CheckpointError(f"{out} holds a single run, not a comparison; {remedy}")
-    if not folder.exists():
-        if folder.found():
-            raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
-        return
-    if folder.record().digest != plan.digest:
-        what = _first_difference(plan, folder)
-        raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
-    for run in plan.runs:
-        made = run.folder(out).environment_steps()
-        before = folder.settings(run.name).get("train", {}).get("environment_steps", 0)
-        if run.budget and run.budget < min(made, before):
-            raise ConfigError(
-                f"train.environment_steps: {run.budget} is less than the {before} of {run.name} in "
-                f"{out}; give at least as many or another --out"
-            )
-
-
-def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
-    known = folder.record().algorithms
-    if set(known) != set(plan.algorithms):
-        return f"its algorithms are {', '.join(known)}"
-    for run in plan.runs:
-        there, here = folder.settings(run.name), run.config.model_dump(mode="json")
-        key = first_difference(there, here) if there else None
-        if key is not None:
-            return f"first difference: {run.algorithm}'s {told_difference(key, there, here)}"
-    return "other settings"
-
-
-def claim(plan: Plan, out: Path, command: str | None) -> None:
-    """Make `out` the folder of this comparison; more seeds and more steps extend it.
-
-    Errors: as `check_claim`.
-    """
-    check_claim(plan, out)
-    folder = ComparisonFolder(out)
-    planned = [
-        ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs
-    ]
-    if folder.exists():
-        earlier = folder.record()
-        old = [entry for entry in earlier.runs if entry not in planned]
-        planned = sorted([*old, *planned], key=lambda entry: entry.seed)
-        command = command or earlier.command
-    folder.write(
-        ComparisonRecord(
-            digest=plan.digest,
-            version=colearn.__version__,
-            command=command,
-            algorithms=plan.algorithms,
-            runs=tuple(planned),
-        )
-    )
 
 
 def read_source(path: Path) -> Source:

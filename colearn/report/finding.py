@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from colearn.statistics import MeanEstimate, can_differ, differ, probability_of_improvement
+
 from .show import show_estimate
-from .statistics import MeanEstimate, can_differ, differ, probability_of_improvement
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """First return, last return, and the gain within each seed."""

@@ -6,8 +6,9 @@ import csv
 import io
 from dataclasses import dataclass
 
+from colearn.statistics import MeanEstimate
+
 from .show import show_estimate, show_number
-from .statistics import MeanEstimate
 from .summary import AlgorithmSummary, Change, Summary
 
 _OWN_COLUMNS = ("return", "response_seconds", "tokens_per_turn")

@@ -1,0 +1,80 @@
+"""Which comparison a folder holds: another one is refused, more seeds and steps extend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import colearn
+from colearn.errors import CheckpointError, ConfigError
+from colearn.record import (
+    ComparisonEntry,
+    ComparisonFolder,
+    ComparisonRecord,
+    RunFolder,
+    first_difference,
+)
+from colearn.record.difference import told_difference
+
+from .plan import Plan
+
+
+def check_claim(plan: Plan, out: Path) -> None:
+    """Errors: CheckpointError if `out` holds another comparison or a single run, naming the first
+    setting that differs; ConfigError for a shorter budget than that of its runs."""
+    remedy = "give another --out or delete the folder"
+    folder = ComparisonFolder(out)
+    if RunFolder(out).status != "not started":
+        raise CheckpointError(f"{out} holds a single run, not a comparison; {remedy}")
+    if not folder.exists():
+        if folder.found():
+            raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
+        return
+    if folder.record().digest != plan.digest:
+        what = _first_difference(plan, folder)
+        raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
+    for run in plan.runs:
+        made = run.folder(out).environment_steps()
+        before = folder.settings(run.name).get("train", {}).get("environment_steps", 0)
+        if run.budget and run.budget < min(made, before):
+            raise ConfigError(
+                f"train.environment_steps: {run.budget} is less than the {before} of {run.name} in "
+                f"{out}; give at least as many or another --out"
+            )
+
+
+def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
+    known = folder.record().algorithms
+    if set(known) != set(plan.algorithms):
+        return f"its algorithms are {', '.join(known)}"
+    for run in plan.runs:
+        there, here = folder.settings(run.name), run.config.model_dump(mode="json")
+        key = first_difference(there, here) if there else None
+        if key is not None:
+            return f"first difference: {run.algorithm}'s {told_difference(key, there, here)}"
+    return "other settings"
+
+
+def claim(plan: Plan, out: Path, command: str | None) -> None:
+    """Make `out` the folder of this comparison; more seeds and more steps extend it.
+
+    Errors: as `check_claim`.
+    """
+    check_claim(plan, out)
+    folder = ComparisonFolder(out)
+    planned = [
+        ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs
+    ]
+    if folder.exists():
+        earlier = folder.record()
+        old = [entry for entry in earlier.runs if entry not in planned]
+        planned = sorted([*old, *planned], key=lambda entry: entry.seed)
+        command = command or earlier.command
+    folder.write(
+        ComparisonRecord(
+            digest=plan.digest,
+            version=colearn.__version__,
+            command=command,
+            algorithms=plan.algorithms,
+            runs=tuple(planned),
+        )
+    )
