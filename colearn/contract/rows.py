@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -86,6 +87,13 @@ class Row:
         return self.tokens, self.pieces, self.spans, self.marks, self.temperature
 
 
+class Visibility(Protocol):
+    """Which tokens of a batch's packed rows may attend to which."""
+
+    def dense(self, device: torch.device) -> Tensor:
+        """[B, 1, T, T] True where a query may attend."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBatch:
     """One micro-batch.
@@ -98,8 +106,8 @@ class RowBatch:
     """[B, T] right-padded."""
     position_ids: Tensor
     """[B, T] place of each token in its own history."""
-    mask: Tensor | None
-    """[B, 1, T, T] True where a query may attend; None where plain causal attention will do."""
+    mask: Visibility | None
+    """Where a query may attend; None where plain causal attention will do."""
     token_rows: Tensor
     """[N'] row of the hidden state that predicts an action token."""
     token_columns: Tensor

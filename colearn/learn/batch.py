@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from colearn.contract.rows import Row, RowBatch
-
-from .mask import visible
+from colearn.models.tree_mask import TreeMask
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
@@ -55,23 +54,16 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
             number = numbers[row.passage]
             token_places += range(first_tokens[number], first_tokens[number + 1])
             mark_places += range(first_marks[number], first_marks[number + 1])
-    position_ids = torch.tensor(places, dtype=torch.long)
     plain = all(row.plain for row in rows)
-    mask = (
-        None
-        if plain
-        else torch.stack(
-            [visible(row, position_ids[number], width) for number, row in enumerate(rows)]
-        )[:, None]
-    )
+    mask = None if plain else TreeMask(tuple(row.pieces for row in rows), width)
 
-    def integers(values: list[int]) -> Tensor:
+    def integers(values: list[int] | list[list[int]]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=device)
 
     return RowBatch(
-        input_ids=torch.tensor(ids, dtype=torch.long, device=device),
-        position_ids=position_ids.to(device),
-        mask=None if mask is None else mask.to(device),
+        input_ids=integers(ids),
+        position_ids=integers(places),
+        mask=mask,
         token_rows=integers(token_rows),
         token_columns=integers(token_columns),
         token_ids=integers(token_ids),

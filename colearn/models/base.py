@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from colearn.contract.rows import Visibility
 from colearn.errors import ConfigError
 
 from .adapters import Adapted
+from .tree_attention import NAME, by_blocks
+from .tree_mask import TreeMask
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -26,6 +29,8 @@ class Base(Adapted):
     def __init__(self, model: PreTrainedModel, compute: torch.dtype = torch.float32) -> None:
         super().__init__(model)
         self.compute = compute
+        if model.config._attn_implementation == "sdpa":
+            model.set_attn_implementation(NAME)
         self.in_use = threading.RLock()
         """Held while a generator runs: which adapter is on belongs to one thread at a time."""
 
@@ -43,10 +48,11 @@ class Base(Adapted):
         input_ids: Tensor,
         *,
         position_ids: Tensor | None = None,
-        mask: Tensor | None = None,
+        mask: Tensor | Visibility | None = None,
         cache: Any = None,
     ) -> Tensor:
-        """[B, T, D] last hidden states. `mask` is [B, 1, T, keys] bool over the cache's keys."""
+        """[B, T, D] last hidden states. `mask` is [B, 1, T, keys] bool over the cache's keys, or
+        the pattern of packed trees."""
         with self._autocast():
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
@@ -78,7 +84,7 @@ class Base(Adapted):
             self.device.type, dtype=self.compute, enabled=self.compute != torch.float32
         )
 
-    def _masks(self, mask: Tensor, position_ids: Tensor | None, cache: Any) -> Any:
+    def _masks(self, mask: Tensor | Visibility, position_ids: Tensor | None, cache: Any) -> Any:
         """The mask in the form the architecture takes: one, or one for each kind of layer."""
         kinds = set(getattr(self.config, "layer_types", None) or ())
         unknown = kinds - {"full_attention", "sliding_attention"}
@@ -88,6 +94,11 @@ class Base(Adapted):
                 "cache that can be forked; use a model with full or sliding attention"
             )
         window = getattr(self.config, "sliding_window", None)
+        if not isinstance(mask, Tensor):
+            blocks = self._blocks(mask, window)
+            if blocks is not None:
+                return dict.fromkeys(kinds, blocks) if len(kinds) > 1 else blocks
+            mask = mask.dense(self.device)
         if kinds <= {"full_attention"} and (kinds or window is None):
             return self._form(mask)
         assert position_ids is not None and window is not None
@@ -96,6 +107,16 @@ class Base(Adapted):
         if not kinds:  # Mistral, Phi 3, ...: a window on every layer
             return self._form(near)
         return {"full_attention": self._form(mask), "sliding_attention": self._form(near)}
+
+    def _blocks(self, mask: Visibility, window: int | None) -> Tensor | None:
+        """A packed tree's attention without a mask, where this model and device can."""
+        if not isinstance(mask, TreeMask) or self._causal.config._attn_implementation != NAME:
+            return None
+        if window is not None and mask.longest > window:
+            return None
+        heads = self.config.num_attention_heads
+        size = getattr(self.config, "head_dim", None) or self.config.hidden_size // heads
+        return by_blocks(mask, self.device, heads * size)
 
     def _form(self, mask: Tensor) -> Tensor:
         """Scaled-dot-product attention takes the bool mask; eager attention adds one."""

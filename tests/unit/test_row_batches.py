@@ -65,7 +65,7 @@ def test_all_of_a_batch_lies_on_the_device_asked_for():
     assert {key: tensor.device.type for key, tensor in tensors.items()} == dict.fromkeys(
         tensors, "meta"
     )
-    assert {"input_ids", "position_ids", "mask", "temperatures", "token_places"} <= tensors.keys()
+    assert {"input_ids", "position_ids", "temperatures", "token_places"} <= tensors.keys()
 
 
 def test_every_row_has_the_outputs_it_has_alone():
@@ -99,7 +99,7 @@ def test_a_window_begins_with_the_first_position_that_it_holds():
     """Two tokens, then two that have forgotten the first; the last place is padding."""
     pieces = (Piece(0, 2, -1, 0, 0), Piece(2, 4, 0, 2, 1))
     batch = make_batch([Row(tokens=(7, 8, 9, 10), pieces=pieces), row(1, 2, 3, 4, 5)], 0, CPU)
-    assert batch.mask[0, 0].long().tolist() == [
+    assert batch.mask.dense(CPU)[0, 0].long().tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
         [0, 1, 1, 0, 0],
