@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from colearn.errors import ConfigError
+from colearn.text import is_unicode
 from colearn.types import Finish
 
 from .endpoint import Endpoint, Refused, RemoteError
@@ -213,7 +214,7 @@ class AsyncConversation:
             raise Refused(self._agent.endpoint.line(line), 200, None) from None
         choice, usage = found.choices[0], found.usage
         text = choice.message.content or ""
-        if len(text) > LONGEST_ACTION or not _is_text(text):
+        if len(text) > LONGEST_ACTION or not is_unicode(text):
             line = f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
             raise Refused(self._agent.endpoint.line(line), 200, None)
         own = choice.colearn
@@ -257,15 +258,6 @@ class _Completion(BaseModel):
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
-
-
-def _is_text(text: str) -> bool:
-    """Without halves of surrogate pairs, which JSON can spell and nothing can write."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _new_id() -> str:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import html
-import re
 from typing import Any
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-
-
-def printable(text: str) -> str:
-    """What HTML cannot carry becomes U+FFFD."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+from colearn.text import printable
 
 
 def escape(text: Any) -> str:

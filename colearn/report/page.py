@@ -9,8 +9,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from colearn.text import printable
+
 from .curves import colour, darkened
-from .escape import printable
 from .settings import show
 from .show import show_number
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from colearn.errors import TaskError
+from colearn.text import is_unicode
 from colearn.types import Outcome, Prompt
 
 Items = TypeVar("Items", bound=Sequence[Any])
@@ -43,6 +44,11 @@ def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | Non
         raise TaskError(
             f"task.observe: agent '{agent}' was given a {type(text).__name__}, must be str, Prompt "
             "or None"
+        )
+    if not is_unicode(text):
+        raise TaskError(
+            f"task.observe: agent '{agent}' was given half of a surrogate pair, which no tokenizer "
+            "takes; replace it with text.encode(errors='replace').decode()"
         )
     return shown if isinstance(shown, Prompt) else Prompt(text)
 

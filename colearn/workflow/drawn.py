@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from colearn.contract.picture import Cell, Panel, Picture
+from colearn.text import printable
 
 from .record import Call, WorkflowState
 from .tool import plain
@@ -108,7 +109,7 @@ def _box(state: WorkflowState[Any], call: Call, at: tuple[int, int]) -> str:
             below = f"turn {event.turn}" + _paid(state, (event.turn, call.name))
     x, y = at
     return (
-        f"<g><title>{escape(told[: 2 * _LONGEST])}</title>"
+        f"<g><title>{escape(printable(told[: 2 * _LONGEST]))}</title>"
         f'<rect class="{kind}" x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="6"/>'
         f'<text x="{x + 10}" y="{y + 18}">{escape(call.name)}</text>'
         f'<text class="small" x="{x + 10}" y="{y + 34}">{escape(below)}</text></g>'

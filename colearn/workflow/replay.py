@@ -14,7 +14,7 @@ from .causes import Causes
 from .loop import Loop
 from .record import Call, Event, Payment, WorkflowState
 from .team import Answer, Team
-from .tool import Tool, ToolError, run_tools
+from .tool import LONGEST_LINE, Tool, ToolError, run_tools
 from .tool_calls import find_call, told
 
 Run = Callable[[Team, Any], Coroutine[Any, Any, None]]
@@ -158,7 +158,8 @@ class Replay:
             return wanted
         name, arguments = wanted
         if name not in offered:
-            return ToolError(f"no tool '{name}'; there is {', '.join(offered)}")
+            said = " ".join(name.split())[:LONGEST_LINE]
+            return ToolError(f"no tool '{said}'; there is {', '.join(offered)}")
         return await self.use(name, self.tools[name].bind((), arguments))
 
     async def _call(

@@ -74,13 +74,15 @@ class Tool:
         Errors: ColearnError ends the run: a user can mend it, and no role could.
         """
         try:
-            return await asyncio.wait_for(self.function(**json.loads(text)), self.timeout)
+            result = await asyncio.wait_for(self.function(**json.loads(text)), self.timeout)
+            plain(result).encode()  # a result that cannot be shown fails here, not in the run
         except TimeoutError:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
         except ColearnError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a tool does wrong, its caller is told
             return ToolError(f"{self.name}: {type(error).__name__}: {_line(error)}")
+        return result
 
 
 @lru_cache(maxsize=256)
@@ -126,7 +128,8 @@ def _runner() -> asyncio.Runner:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:LONGEST_LINE]
+    line = " ".join(str(error).split())[:LONGEST_LINE]
+    return line.encode(errors="replace").decode()
 
 
 def plain(value: Any) -> str:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("errors", "types", "seeding", "cache"),
+    ("errors", "types", "seeding", "cache", "text"),
     ("tabular", "sandbox"),
     ("contract",),
     ("config", "registry"),

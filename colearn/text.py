@@ -1,0 +1,21 @@
+"""Which texts can be written: not every Python string is one."""
+
+from __future__ import annotations
+
+import re
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def printable(text: str) -> str:
+    """What HTML and XML cannot carry becomes U+FFFD."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def is_unicode(text: str) -> bool:
+    """Without halves of surrogate pairs, which JSON can spell and no tokenizer or file takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
