@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.contract import Advantage, Critic, Rollout
 from colearn.critic.decentralized import Decentralized
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.contract import Advantage, PolicyLoss, Rollout
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.parallel import Parallel
+from colearn.rollout.shapes import Parallel
 
 from ._single import require_single
 from .magrpo import MAGRPO

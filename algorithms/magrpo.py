@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.contract import Advantage, Rollout
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 
 from ._policy import PolicyAlgorithm
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout
 from colearn.credit.invocation import Invocation
 from colearn.critic.decentralized import Decentralized
 from colearn.critic.tokenwise import Tokenwise
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.group_max import GroupMax
+from colearn.advantage.group_baseline import GroupMax
 from colearn.contract import Advantage
 
 from .magrpo import MAGRPO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.leave_one_out import LeaveOneOut
+from colearn.advantage.group_baseline import LeaveOneOut
 from colearn.contract import Advantage
 
 from .magrpo import MAGRPO

@@ -8,7 +8,7 @@ from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.backward import Backward
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.mhgpo import ForkOnFirst, Independent, RoundRobin
+from colearn.rollout.forks import ForkOnFirst, Independent, RoundRobin
 
 from ._policy import PolicyAlgorithm
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.turn_by_turn import TurnByTurn
+from colearn.advantage.self_play.turn_by_turn import TurnByTurn
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.payoff import Payoff
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from colearn.advantage.role_baseline import RoleBaseline
+from colearn.advantage.self_play.role_baseline import RoleBaseline
 from colearn.contract import Advantage, Credit, Rollout
 from colearn.credit.payoff import Payoff
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.sum_then_normalize import SumThenNormalize
+from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.payoff import Payoff
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm
 

@@ -9,7 +9,7 @@ from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Algorithm, Credit, Parts
 from colearn.credit.team import Team
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 from _propositions_estimators import Advantages, Places
 from _propositions_team import Array, Rows, Team, credited, rows_of
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.contract import AgentValues
 from colearn.tabular.histories import TurnHistories
 from colearn.types import Tree

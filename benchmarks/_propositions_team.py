@@ -20,7 +20,7 @@ from colearn.credit.team import Team as Shared
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.seeding import derive_rng
-from colearn.tabular.evaluate import ExactEvaluation, evaluate
+from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP
 from colearn.types import Action, Credited, Node, Observation, Tree

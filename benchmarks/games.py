@@ -23,16 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matches import tally
 
-from colearn.agents import Against, Own, Program
+from colearn.agents import Program
+from colearn.cast.seats import Against, Own
 from colearn.config import Named
 from colearn.config.build import build_program
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.keeper import load_learners
-from colearn.experiment.matches import tally
 from colearn.record import open_run
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 from colearn.seeding import derive_seed
 from colearn.tasks.open_spiel.games import Game, cooperative, hidden, load
 

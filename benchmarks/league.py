@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matches import elo, win_matrix
 
 from colearn.contract import Cast, Player
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.keeper import load_learners
-from colearn.experiment.matches import elo, win_matrix
 from colearn.record import open_run
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 from colearn.seeding import derive_seed
 
 

@@ -48,8 +48,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
     "statistics": ("statistics.py", "unit/test_statistics"),
     "update": (
-        "experiment/actor_rows.py experiment/critics.py experiment/objective.py "
-        "experiment/update.py",
+        "experiment/update/*",
         "unit/test_recipe integration/test_gradients integration/test_pace "
         "integration/test_updater integration/test_values integration/test_who_learns "
         "integration/test_workflow_training",

@@ -26,7 +26,7 @@ from optima import PROBLEMS, references
 from colearn.registry import task_class
 from colearn.report.show import show_estimate
 from colearn.statistics import estimate
-from colearn.tabular.evaluate import evaluate
+from colearn.tabular.exact_value import evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel
 

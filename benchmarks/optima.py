@@ -257,7 +257,7 @@ def train(run: Run) -> dict[str, Any]:
 def references(problem: Problem) -> dict[str, float]:
     """The exact optimum and what less informed teams can reach at best."""
     from colearn.registry import task_class
-    from colearn.tabular.evaluate import evaluate, uniform
+    from colearn.tabular.exact_value import evaluate, uniform
     from colearn.tabular.histories import JointHistories
     from colearn.tabular.search import best_joint_policy
 

@@ -35,13 +35,10 @@ from _propositions_estimators import (
 from _propositions_statistics import bias, holm, interval, resampled, slopes, total_variance
 from _propositions_team import Array, Team, credited, rows_of
 
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Rollout
-from colearn.rollout.chain import Chain
-from colearn.rollout.cross import Cross
-from colearn.rollout.parallel import Parallel
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.seeding import derive_seed
 
 RESULTS = Path(__file__).parent / "results" / "propositions"

@@ -19,8 +19,8 @@ import torch
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
 from colearn.generate.transformers import TransformersGenerator
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
-"""Which texts can be written: not every Python string is one."""
+"""Which texts can be written, and how they enter a page: not every Python string is one."""
 
 from __future__ import annotations
 
+import html
 import re
+from typing import Any
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -10,6 +12,11 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff
 def printable(text: str) -> str:
     """What HTML and XML cannot carry becomes U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def escape(text: Any) -> str:
+    """Text for an element or an attribute of a page."""
+    return html.escape(printable(str(text)))
 
 
 def is_unicode(text: str) -> bool:

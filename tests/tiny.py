@@ -36,8 +36,8 @@ from colearn.learn.evaluate import evaluate
 from colearn.learn.row import actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 from colearn.types import Action, Outcome, Tree
 
 ARCHITECTURES = ("qwen3", "llama", "gemma3")

@@ -9,9 +9,9 @@ import torch
 from tiny import byte_tokenizer, tiny_model
 
 from colearn.contract import Advantage, Critic, Learner, Parts, ValueLoss
-from colearn.experiment.actor_rows import Role
-from colearn.experiment.critics import CriticTrainer
-from colearn.experiment.update import Updater
+from colearn.experiment.update.actor_rows import Role
+from colearn.experiment.update.critics import CriticTrainer
+from colearn.experiment.update.updater import Updater
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 

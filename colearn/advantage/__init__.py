@@ -1,18 +1,18 @@
 """The shipped advantages, by name."""
 
 NAMES = {
-    "bootstrap": "bootstrap:Bootstrap",
+    "bootstrap": "gae:Bootstrap",
     "q_value": "q_value:QValue",
-    "group_mean": "group_mean:GroupMean",
-    "group_expectile": "group_expectile:GroupExpectile",
-    "group_max": "group_max:GroupMax",
+    "group_mean": "group_baseline:GroupMean",
+    "group_expectile": "group_baseline:GroupExpectile",
+    "group_max": "group_baseline:GroupMax",
     "heterogeneous": "heterogeneous:Heterogeneous",
-    "leave_one_out": "leave_one_out:LeaveOneOut",
+    "leave_one_out": "group_baseline:LeaveOneOut",
     "raw_return": "raw_return:RawReturn",
-    "agent_turn": "agent_turn:AgentTurn",
-    "question": "question:Question",
-    "role_baseline": "role_baseline:RoleBaseline",
-    "sum_then_normalize": "sum_then_normalize:SumThenNormalize",
+    "agent_turn": "agent_turn_groups:AgentTurn",
+    "question": "agent_turn_groups:Question",
+    "role_baseline": "self_play.role_baseline:RoleBaseline",
+    "sum_then_normalize": "self_play.sum_then_normalize:SumThenNormalize",
     "token_gae": "token_gae:TokenGAE",
-    "turn_by_turn": "turn_by_turn:TurnByTurn",
+    "turn_by_turn": "self_play.turn_by_turn:TurnByTurn",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.contract.anneal import check_anneal, left
+from colearn.anneal import check_anneal, left
 from colearn.errors import ConfigError
 
 MEAN = 0.5

@@ -10,7 +10,7 @@ from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
 from .finish import check_clip, clipped
-from .turns import equal_turns
+from .turn_weights import equal_turns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class RawReturn(Advantage):
 
     clip: float | None = None
     equal_turns: bool = False
-    """Weigh every turn of a tree alike instead of every joint action (`turns.path_weights`)."""
+    """Weigh every turn of a tree alike, not every joint action (`turn_weights.path_weights`)."""
 
     def __post_init__(self) -> None:
         check_clip(self.clip)

@@ -27,7 +27,7 @@ def evaluate(
     checkpoint.say_passed()
 
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.evaluate import evaluate_weights
+    from colearn.experiment.evaluation.evaluate import evaluate_weights
 
     parts = assemble(config)
     metrics = evaluate_weights(parts, {name: checkpoint.path / name for name in parts.learners})

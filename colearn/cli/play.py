@@ -143,7 +143,7 @@ def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
     """The episodes in the form of a run's episodes.jsonl, and of each why it was lost."""
     from dataclasses import asdict
 
-    from colearn.experiment.evaluate import transcript
+    from colearn.record.transcript import transcript
 
     with path.open("x", encoding="utf-8") as file:
         for episode in played.episodes:

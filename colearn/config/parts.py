@@ -28,7 +28,7 @@ _FINITE = ConfigDict(allow_inf_nan=False)
 
 KINDS: dict[type, str] = {
     Advantage: "colearn.advantage",
-    Cast: "colearn.agents",
+    Cast: "colearn.cast",
     Credit: "colearn.credit",
     Critic: "colearn.critic",
     PolicyLoss: "colearn.loss",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from colearn.anneal import check_anneal, left
 from colearn.errors import ConfigError
 from colearn.types import Credited, Tree
 
 from .advantage import Advantage
-from .anneal import check_anneal, left
 from .credit import Credit
 from .critic import Critic
 from .loss import PolicyLoss

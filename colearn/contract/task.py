@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
 
 from .credit import Paid
-from .picture import Picture
 
 Item = TypeVar("Item")
 State = TypeVar("State")

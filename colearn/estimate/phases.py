@@ -13,7 +13,7 @@ from colearn.config import Config
 from colearn.contract import Rollout
 from colearn.models.network import Network
 from colearn.models.team import TeamNetworks
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal

@@ -22,7 +22,7 @@ from colearn.config import (
 )
 from colearn.contract import Algorithm, Cast, DecPOMDP, Rollout
 from colearn.errors import ConfigError, DataNotHere, MissingExtra
-from colearn.rollout.chain import Chain
+from colearn.rollout.shapes import Chain
 from colearn.rollout.validate import validate_items
 
 from .architecture import Architectures

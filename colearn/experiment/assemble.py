@@ -31,12 +31,12 @@ from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder, TeamNetworks
 
-from .actor_rows import Role
-from .critics import CriticTrainer
-from .exact import ExactEvaluator, Reader
-from .queried import QueriedEvaluator
+from .evaluation.exact import ExactEvaluator, Reader
+from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
-from .update import Updater
+from .update.actor_rows import Role
+from .update.critics import CriticTrainer
+from .update.updater import Updater
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ import colearn
 from colearn.config import Config
 from colearn.models.load import resolve_device
 from colearn.record import Best, Line, Progress, RunRecord, RunWriter
+from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.rollout.validate import validate_items
@@ -27,14 +28,14 @@ from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Tree
 
 from .assemble import Assembly, assemble
-from .evaluate import evaluate_team, transcript
+from .evaluation.evaluate import evaluate_team
+from .evaluation.played import credited_returns
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .keeper import Keeper
-from .played import credited_returns
 from .processes import Processes
 from .trackers import open_trackers
-from .update import Updater
+from .update.updater import Updater
 
 Report = Callable[[Progress, dict[str, float]], None]
 """Told after every update and evaluation how far the run is, with the latest numbers."""

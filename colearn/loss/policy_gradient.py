@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from colearn.anneal import check_anneal, left
 from colearn.contract import PolicyBatch, PolicyLoss
-from colearn.contract.anneal import check_anneal, left
 from colearn.errors import ConfigError
 
 from .ppo_clip import clipped_gain

@@ -26,9 +26,9 @@ from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Repl
 from colearn.client.endpoint import RemoteError
 from colearn.contract import Ask, DecPOMDP, Player, Spoken, Table
 from colearn.credit.team import Team
-from colearn.rollout.chain import Chain
-from colearn.rollout.free import advance
+from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
+from colearn.rollout.shapes import Chain
 from colearn.types import Action, Node, Outcome, Tree
 
 from .person import Person, PersonTurns

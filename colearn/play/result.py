@@ -11,8 +11,8 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit
-from colearn.experiment.pass_at_k import pass_metrics
-from colearn.experiment.played import mean_outcomes, mean_turns
+from colearn.experiment.evaluation.pass_at_k import pass_metrics
+from colearn.experiment.evaluation.played import mean_outcomes, mean_turns
 
 from .episode import PlayedEpisode
 

@@ -13,7 +13,7 @@ from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP
 from colearn.credit.team import Team
 from colearn.errors import ColearnError
-from colearn.experiment.played import evaluation_items
+from colearn.experiment.evaluation.played import evaluation_items
 from colearn.seeding import derive_seed
 
 from .episode import PlayedEpisode, PlaySetting, Tell, play_episode

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
+from colearn.pictures import Picture
+from colearn.pictures.draw import Drawing
 from colearn.record import Episode
 from colearn.record.folder import EPISODES
 
-from .pictures import Drawing
 from .source import Source
 
 

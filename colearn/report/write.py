@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from colearn.pictures.draw import Drawing
+
 from .curves import panel_svg, small_svg, write_curves
 from .page import render
-from .pictures import Drawing
 from .source import Compared, read_source
 from .summary import AXES, DIAGNOSTICS, SMOOTHING, Summary, summarise
 from .tables import ResultTable, tables

@@ -1,13 +1,13 @@
 """Rollout shapes, by name, and the grower that they guide."""
 
 NAMES = {
-    "chain": "chain:Chain",
-    "parallel": "parallel:Parallel",
-    "tree": "tree:KaryTree",
-    "cross": "cross:Cross",
-    "fork_on": "fork:ForkOn",
-    "greedy_tree": "greedy_tree:GreedyTree",
-    "fork_on_first": "mhgpo:ForkOnFirst",
-    "independent": "mhgpo:Independent",
-    "round_robin": "mhgpo:RoundRobin",
+    "chain": "shapes:Chain",
+    "parallel": "shapes:Parallel",
+    "tree": "shapes:KaryTree",
+    "cross": "shapes:Cross",
+    "fork_on": "forks:ForkOn",
+    "greedy_tree": "shapes:GreedyTree",
+    "fork_on_first": "forks:ForkOnFirst",
+    "independent": "forks:Independent",
+    "round_robin": "forks:RoundRobin",
 }

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal
 
-from colearn.agents.cast import Own
+from colearn.cast.seats import Own
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
 from colearn.credit.team import Team
 from colearn.seeding import derive_rng
 from colearn.types import Tree
 
 from .counts import Counts
-from .desk import Free
+from .free_order import Free
 from .growth import Growth
 from .lockstep import Lockstep
 

@@ -61,7 +61,7 @@ def play_crossing(
     Errors: ConfigError where a seat is not played by a model of its own; CheckpointError.
     """
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.evaluate import evaluate_weights
+    from colearn.experiment.evaluation.evaluate import evaluate_weights
 
     parts = assemble(runs[base].config())
     folders = {}

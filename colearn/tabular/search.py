@@ -29,7 +29,7 @@ from colearn.errors import ConfigError, nearest
 from ._search_bound import POMDPBound
 from ._search_rules import Rules, best_rules, joint_rules
 from ._search_stage import DIGITS, Information, Stage, first_stage, next_stage
-from .evaluate import Policy
+from .exact_value import Policy
 from .histories import JointHistories
 from .model import Array, TabularModel
 

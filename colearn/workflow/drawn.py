@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from colearn.contract.picture import Cell, Panel, Picture
+from colearn.pictures import Cell, Panel, Picture
 from colearn.text import printable
 
 from .record import Call, WorkflowState

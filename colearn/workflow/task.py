@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.contract.picture import Picture
 from colearn.errors import TaskError
+from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
 
 from . import drawn

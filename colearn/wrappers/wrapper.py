@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.contract.picture import Picture
+from colearn.pictures import Picture
 
 Item = TypeVar("Item")
 State = TypeVar("State")

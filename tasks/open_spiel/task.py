@@ -11,8 +11,8 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.contract.decisions import Decision
-from colearn.contract.picture import Picture
 from colearn.errors import ConfigError, nearest
+from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
 
 from .exact import Policy, all_decisions, equilibrium_distance

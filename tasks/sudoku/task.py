@@ -9,8 +9,8 @@ from math import isqrt
 
 import numpy as np
 
-from colearn.contract.picture import Cell, Mark, Panel, Picture
 from colearn.errors import ConfigError
+from colearn.pictures import Cell, Mark, Panel, Picture
 
 from ..checks import check_whole
 from ..generated import draw_splits

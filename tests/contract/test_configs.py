@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from colearn import registry
-from colearn.advantage.bootstrap import Bootstrap
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.gae import Bootstrap
+from colearn.advantage.group_baseline import GroupMean
 from colearn.comparison.plan import config_of, make_plan
 from colearn.comparison.suite import plan_suite
 from colearn.config import (

@@ -18,13 +18,14 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("errors", "types", "seeding", "cache", "text"),
+    ("anneal", "cache", "errors", "seeding", "text", "types"),
+    ("pictures",),
     ("tabular", "sandbox"),
     ("contract",),
     ("config", "registry"),
     ("record",),
     (
-        *("advantage", "agents", "client", "credit", "critic", "generate", "learn", "loss"),
+        *("advantage", "agents", "cast", "client", "credit", "critic", "generate", "learn", "loss"),
         *("models", "qa", "rollout", "testing", "tools", "workflow", "wrappers"),
     ),
     ("algorithms", "tasks"),

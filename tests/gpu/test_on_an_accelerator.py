@@ -10,7 +10,7 @@ from tiny import ARCHITECTURES, Notes, behaviour, cast, forced, gap, play
 
 from colearn.config import load_config
 from colearn.experiment.loop import Experiment
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 
 pytestmark = [
     pytest.mark.gpu,

@@ -12,10 +12,10 @@ from tiny import Notes
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import Assembly, assemble
-from colearn.experiment.exact import ExactEvaluator
+from colearn.experiment.evaluation.exact import ExactEvaluator
 from colearn.experiment.loop import Experiment
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 
 EPISODES = 6000
 

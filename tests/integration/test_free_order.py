@@ -22,12 +22,11 @@ from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
 from colearn.rollout import lockstep
-from colearn.rollout.chain import Chain
-from colearn.rollout.free import advance
+from colearn.rollout.advance import advance
+from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.growth import Growth
-from colearn.rollout.mhgpo import ForkOnFirst
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, KaryTree
 from colearn.types import Action, Tree
 from colearn.workflow import Tool, Workflow
 

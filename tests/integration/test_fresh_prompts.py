@@ -9,7 +9,7 @@ import pytest
 from tiny import Notes, Scene, behaviour, cast, forced, gap, play
 
 from colearn.learn.row import actor_rows
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 from colearn.types import Observation, Prompt
 
 

@@ -10,11 +10,8 @@ from tiny import Notes, cast
 
 from colearn.contract import Request
 from colearn.generate.transformers import TransformersGenerator
-from colearn.rollout.chain import Chain
-from colearn.rollout.cross import Cross
 from colearn.rollout.grow import grow
-from colearn.rollout.parallel import Parallel
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 
 NAMES = ("ada", "ben", "cleo")
 

@@ -13,7 +13,7 @@ from gradients import gradients, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 from updates import new_trainer, new_updater, value_network
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.advantage.q_value import QValue
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
@@ -24,18 +24,17 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.credit.team import Team
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
-from colearn.experiment.actor_rows import Role
 from colearn.experiment.assemble import assemble
-from colearn.experiment.objective import actor_objective
+from colearn.experiment.update.actor_rows import Role
+from colearn.experiment.update.objective import actor_objective
 from colearn.learn.batch import make_batch
 from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import Pace
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.network import Network
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, KaryTree
 from colearn.types import Action
 
 SAME = 1e-6

@@ -24,15 +24,13 @@ from updates import new_updater
 from colearn.agents import ChatFormat
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError
-from colearn.experiment.actor_rows import Role
+from colearn.experiment.update.actor_rows import Role
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.rollout.chain import Chain
-from colearn.rollout.cross import Cross
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, Cross, KaryTree
 from colearn.types import Action
 
 CLOSE = 1e-4

@@ -19,11 +19,11 @@ from colearn.estimate import estimate
 from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
 from colearn.experiment.assemble import assemble
-from colearn.experiment.update import Updater
+from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import Pace
 from colearn.models.network import Network
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 
 FROZEN = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
 

@@ -19,7 +19,7 @@ from tiny import Notes, Scene
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
-from colearn.contract.picture import Cell, Panel, Picture
+from colearn.pictures import Cell, Panel, Picture
 from colearn.play import play
 from colearn.play.watch import Watch, watched
 

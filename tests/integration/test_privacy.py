@@ -19,9 +19,8 @@ from colearn.config import Config
 from colearn.contract import Request
 from colearn.experiment.assemble import assemble
 from colearn.generate.transformers import TransformersGenerator
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, KaryTree
 
 CLUES = (("the elder", "oak and ash"), ("fir", "birch and cedar"), ("larch and oak", "ash"))
 SAME_LENGTH = tuple((ada, "x" * len(ben)) for ada, ben in CLUES)

@@ -16,19 +16,18 @@ from gradients import Recorder
 from tiny import cast
 from updates import new_updater
 
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import AgentSettings, OptimizerSettings
 from colearn.contract import Parts
 from colearn.credit.team import Team as Shared
-from colearn.experiment.exact import ExactEvaluator, Reader
+from colearn.experiment.evaluation.exact import ExactEvaluator, Reader
 from colearn.learn.batch import make_batch
 from colearn.learn.row import actor_rows
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
-from colearn.rollout.tree import KaryTree
-from colearn.tabular.evaluate import evaluate
+from colearn.rollout.shapes import Chain, KaryTree
+from colearn.tabular.exact_value import evaluate
 from colearn.tasks.dpomdp import TextDecPOMDP
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))

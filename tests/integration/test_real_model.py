@@ -17,9 +17,8 @@ from colearn.config import load_config
 from colearn.experiment.assemble import assemble
 from colearn.learn.row import actor_rows
 from colearn.models.load import load_tokenizer
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, KaryTree
 
 FOLDER = os.environ.get("COLEARN_REAL_MODEL", "")
 

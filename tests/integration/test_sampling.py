@@ -14,7 +14,7 @@ from colearn.generate.decoding_row import DecodingRow
 from colearn.generate.job import Choice, Job
 from colearn.generate.sampling import TokenDrawing
 from colearn.generate.token_history import TokenHistory
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 
 DRAWS = 4000
 CPU = torch.device("cpu")

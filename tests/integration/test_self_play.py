@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import pytest
 
-from colearn.agents import Against
+from colearn.cast.seats import Against
 from colearn.config import Config, load_config
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
+from colearn.experiment.evaluation.queried import QueriedEvaluator
 from colearn.experiment.loop import Experiment
-from colearn.experiment.matches import tally
-from colearn.experiment.queried import QueriedEvaluator
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from matches import tally
 
 SELF_PLAY = ("marshal", "spiral_rae", "mt_grpo", "trajectory_grpo")
 

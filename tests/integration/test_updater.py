@@ -13,7 +13,7 @@ import torch
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
 from updates import new_trainer, new_updater, value_network
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO

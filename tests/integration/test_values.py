@@ -13,16 +13,16 @@ from gradients import Recorder, relative
 from tiny import Cast, Notes, cast, play, tiny_model
 from updates import head_of, new_trainer, new_updater, value_network
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.critic.tokenwise import Tokenwise
-from colearn.experiment import critics
-from colearn.experiment.critics import CriticTrainer
-from colearn.experiment.update import Updater
+from colearn.experiment.update import critics
+from colearn.experiment.update.critics import CriticTrainer
+from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
 from colearn.models.network import Network
 from colearn.types import Credited, Tree

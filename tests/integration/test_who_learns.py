@@ -14,18 +14,18 @@ from tiny import Notes, cast, play, register, save_model, tiny_model
 from updates import new_updater
 
 from colearn.advantage.raw_return import RawReturn
-from colearn.agents import Program, Swap
+from colearn.agents import Program
 from colearn.agents.programs import Says
+from colearn.cast.seats import Swap
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Parts
 from colearn.credit.team import Team
 from colearn.experiment.assemble import assemble
-from colearn.experiment.update import Updater
+from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.chain import Chain
 from colearn.rollout.grow import grow
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, KaryTree
 from colearn.types import Tree
 
 SAME = 1e-6

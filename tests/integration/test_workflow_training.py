@@ -13,7 +13,7 @@ from colearn.contract.rows import Mark, Piece, Row
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.rollout.grow import grow
-from colearn.rollout.parallel import Parallel
+from colearn.rollout.shapes import Parallel
 from colearn.workflow import Workflow
 
 

@@ -15,12 +15,12 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
-from colearn.experiment.objective import actor_objective, with_logprobs, with_targets
+from colearn.experiment.update.objective import actor_objective, with_logprobs, with_targets
 from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
 from colearn.learn.row import actor_rows

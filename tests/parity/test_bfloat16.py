@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.objective import actor_objective
+from colearn.experiment.update.objective import actor_objective
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.load import load_base

@@ -15,7 +15,7 @@ from tiny import Notes, cast, play
 from torch import Tensor
 from updates import new_trainer, value_network
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.config import OptimizerSettings
 from colearn.critic.centralized import Centralized
 from colearn.learn.local import LocalLearner

@@ -19,7 +19,7 @@ from grpo_sides import SAMPLES, Scores, batch_of, both_sides, gap, trainer, tree
 from tiny import ARCHITECTURES
 
 from colearn.advantage.finish import EPSILON
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.contract import PolicyLoss
 from colearn.loss.policy_gradient import PolicyGradient
 

@@ -11,14 +11,14 @@ from credited import credited
 from peft import LoraConfig, get_peft_model
 from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, tiny_model
 
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.group_baseline import GroupMean
 from colearn.config import LoRASettings, OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.objective import actor_objective
+from colearn.experiment.update.objective import actor_objective
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 from colearn.types import Action
 
 CLOSE = 1e-5

@@ -11,8 +11,8 @@ import pytest
 from fabricated_runs import CONFIG
 
 from colearn import registry
-from colearn.advantage.bootstrap import Bootstrap
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.gae import Bootstrap
+from colearn.advantage.group_baseline import GroupMean
 from colearn.config import Config, load_config
 from colearn.contract import Advantage, Critic, DecPOMDP
 from colearn.critic.centralized import Centralized

@@ -3,21 +3,24 @@ import pytest
 from credited import credited
 from trees import chain, tree
 
-from colearn.advantage.bootstrap import Bootstrap
 from colearn.advantage.expectile import expectile, weighted
-from colearn.advantage.group_expectile import GroupExpectile
-from colearn.advantage.group_max import GroupMax
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.gae import Bootstrap
+from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
 from colearn.advantage.heterogeneous import Heterogeneous
-from colearn.advantage.leave_one_out import LeaveOneOut
 from colearn.advantage.q_value import QValue
 from colearn.advantage.raw_return import RawReturn
-from colearn.advantage.role_baseline import RoleBaseline
-from colearn.advantage.roles import equal_trajectories, next_own, own_turn, summed, turn_rewards
+from colearn.advantage.self_play.role_baseline import RoleBaseline
+from colearn.advantage.self_play.roles import (
+    equal_trajectories,
+    next_own,
+    own_turn,
+    summed,
+    turn_rewards,
+)
 from colearn.advantage.token_gae import TokenGAE
-from colearn.advantage.turns import path_weights
+from colearn.advantage.turn_weights import path_weights
 from colearn.errors import ConfigError
-from colearn.rollout.parallel import Parallel
+from colearn.rollout.shapes import Parallel
 
 FORK = tree([(0, 1.0), (0, 3.0), (1, 2.0), (1, 6.0), (2, 0.0), (2, 4.0)])
 """Two joint actions at the root, two after each: r = 1 (2, 6) and 3 (0, 4)."""

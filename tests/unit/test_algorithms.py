@@ -3,9 +3,8 @@ import re
 
 import pytest
 
-from colearn.advantage.bootstrap import Bootstrap
-from colearn.advantage.group_expectile import GroupExpectile
-from colearn.advantage.group_mean import GroupMean
+from colearn.advantage.gae import Bootstrap
+from colearn.advantage.group_baseline import GroupExpectile, GroupMean
 from colearn.advantage.q_value import QValue
 from colearn.algorithms import NAMES
 from colearn.config import build_algorithm, load_config
@@ -13,10 +12,7 @@ from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.errors import ConfigError
 from colearn.registry import algorithm_class
-from colearn.rollout.chain import Chain
-from colearn.rollout.cross import Cross
-from colearn.rollout.parallel import Parallel
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 
 WORKFLOW = ("mappo", "mappo_call", "mhgpo", "mhgpo_is", "mhgpo_rr")
 """Those of papers whose clip and KL are on, and whose credit is an action's whole worth."""

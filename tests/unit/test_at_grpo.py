@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import Notes, cast
 
-from colearn.advantage.agent_turn import AgentTurn
-from colearn.advantage.question import Question
+from colearn.advantage.agent_turn_groups import AgentTurn, Question
 from colearn.config import build_algorithm, load_config
 from colearn.contract import Branching, Child
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import Team
-from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
-from colearn.rollout.parallel import Parallel
+from colearn.rollout.shapes import GreedyTree, Parallel
 from colearn.types import Action, Credited, Node, Observation, Outcome, Tree
 
 TEAM = cast(max_tokens=3)

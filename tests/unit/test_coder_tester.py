@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
-from colearn.advantage.agent_turn import AgentTurn
+from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.errors import ConfigError
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.coder_tester import problem as problems

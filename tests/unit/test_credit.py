@@ -10,7 +10,7 @@ import pytest
 from credited import credited
 from trees import chain, tree
 
-from colearn.advantage.bootstrap import Bootstrap
+from colearn.advantage.gae import Bootstrap
 from colearn.advantage.raw_return import RawReturn
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract.credit import earned
@@ -20,7 +20,7 @@ from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.errors import ConfigError
-from colearn.experiment.played import credited_returns
+from colearn.experiment.evaluation.played import credited_returns
 from colearn.types import Node, Outcome, Sources, Tree
 
 Edges = Mapping[int, Mapping[str, Any]]

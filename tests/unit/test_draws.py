@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene
 
-from colearn.agents import Own
+from colearn.cast.seats import Own
 from colearn.contract import Ask, Branching, Player, Spoken, Table
 from colearn.learn.minibatch import Pace
 from colearn.rollout.grow import Order, grow
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import KaryTree
 from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Tree
 

@@ -15,11 +15,8 @@ from colearn.estimate.ledger import rehearsal
 from colearn.estimate.script import Script, Speech, live_nodes, read_script, rehearse
 from colearn.estimate.zero import Division, kept
 from colearn.registry import task_class
-from colearn.rollout.chain import Chain
 from colearn.rollout.counts import Counts
-from colearn.rollout.cross import Cross
-from colearn.rollout.parallel import Parallel
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.wrappers import Pipeline
 
 

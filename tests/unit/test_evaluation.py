@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from tiny import Notes, byte_tokenizer
 
-from colearn.agents import ChatFormat, Own, language_players
+from colearn.agents import ChatFormat, language_players
+from colearn.cast.seats import Own
 from colearn.config import EvaluationSettings
 from colearn.contract import Generator, Request, Sampled
 from colearn.credit.team import Team
-from colearn.experiment.evaluate import Evaluation, evaluate_team
+from colearn.experiment.evaluation.evaluate import Evaluation, evaluate_team
 from colearn.experiment.processes import Processes
 from colearn.types import Action
 

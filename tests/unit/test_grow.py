@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import ChatFormat, Own, Program, Swap, language_players
+from colearn.agents import ChatFormat, Program, language_players
+from colearn.cast.seats import Own, Swap
 from colearn.contract import Child, Generator, Request, Sampled, View
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
-from colearn.rollout.aligned import Aligned
-from colearn.rollout.chain import Chain
-from colearn.rollout.fork import ForkOn
+from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Aligned, Chain, KaryTree
 from colearn.types import Action, Outcome, Prompt, Tree
 from colearn.wrappers import Pipeline
 

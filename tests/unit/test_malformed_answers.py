@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from colearn.agents.program import Program
-from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import GreedyTree
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.plan_path import PlanPath

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from colearn.agents import Against
+from colearn.cast.seats import Against
 from colearn.errors import ConfigError
-from colearn.experiment.matches import elo, last_fault, tally, win_matrix
 from colearn.types import Action, Node, Observation, Tree
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from matches import elo, last_fault, tally, win_matrix
 
 SEATS = ("player_0", "player_1")
 

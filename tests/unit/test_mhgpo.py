@@ -17,8 +17,8 @@ from colearn.agents import Program
 from colearn.algorithms.mhgpo import MHGPO, MHGPOIndependent, MHGPORoundRobin
 from colearn.credit.backward import Backward
 from colearn.errors import ConfigError
+from colearn.rollout.forks import ForkOnFirst, Independent, RoundRobin
 from colearn.rollout.grow import grow
-from colearn.rollout.mhgpo import ForkOnFirst, Independent, RoundRobin
 from colearn.types import Credited
 from colearn.workflow import Workflow
 

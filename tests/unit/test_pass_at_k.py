@@ -11,7 +11,7 @@ from trees import chain
 
 from colearn.config import EvaluationSettings
 from colearn.errors import ConfigError
-from colearn.experiment.pass_at_k import mean_pass_at_k, pass_at_k, pass_metrics
+from colearn.experiment.evaluation.pass_at_k import mean_pass_at_k, pass_at_k, pass_metrics
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,14 @@ import pytest
 import torch
 from trees import tree
 
-from colearn.advantage.bootstrap import Bootstrap
-from colearn.advantage.group_expectile import GroupExpectile
-from colearn.advantage.group_mean import GroupMean
-from colearn.advantage.turns import path_weights
+from colearn.advantage.gae import Bootstrap
+from colearn.advantage.group_baseline import GroupExpectile, GroupMean
+from colearn.advantage.turn_weights import path_weights
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.contract.rows import Mark, Outputs, Piece, Row, Span
 from colearn.errors import CheckpointError, ConfigError
-from colearn.experiment.objective import actor_objective
+from colearn.experiment.update.objective import actor_objective
 from colearn.learn.batch import make_batch
 from colearn.learn.follower import Follower
 from colearn.learn.local import LocalLearner

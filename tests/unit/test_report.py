@@ -18,11 +18,11 @@ import pytest
 
 from colearn.config import load_config
 from colearn.report import write_report
-from colearn.report.escape import escape
 from colearn.report.settings import settings_table
 from colearn.report.show import show_estimate, show_number
 from colearn.report.source import read_source
 from colearn.statistics import MeanEstimate
+from colearn.text import escape
 
 _VOID = {"meta", "img", "br", "source"}
 

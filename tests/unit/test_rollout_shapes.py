@@ -2,11 +2,8 @@ import pytest
 
 from colearn.contract import Branching
 from colearn.errors import ConfigError
-from colearn.rollout.chain import Chain
 from colearn.rollout.counts import Counts
-from colearn.rollout.cross import Cross
-from colearn.rollout.parallel import Parallel
-from colearn.rollout.tree import KaryTree
+from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.types import Node, Observation
 
 TEAM = ("alice", "bob")

@@ -18,9 +18,9 @@ import pytest
 from credited import credited
 from trees import tree
 
-from colearn.advantage.role_baseline import RoleBaseline
-from colearn.advantage.sum_then_normalize import SumThenNormalize
-from colearn.advantage.turn_by_turn import TurnByTurn
+from colearn.advantage.self_play.role_baseline import RoleBaseline
+from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
+from colearn.advantage.self_play.turn_by_turn import TurnByTurn
 from colearn.config import Config
 from colearn.config.build import build_algorithm
 from colearn.credit.concise import Concise

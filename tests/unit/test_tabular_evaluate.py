@@ -3,7 +3,7 @@ import pytest
 from tabular_models import climbing, dec_tiger, matrix_game, random_model, two_step
 
 from colearn.errors import ConfigError
-from colearn.tabular.evaluate import evaluate, uniform
+from colearn.tabular.exact_value import evaluate, uniform
 from colearn.tabular.histories import JointHistories
 
 REJECTED = (-1.5, 0.5, 2.0)

@@ -6,7 +6,7 @@ from tabular_models import climbing, dec_tiger, matrix_game, penalty, random_mod
 
 from colearn.errors import ConfigError
 from colearn.tabular import _search_bound, _search_rules
-from colearn.tabular.evaluate import evaluate
+from colearn.tabular.exact_value import evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.search import best_joint_policy
 

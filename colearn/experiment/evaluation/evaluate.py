@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +12,17 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Cast, Credit, DecPOMDP, Player
+from colearn.experiment.assemble import Assembly
+from colearn.experiment.processes import Processes
 from colearn.models.load import resolve_device
-from colearn.rollout.chain import Chain
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 from colearn.seeding import derive_seed
-from colearn.types import Node, Tree
+from colearn.types import Tree
 
-from .assemble import Assembly
 from .pass_at_k import pass_metrics
 from .played import evaluation_items, mean_outcomes, mean_turns
-from .processes import Processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +96,3 @@ def evaluate_weights(parts: Assembly, folders: Mapping[str, Path]) -> dict[str, 
         cast=parts.cast,
         processes=Processes(resolve_device(parts.config.run.device)),
     ).metrics
-
-
-def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
-    """An episode as a reader wants it: per turn, what each agent saw, did, and the reward.
-
-    A task's `render` gives the text of the last state, its `picture` the picture after each turn,
-    its `svg` the drawing of the whole.
-    """
-    chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
-    return {
-        "episode": tree.episode,
-        "item": str(tree.item),
-        "return": tree.returns(1.0)[0],
-        "metrics": dict(chain[-1].metrics),
-        "picture": task.render(chain[-1].state),
-        "drawing": task.svg(chain[-1].state),
-        "turns": [
-            {
-                "reward": after.reward,
-                "observations": {a: o.text for a, o in before.observations.items()},
-                "actions": {a: action.text for a, action in after.actions.items()},
-                **_plain_picture(task, after.state),
-            }
-            for before, after in itertools.pairwise(chain)
-        ],
-    }
-
-
-def _plain_picture(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
-    picture = task.picture(state)
-    return {} if picture is None else {"picture": picture.plain()}

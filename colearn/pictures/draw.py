@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from colearn.contract.picture import Cell, Panel, Picture
+from colearn.text import escape
 
-from .escape import escape
+from .picture import Cell, Panel, Picture
 
 SIDE = 24
 """Of a cell, in units of its SVG, and in pixels where the panel is small."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colearn.errors import ConfigError
+from .errors import ConfigError
 
 
 def left(anneal: float | None, done: float) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colearn.advantage.finish import EPSILON, deviation
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 
-from .finish import EPSILON, deviation
 from .roles import by_node, group_of, grouped_by, of_actions, own_turn, summed, turn_rewards
 
 

@@ -1,4 +1,4 @@
-"""Groups by agent and turn: candidates for one action, drawn from one prompt (AT-GRPO)."""
+"""Groups by agent and turn (AT-GRPO), and by agent alone (GRPO carried over to a team)."""
 
 from __future__ import annotations
 
@@ -64,3 +64,16 @@ class AgentTurn(Advantage):
         mean = sum(rewards) / len(rewards)
         scale = deviation(rewards) + EPSILON if self.normalize_std else 1.0
         return [(reward - mean) / scale for reward in rewards]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(AgentTurn):
+    """`AgentTurn` with the group key (environment, agent): the baseline of MAS + GRPO, which
+    compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not
+    say whether it also pools the agents; here it does not.
+
+    Wrong when histories diverge: an action is then judged by the situation it was taken in.
+    """
+
+    def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:
+        return tree.episode, agent

@@ -19,7 +19,7 @@ from colearn.errors import ConfigError
 from colearn.learn.evaluate import evaluate as score
 from colearn.learn.row import actor_rows
 from colearn.models.network import Network
-from colearn.tabular.evaluate import ExactEvaluation, evaluate
+from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel
 from colearn.types import Action, Node, Observation, Tree

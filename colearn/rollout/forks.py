@@ -1,4 +1,5 @@
-"""MHGPO's three ways of sampling groups: where each tree of an item forks (Algorithms 2 to 5)."""
+"""Chains that fork where one agent acts, and MHGPO's three ways of sampling groups with them
+(Algorithms 2 to 5)."""
 
 from __future__ import annotations
 
@@ -12,9 +13,26 @@ import numpy as np
 from colearn.contract import Branching, Rollout
 from colearn.errors import ConfigError
 
-from .aligned import Aligned, Group
-from .fork import ForkOn
-from .parallel import Parallel
+from .shapes import Aligned, Group, Parallel
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForkOn(Group, Aligned):
+    """K actions of `agent` at its `occasion`-th action (from 0), one of everyone else; the K
+    branches are chains from there (MHGPO's forks).
+
+    At a fork in simultaneous play the others' one action meets each of the K. Wrong when all agents
+    are to learn from one episode: only actions from the fork on have siblings to be compared with.
+    """
+
+    agent: str
+    occasion: int = 0
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        counts = dict.fromkeys(at.acting, 1)
+        if self.agent in counts and at.acted.get(self.agent, 0) == self.occasion:
+            counts[self.agent] = self.k
+        return counts
 
 
 @dataclass(frozen=True)

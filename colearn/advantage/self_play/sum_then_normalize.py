@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from colearn.advantage.finish import EPSILON, deviation
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
-from .finish import EPSILON, deviation
 from .roles import (
     Actions,
     Key,

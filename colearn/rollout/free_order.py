@@ -11,8 +11,8 @@ from typing import Any
 
 from colearn.contract import Ask, Spoken, Table
 
+from .advance import advance
 from .counts import Counts
-from .free import advance
 from .growth import Growth
 
 AT_ONCE = 256

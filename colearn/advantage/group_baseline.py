@@ -1,0 +1,149 @@
+"""Group baselines: joint actions of one history are compared with each other."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.types import Credited
+
+from .expectile import MEAN, check_level, expectile, faded, weighted
+from .finish import EPSILON, check_clip, clipped, deviation, normalized
+from .turn_weights import equal_turns
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBaseline(Advantage):
+    """A group is the siblings of one history h_t, never the actions of one turn index: returns
+    from different histories do not share a baseline.
+
+    An only child inherits the advantage of the joint action before it. So in `Parallel`, where
+    only the root branches, every action of a chain carries G_0 - b(h_0) of its chain: given h_t,
+    the rewards before t are constants and b(h_0) does not depend on a_t, so this is Eq. 1 with
+    gamma^t G_t and the action-independent baseline b(h_0) - (r_0 + ... + gamma^(t-1) r_(t-1)).
+
+    In `Cross` the group is all joint actions of the history. Siblings that share an agent's action
+    make the expected gradient smaller by a constant, and leave its direction.
+    """
+
+    clip: float | None = None
+    """Keep each advantage within [-clip, clip]."""
+    normalize: bool = False
+    """After the clip: zero mean, unit deviation over all actions of one agent in the iteration."""
+    equal_turns: bool = False
+    """Weigh every turn of a tree alike, not every joint action (`turn_weights.path_weights`)."""
+
+    minimum_group = 2
+
+    def __post_init__(self) -> None:
+        check_clip(self.clip)
+
+    @abstractmethod
+    def compare(self, returns: Sequence[float]) -> Sequence[float]:
+        """Advantages of the joint actions of one history, from their returns."""
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        found = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        if self.normalize:
+            found = normalized(found)
+        return equal_turns(episodes, found) if self.equal_turns else found
+
+    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
+        tree = episode.tree
+        below = tree.below()
+        rows: list[dict[str, float]] = [{} for _ in tree.nodes]
+        for agent in tree.agents:
+            found = self._compared(below, episode.returns(agent))
+            for node in tree.nodes:
+                if agent in node.actions:
+                    rows[node.index][agent] = found[node.index]
+        return tuple(rows)
+
+    def _compared(self, below: Sequence[Sequence[int]], returns: Sequence[float]) -> list[float]:
+        found = [0.0] * len(returns)
+        for node, group in enumerate(below):
+            if len(group) == 1:
+                found[group[0]] = found[node]
+            elif group:
+                for index, advantage in zip(
+                    group, self.compare([returns[index] for index in group]), strict=True
+                ):
+                    found[index] = advantage
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupMean(GroupBaseline):
+    """A = G^k - (1/K) sum over the siblings, itself included (MAGRPO, CoLLM Sec. 6.2).
+
+    Wrong when K is small: its own return pulls the baseline, so A is (K-1)/K of `LeaveOneOut`'s.
+    """
+
+    normalize_std: bool = False
+    """Divide by the siblings' population deviation + 1e-6 (GRPO). Off in the paper: an item
+    on which the team almost always does the same then weighs as much as an open one."""
+
+    def compare(self, returns: Sequence[float]) -> Sequence[float]:
+        mean = sum(returns) / len(returns)
+        scale = deviation(returns) + EPSILON if self.normalize_std else 1.0
+        return [(own - mean) / scale for own in returns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaveOneOut(GroupBaseline):
+    """A = G^k minus the mean of the other siblings (RLOO): unbiased at every K.
+
+    Wrong when K is 2 and rewards are heavy-tailed: one sibling alone is the baseline.
+    """
+
+    def compare(self, returns: Sequence[float]) -> Sequence[float]:
+        total, others = sum(returns), len(returns) - 1
+        return [own - (total - own) / others for own in returns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupMax(GroupBaseline):
+    """A = G^k - max over the siblings (ReMax with a sampled maximum): 0 for the best, below for
+    the others.
+
+    Wrong when unbiased gradients matter: the maximum depends on the action it is compared with,
+    and nothing is ever reinforced, only discouraged.
+    """
+
+    def compare(self, returns: Sequence[float]) -> Sequence[float]:
+        best = max(returns)
+        return [own - best for own in returns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupExpectile(GroupBaseline):
+    """A = w (G^k - e) with the siblings' tau-expectile e, w = 2 tau above it and 2 (1 - tau) below.
+
+    The weights sum the group's advantages to 0, and in expectation A follows the gradient of the
+    expectile of the return instead of its mean (Newey and Powell 1987; in value learning Kostrikov
+    et al. 2022). Above 1/2 a joint action that succeeds with one reply of the others counts more
+    than the failures with all other replies, as in hysteretic and lenient learning.
+
+    Wrong when rewards are random: luck is then taken for skill.
+    """
+
+    level: float = MEAN
+    """tau; 1/2 is `GroupMean`."""
+    anneal: float | None = None
+    """The share of the training budget over which `level` comes to 1/2; None keeps it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_level(self.level, "level", self.anneal)
+
+    def at(self, done: float) -> GroupExpectile:
+        return replace(self, level=faded(self.level, self.anneal, done), anneal=None)
+
+    def compare(self, returns: Sequence[float]) -> Sequence[float]:
+        baseline = expectile(returns, self.level)
+        return [weighted(own - baseline, self.level) for own in returns]

@@ -1,0 +1,1 @@
+"""Evaluation: sampled episodes, exact values, pass@k."""

@@ -1,0 +1,41 @@
+"""An episode as a line of episodes.jsonl: what a reader wants to see of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from colearn.contract import DecPOMDP
+from colearn.types import Node, Tree
+
+
+def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
+    """An episode as a reader wants it: per turn, what each agent saw, did, and the reward.
+
+    A task's `render` gives the text of the last state, its `picture` the picture after each turn,
+    its `svg` the drawing of the whole.
+    """
+    chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
+    return {
+        "episode": tree.episode,
+        "item": str(tree.item),
+        "return": tree.returns(1.0)[0],
+        "metrics": dict(chain[-1].metrics),
+        "picture": task.render(chain[-1].state),
+        "drawing": task.svg(chain[-1].state),
+        "turns": [
+            {
+                "reward": after.reward,
+                "observations": {a: o.text for a, o in before.observations.items()},
+                "actions": {a: action.text for a, action in after.actions.items()},
+                **_plain_picture(task, after.state),
+            }
+            for before, after in itertools.pairwise(chain)
+        ],
+    }
+
+
+def _plain_picture(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
+    picture = task.picture(state)
+    return {} if picture is None else {"picture": picture.plain()}

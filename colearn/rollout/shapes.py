@@ -1,0 +1,110 @@
+"""Rollout shapes by depth: chains, parallel chains, trees, and what goes on of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from colearn.contract import Branching, Child, Rollout
+from colearn.errors import ConfigError
+
+
+class Aligned(Rollout):
+    """K actions per acting agent make K joint actions, so a node has K children. An agent that
+    drew fewer repeats its last one."""
+
+    def joint_actions(
+        self, at: Branching, counts: Mapping[str, int]
+    ) -> Sequence[Mapping[str, int]]:
+        most = max(counts.values(), default=0)
+        return [{a: min(k, count - 1) for a, count in counts.items()} for k in range(most)]
+
+
+@dataclass(frozen=True)
+class Group(Rollout):
+    """What shapes with groups of K share."""
+
+    k: int = 4
+    """K."""
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ConfigError(f"k: must be 1 or more, got {self.k}; set 2 or more")
+
+    @property
+    def group_size(self) -> int:
+        return self.k
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain(Aligned):
+    """n H generations per episode. Wrong when the baseline compares actions of one history."""
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, 1)
+
+
+@dataclass(frozen=True)
+class Parallel(Group, Aligned):
+    """n K H generations per episode: the K branches share the root's history and nothing later.
+
+    Wrong when later turns need a baseline of their own: only the first turn has a group.
+    """
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, self.k if at.turn == 0 else 1)
+
+
+@dataclass(frozen=True)
+class KaryTree(Group, Aligned):
+    """K joint actions at every history, so every action is compared with siblings.
+
+    An episode of H turns costs n K (K^H - 1) / (K - 1) generations (Proposition 4.3).
+    Wrong when the horizon is long: K=4, H=4 is 340 joint actions for one item.
+    """
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, self.k)
+
+
+@dataclass(frozen=True)
+class Cross(Group):
+    """K actions per acting agent, K^m joint actions where m agents act: rewards are cheap here,
+    generations dear.
+
+    Wrong when `step` is slow or the horizon long: an episode runs K^m + ... + K^(mH) steps. Two
+    siblings may share an agent's action, so they are not independent draws. Its group size is K,
+    the actions per agent: K^m would need to know how many act, and is never smaller.
+    """
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, self.k)
+
+    def joint_actions(
+        self, at: Branching, counts: Mapping[str, int]
+    ) -> Sequence[Mapping[str, int]]:
+        numbers = product(*(range(count) for count in counts.values()))
+        return [dict(zip(counts, joint, strict=True)) for joint in numbers]
+
+
+@dataclass(frozen=True)
+class GreedyTree(Group, Aligned):
+    """Every acting agent draws K candidates from one prompt, the environment scores each, and the
+    one with the highest credited reward becomes the action; ties are broken by the shape's rng.
+
+    N T K generations for an episode of N agents that act one after the other over T turns, where a
+    full tree needs K^(N T). Where several agents act at once a candidate is a joint action, and
+    the mean of their rewards decides.
+
+    Wrong when the reward of one action says little of what comes after it: play is greedy, so the
+    turns that training sees are those of a better team than the one that is evaluated.
+    """
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, self.k)
+
+    def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
+        worth = [sum(child.rewards[agent] for agent in at.acting) for child in children]
+        best = [number for number, found in enumerate(worth) if found == max(worth)]
+        return [best[int(at.rng.integers(len(best)))]]
