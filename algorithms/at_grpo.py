@@ -8,7 +8,7 @@ from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.mixed import Mixed
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.rollout.shapes import GreedyTree
+from colearn.rollout.greedy_tree import GreedyTree
 
 from ._policy import PolicyAlgorithm
 

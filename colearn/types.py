@@ -106,6 +106,15 @@ class Node(Generic[State]):
     done: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The task's metrics of `state`, filled where the episode has ended."""
+    candidate_of: str | None = None
+    """The agent whose candidate the joint action scores, the other agents' actions held fixed; only
+    that agent's action is a sample. None: every agent's is."""
+    cut: bool = False
+    """The joint action was compared with others and not executed: the episode goes on elsewhere."""
+
+    def samples(self, agent: str) -> bool:
+        """Whether the action of `agent` that led here is a sample to compare and to train."""
+        return agent in self.actions and self.candidate_of in (None, agent)
 
     @property
     def turn(self) -> int:
@@ -191,7 +200,8 @@ class Tree(Generic[State]):
         """G of every node's edge, over joint rewards: G_k = r_k + discount * mean over children.
 
         Entry `index` is the return of the joint action that led to node `index`; the root's entry
-        is the mean return of the episode. What an algorithm learns from is `Credited`.
+        is the mean return of the episode. A cut child is in no mean: only what was executed counts.
+        What an algorithm learns from is `Credited`.
         """
         return _returns(self.nodes, [node.reward for node in self.nodes], discount)
 
@@ -208,7 +218,8 @@ def _returns(
             returns[node.index] = future
         else:
             returns[node.index] = rewards[node.index] + discount * future
-            below[node.parent].append(returns[node.index])
+            if not node.cut:
+                below[node.parent].append(returns[node.index])
     return tuple(returns)
 
 

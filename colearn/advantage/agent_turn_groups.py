@@ -48,7 +48,7 @@ class AgentTurn(Advantage):
             nodes = episode.tree.nodes
             for node in nodes:
                 if node.parent is not None:
-                    for agent in node.actions:
+                    for agent in filter(node.samples, node.actions):
                         key = self.key(episode.tree, nodes[node.parent], agent)
                         groups.setdefault(key, []).append((number, node.index, agent))
         found: list[list[dict[str, float]]] = [[{} for _ in e.tree.nodes] for e in episodes]

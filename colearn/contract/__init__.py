@@ -20,7 +20,7 @@ from .generator import Generator, Request, Sampled, Sampling, Session
 from .learner import Learner, Objective
 from .loss import PolicyBatch, PolicyLoss
 from .player import Acts, Ask, Cast, Player, Spoken, Table, View
-from .rollout import Branching, Child, Rollout
+from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "PolicyLoss",
     "Request",
     "Rollout",
+    "Round",
     "Sampled",
     "Sampling",
     "Segment",

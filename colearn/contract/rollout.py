@@ -49,15 +49,29 @@ class Child:
     outcome: Outcome[Any]
     rewards: Mapping[str, float]
     """Credited for this edge alone, by agent (`Credit.step`)."""
+    candidate_of: str | None = None
+    """As in its `Round`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Joint actions that are executed together at a node."""
+
+    joint_actions: Sequence[Mapping[str, int]]
+    """For each, which of its own actions every agent takes."""
+    candidate_of: str | None = None
+    """The agent whose candidates they score, the other agents' actions held fixed; None: every
+    joint action is a sample of all agents."""
 
 
 class Rollout(ABC):
-    """A stateless strategy: a frozen dataclass that answers four questions.
+    """A stateless strategy: a frozen dataclass that answers five questions.
 
     The grower advances live nodes; the shape only says how many trees an item has, how many
-    actions to draw at a node, how to pair them, and which children live on. AT-GRPO's greedy tree
-    keeps the best child (`continues`); MHGPO's forks draw several actions of one agent only
-    (`samples`) and choose that agent item by item (`trees`).
+    actions to draw at a node, how to pair them, what to try once the first outcomes are known, and
+    which children live on. AT-GRPO's greedy tree scores one agent's candidates after another's
+    (`next_round`) and keeps the best (`continues`); MHGPO's forks draw several actions of one agent
+    only (`samples`) and choose that agent item by item (`trees`).
     """
 
     def trees(
@@ -75,6 +89,13 @@ class Rollout(ABC):
         self, at: Branching, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         """The joint actions to execute: for each, which of its own actions every agent takes."""
+
+    def next_round(
+        self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
+    ) -> Round | None:
+        """What to execute next, given what the joint actions `tried` here led to; None: nothing
+        more. By default all joint actions are one round."""
+        return None if tried else Round(self.joint_actions(at, counts))
 
     def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
         """The children to expand further, by number; all of them unless a shape says otherwise."""

@@ -30,12 +30,16 @@ def contexts(tree: Tree[object], agent: str) -> list[list[Part]]:
     """The contexts of an agent, in the order of their first nodes, each with parents first. Without
     fresh prompts there is one, and it holds every node.
 
-    A node with a fresh prompt ends one context with its action and opens another.
+    A node with a fresh prompt ends one context with its action and opens another. Of a cut node
+    only the candidate's action is read: nobody answers to what is seen there.
     """
     found: list[list[Part]] = []
     of_node: list[int] = []
     for node in tree.nodes:
-        seen = node.observations.get(agent)
+        if node.cut and not node.samples(agent):
+            of_node.append(-1)  # another agent's candidate: nothing of it goes on or is trained
+            continue
+        seen = None if node.cut else node.observations.get(agent)
         before = None if node.parent is None else of_node[node.parent]
         opens = before is None or (seen is not None and seen.fresh)
         if before is not None:

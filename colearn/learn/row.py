@@ -79,7 +79,11 @@ def actor_rows(
             here = before
             if part.action is not None:
                 here = packer.add(part.action.tokens, before, start)
-                if part.node not in trained and part.action.tokens:
+                if (
+                    part.node not in trained
+                    and part.action.tokens
+                    and tree.nodes[part.node].samples(agent)
+                ):
                     trained.add(part.node)
                     piece = packer.pieces[here]
                     spans.append(Span(part.node, piece.start, piece.end, packer.last_index(before)))

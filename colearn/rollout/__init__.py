@@ -6,7 +6,7 @@ NAMES = {
     "tree": "shapes:KaryTree",
     "cross": "shapes:Cross",
     "fork_on": "forks:ForkOn",
-    "greedy_tree": "shapes:GreedyTree",
+    "greedy_tree": "greedy_tree:GreedyTree",
     "fork_on_first": "forks:ForkOnFirst",
     "independent": "forks:Independent",
     "round_robin": "forks:RoundRobin",

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from colearn.contract import Ask, Spoken
 from colearn.types import Node, Outcome
 
-from .growth import Edge, Growth, Live
+from .growth import Edge, Growth, Live, Tried
 from .transition import transition
 
 Say = Callable[[Ask], Awaitable[list[Spoken]]]
@@ -63,30 +63,38 @@ class _Branches:
         """To the end of every branch: one alone here, several each in a task of its own."""
         while len(live) == 1:
             (at,) = live
-            edges = self.growth.edges(at, await self._speak(at))
+            said = await self._speak(at)
+            edges = self.growth.edges(at, said)
             if not self.growth.compares and len(edges) > 1:
-                await _all(self._follow(at, [edge]) for edge in edges)
+                await _all(self._follow(at, edge) for edge in edges)
                 return
-            live = await self._settle(at, edges)
+            tried: list[Tried] = []
+            while edges:
+                tried += await self._step(at, edges)
+                edges = self.growth.edges(at, said, tried)
+            live = await self._settle(at, tried)
         await _all(self.go_on([at]) for at in live)
 
-    async def _follow(self, at: Live, edges: list[Edge]) -> None:
-        await self.go_on(await self._settle(at, edges))
+    async def _follow(self, at: Live, edge: Edge) -> None:
+        await self.go_on(await self._settle(at, await self._step(at, [edge])))
 
     async def _speak(self, at: Live) -> dict[str, list[Spoken]]:
         asks = self.growth.asks(at)
         said = await _all(_awaited(self.say, ask) for ask in asks)
         return {ask.seat: spoken for ask, spoken in zip(asks, said, strict=True)}
 
-    async def _settle(self, at: Live, edges: list[Edge]) -> list[Live]:
-        """Step, and add what it led to."""
+    async def _step(self, at: Live, edges: list[Edge]) -> list[Tried]:
         steps = (self.step(transition, *edge.stepping) for edge in edges)
         outcomes: list[Outcome[Any]] = list(await asyncio.gather(*steps))
         if self.follower is not None:
             for outcome in outcomes:
                 await self.follower.stepped(at.node, outcome)
+        return list(zip(edges, outcomes, strict=True))
+
+    async def _settle(self, at: Live, tried: list[Tried]) -> list[Live]:
+        """Add what the joint actions led to."""
         known = len(self.growth.nodes)
-        following: list[Live] = await self.beside(self.growth.settle, at, edges, outcomes)
+        following: list[Live] = await self.beside(self.growth.settle, at, tried)
         if self.follower is not None:
             for node in self.growth.nodes[known:]:
                 await self.follower.grown(node)

@@ -40,8 +40,13 @@ class Edge:
 
     child: int
     chosen: Mapping[str, int]
+    candidate_of: str | None
     joint: Joint
     stepping: Stepping
+
+
+Tried = tuple[Edge, Outcome[Any]]
+"""A joint action that was executed, and what it led to."""
 
 
 class Growth:
@@ -71,8 +76,10 @@ class Growth:
 
     @property
     def compares(self) -> bool:
-        """The shape looks at all children of a node before it says which of them go on."""
-        return type(self.shape).continues is not Rollout.continues
+        """The shape looks at the outcomes of a node's joint actions before it says what else to try
+        there or which children go on."""
+        own = type(self.shape)
+        return own.continues is not Rollout.continues or own.next_round is not Rollout.next_round
 
     def start(self) -> list[Live]:
         """The root, if anybody acts there."""
@@ -103,39 +110,45 @@ class Growth:
             )
         return found
 
-    def edges(self, at: Live, drawn: Mapping[str, Sequence[Spoken]]) -> list[Edge]:
-        """The joint actions to try, from what each seat said."""
+    def edges(
+        self, at: Live, drawn: Mapping[str, Sequence[Spoken]], tried: Sequence[Tried] = ()
+    ) -> list[Edge]:
+        """The next round of joint actions to try, from what each seat said and what those `tried`
+        led to; empty: nothing is left to try."""
         counts = {seat: len(options) for seat, options in drawn.items()}
+        following = self.shape.next_round(self._branching(at), counts, self._children(tried))
+        if following is None:
+            return []
         found = []
-        for child, chosen in enumerate(self.shape.joint_actions(self._branching(at), counts)):
+        for child, chosen in enumerate(following.joint_actions, start=len(tried)):
             joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
             texts = {seat: spoken.action.text for seat, spoken in joint.items()}
             keys = (self.seed, "step", self.key, *at.node.path, child)
-            found.append(Edge(child, chosen, joint, (self.task, at.node.state, texts, keys)))
+            stepping = (self.task, at.node.state, texts, keys)
+            found.append(Edge(child, chosen, following.candidate_of, joint, stepping))
         return found
 
-    def settle(
-        self, at: Live, edges: Sequence[Edge], outcomes: Sequence[Outcome[Any]]
-    ) -> list[Live]:
+    def settle(self, at: Live, tried: Sequence[Tried]) -> list[Live]:
         """Add what the joint actions led to; the children that go on. All of a node's at once where
         the shape `compares` them."""
-        expanded = {edge.child for edge in edges}
+        executed = {edge.child for edge, _ in tried}
         if self.compares:
-            children = [
-                Child(
-                    chosen=edge.chosen,
-                    outcome=outcome,
-                    rewards=self.credit.step(outcome, self.task.agents),
-                )
-                for edge, outcome in zip(edges, outcomes, strict=True)
-            ]
-            expanded = set(self.shape.continues(self._branching(at), children))
+            children = self._children(tried)
+            executed = set(self.shape.continues(self._branching(at), children))
         following = []
-        for edge, outcome in zip(edges, outcomes, strict=True):
+        for edge, outcome in tried:
             actions = {seat: spoken.action for seat, spoken in edge.joint.items()}
             last = {**at.last, **actions}
-            node = self._add(at.node, edge.child, outcome, actions, last)
-            if not node.terminal and edge.child in expanded:
+            node = self._add(
+                at.node,
+                edge.child,
+                outcome,
+                actions,
+                last,
+                candidate_of=edge.candidate_of,
+                cut=edge.child not in executed,
+            )
+            if not (node.terminal or node.cut):
                 kept = {seat: spoken.memory for seat, spoken in edge.joint.items()}
                 acted = {**at.acted, **{seat: at.acted.get(seat, 0) + 1 for seat in actions}}
                 following.append(Live(node, {**at.memories, **kept}, last, acted))
@@ -163,6 +176,17 @@ class Growth:
             cast=self.cast,
         )
 
+    def _children(self, tried: Sequence[Tried]) -> list[Child]:
+        return [
+            Child(
+                chosen=edge.chosen,
+                outcome=outcome,
+                rewards=self.credit.step(outcome, self.task.agents),
+                candidate_of=edge.candidate_of,
+            )
+            for edge, outcome in tried
+        ]
+
     def _branching(self, at: Live) -> Branching:
         keys = (self.seed, "shape", self.key, *at.node.path)
         return Branching(item=self.item, node=at.node, keys=keys, acted=at.acted)
@@ -174,6 +198,9 @@ class Growth:
         outcome: Outcome[Any],
         actions: Mapping[str, Action],
         last: Mapping[str, Action],
+        *,
+        candidate_of: str | None = None,
+        cut: bool = False,
     ) -> Node[Any]:
         """The node that an outcome leads to, with what each acting seat sees there."""
         path = () if parent is None else (*parent.path, child)
@@ -199,6 +226,8 @@ class Growth:
                 earned=outcome.earned,
                 done=outcome.done,
                 metrics=metrics,
+                candidate_of=candidate_of,
+                cut=cut,
             )
             self.nodes.append(node)
         return node

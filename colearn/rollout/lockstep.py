@@ -6,11 +6,13 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from colearn.contract import Ask, Spoken, Table
+from colearn.types import Outcome
 
 from .counts import Counts
-from .growth import Growth, Live
+from .growth import Edge, Growth, Live, Tried
 from .transition import transition
 
 _At = tuple[Growth, Live]
@@ -36,18 +38,30 @@ class Lockstep:
     def _turn(self, live: Sequence[_At], threads: Executor) -> list[_At]:
         """Speak, pair, step and settle, for all live nodes."""
         drawn = self._speak(live, threads)
-        tried = [growth.edges(at, said) for (growth, at), said in zip(live, drawn, strict=True)]
-        stepping = [edge.stepping for edges in tried for edge in edges]
-        self.counts.joint_actions += len(stepping)
-        if self.pool is None:
-            outcomes = iter([transition(*one) for one in stepping])
-        else:
-            outcomes = iter(list(self.pool.map(transition, *zip(*stepping, strict=True))))
+        tried: list[list[Tried]] = [[] for _ in live]
+        while True:
+            rounds = [
+                growth.edges(at, said, before)
+                for (growth, at), said, before in zip(live, drawn, tried, strict=True)
+            ]
+            edges = [edge for own in rounds for edge in own]
+            if not edges:
+                break
+            outcomes = iter(self._step(edges))
+            for own, before in zip(rounds, tried, strict=True):
+                before += [(edge, next(outcomes)) for edge in own]
         following: list[_At] = []
-        for (growth, at), edges in zip(live, tried, strict=True):
-            found = growth.settle(at, edges, [next(outcomes) for _ in edges])
-            following += [(growth, child) for child in found]
+        for (growth, at), found in zip(live, tried, strict=True):
+            following += [(growth, child) for child in growth.settle(at, found)]
         return following
+
+    def _step(self, edges: Sequence[Edge]) -> list[Outcome[Any]]:
+        """What each joint action leads to."""
+        self.counts.joint_actions += len(edges)
+        stepping = [edge.stepping for edge in edges]
+        if self.pool is None:
+            return [transition(*one) for one in stepping]
+        return list(self.pool.map(transition, *zip(*stepping, strict=True)))
 
     def _speak(self, live: Sequence[_At], threads: Executor) -> list[dict[str, list[Spoken]]]:
         """What every acting seat says at every node."""

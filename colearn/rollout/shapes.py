@@ -1,4 +1,4 @@
-"""Rollout shapes by depth: chains, parallel chains, trees, and what goes on of a tree."""
+"""Rollout shapes by depth: chains, parallel chains, trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from colearn.contract import Branching, Child, Rollout
+from colearn.contract import Branching, Rollout
 from colearn.errors import ConfigError
 
 
@@ -86,25 +86,3 @@ class Cross(Group):
     ) -> Sequence[Mapping[str, int]]:
         numbers = product(*(range(count) for count in counts.values()))
         return [dict(zip(counts, joint, strict=True)) for joint in numbers]
-
-
-@dataclass(frozen=True)
-class GreedyTree(Group, Aligned):
-    """Every acting agent draws K candidates from one prompt, the environment scores each, and the
-    one with the highest credited reward becomes the action; ties are broken by the shape's rng.
-
-    N T K generations for an episode of N agents that act one after the other over T turns, where a
-    full tree needs K^(N T). Where several agents act at once a candidate is a joint action, and
-    the mean of their rewards decides.
-
-    Wrong when the reward of one action says little of what comes after it: play is greedy, so the
-    turns that training sees are those of a better team than the one that is evaluated.
-    """
-
-    def samples(self, at: Branching) -> Mapping[str, int]:
-        return dict.fromkeys(at.acting, self.k)
-
-    def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
-        worth = [sum(child.rewards[agent] for agent in at.acting) for child in children]
-        best = [number for number, found in enumerate(worth) if found == max(worth)]
-        return [best[int(at.rng.integers(len(best)))]]

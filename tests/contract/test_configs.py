@@ -26,6 +26,7 @@ from colearn.config import (
 )
 from colearn.contract.algorithm import ValueLoss
 from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.greedy_tree import GreedyTree
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = shipped_configs()
@@ -162,6 +163,15 @@ def test_workflows_of_the_papers_have_a_critic_for_each_model(name: str) -> None
     assert critics == {role: bound.agents[role].model for role in task.agents}
 
 
+def candidates_of(row: Config) -> int:
+    """Environment steps of an episode: N T K in a greedy tree, also where the agents act at once
+    (Alg. 1, lines 9 to 14); else K for each turn of the task."""
+    task, rollout = build_task(row), build_algorithm(row).checked_parts().rollout
+    if isinstance(rollout, GreedyTree):
+        return len(task.agents) * task.turns * rollout.group_size
+    return task.horizon * rollout.group_size
+
+
 @pytest.mark.parametrize("game", GAMES)
 def test_the_budget_of_stronger_mas_is_the_papers_updates(game: str) -> None:
     """150 updates x 128 environments x N T K candidates (C.1)."""
@@ -179,8 +189,7 @@ def test_an_update_of_stronger_mas_takes_64_of_128_environments_in_every_row(gam
     for label in config.compare.algorithms:
         row = config_of(config, label)
         if row.algorithm.name == "at_grpo":
-            group = build_algorithm(row).checked_parts().rollout.group_size
-            assert row.train.minibatch == 64 * build_task(row).horizon * group, label
+            assert row.train.minibatch == 64 * candidates_of(row), label
 
 
 @pytest.mark.parametrize(
@@ -203,14 +212,13 @@ def test_the_single_agent_rows_of_stronger_mas_are_one_agent_of_four_turns(game:
 
 @pytest.mark.parametrize("subject", ["code", "math"])
 def test_the_budgets_of_code_and_math_are_the_papers_updates(subject: str) -> None:
-    """150 updates x 128 environments x T K candidates, of one agent, two or an ensemble (C.1)."""
+    """150 updates x 128 environments x N T K candidates, of one agent, two or an ensemble (C.1)."""
     config = offline(f"paper/stronger_mas_{subject}")
     for label in config.compare.algorithms:
         row = config_of(config, label)
-        parts = build_algorithm(row).checked_parts()
         if row.algorithm.name in ("untrained", "collm_cc", "collm_dc"):
             continue
-        candidates = build_task(row).horizon * parts.rollout.group_size
+        candidates = candidates_of(row)
         assert row.train.environment_steps == 150 * 128 * candidates, label
         assert row.train.minibatch == row.train.episodes // 2 * candidates, label
 

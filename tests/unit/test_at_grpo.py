@@ -14,8 +14,9 @@ from colearn.config import build_algorithm, load_config
 from colearn.contract import Branching, Child
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import Team
+from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
-from colearn.rollout.shapes import GreedyTree, Parallel
+from colearn.rollout.shapes import Parallel
 from colearn.types import Action, Credited, Node, Observation, Outcome, Tree
 
 TEAM = cast(max_tokens=3)
@@ -109,7 +110,9 @@ def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
 
 def child(number, **rewards):
     outcome = Outcome(state=None, reward=0.0)
-    return Child(chosen={"ada": number}, outcome=outcome, rewards=rewards)
+    return Child(
+        chosen={"ada": number}, outcome=outcome, rewards=rewards, candidate_of=next(iter(rewards))
+    )
 
 
 def branching(*acting, key=0):
@@ -117,10 +120,10 @@ def branching(*acting, key=0):
 
 
 def test_the_best_candidate_of_whoever_acts_goes_on():
-    children = [child(0, ada=0.1, ben=9), child(1, ada=0.3, ben=0), child(2, ada=0.2, ben=5)]
-    assert GreedyTree(3).continues(branching("ada"), children) == [1]
-    assert GreedyTree(3).continues(branching("ben"), children) == [0]
-    assert GreedyTree(3).continues(branching("ada", "ben"), children) == [0]
+    of_ada = [child(0, ada=0.1, ben=9), child(1, ada=0.3, ben=0), child(2, ada=0.2, ben=5)]
+    assert GreedyTree(3).continues(branching("ada"), of_ada) == [1]
+    of_ben = [child(0, ben=9, ada=0.1), child(1, ben=0, ada=0.3), child(2, ben=5, ada=0.2)]
+    assert GreedyTree(3).continues(branching("ben"), of_ben) == [0]
 
 
 def test_ties_are_broken_by_the_rng_alike_for_all_that_are_best():
@@ -146,7 +149,7 @@ def test_the_candidates_of_a_group_share_exactly_one_prompt(k, turns, sequential
     for tree in trees:
         groups = defaultdict(list)
         for child_ in tree.nodes[1:]:
-            for agent in child_.actions:
+            for agent in filter(child_.samples, child_.actions):
                 prompt = tree.history(child_.parent, agent).tokens
                 groups[tree.episode, agent, child_.turn].append(prompt)
         assert {len(prompts) for prompts in groups.values()} == {k}
@@ -176,6 +179,7 @@ def test_the_action_that_goes_on_has_the_best_mixed_reward():
             group = tree.children(parent.index)
             gone_on = [node for node in group if tree.children(node.index)]
             for best in gone_on:
+                assert not best.cut
                 assert best.reward == max(node.reward for node in group)
                 decided += len({node.reward for node in group}) > 1
     assert decided > 3

@@ -1,0 +1,77 @@
+"""K candidates at every turn, of which the best goes on (AT-GRPO, Alg. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.contract import Branching, Child, Round
+from colearn.seeding import derive_rng
+
+from .shapes import Group
+
+
+@dataclass(frozen=True)
+class GreedyTree(Group):
+    """Every acting agent draws K candidates from its own prompt, and the candidate with the highest
+    credited reward is executed; ties are broken at random.
+
+    Agents that act at once draw at once, and their candidates are scored in the agents' order
+    (Alg. 1, lines 9 to 14): those of agent i with the executed action of each agent before it and
+    the first draw of each agent after it. So a group's rewards differ by its own agent's candidates
+    alone. The last agent's best joint action is the one that goes on.
+
+    An episode of N agents over T turns costs N T K generations and N T K environment steps, whether
+    the agents act at once or one after the other; a full tree needs K^(N T) generations.
+
+    Wrong when the reward of one action says little of what comes after it: play is greedy, so the
+    turns that training sees are those of a better team than the one that is evaluated.
+    """
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, self.k)
+
+    def joint_actions(
+        self, at: Branching, counts: Mapping[str, int]
+    ) -> Sequence[Mapping[str, int]]:
+        """The first agent's candidates, each with the first draw of everyone else."""
+        return _candidates_of(next(iter(counts)), dict.fromkeys(counts, 0), counts)
+
+    def next_round(
+        self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
+    ) -> Round | None:
+        agents = list(counts)
+        if not tried:
+            return Round(self.joint_actions(at, counts), agents[0])
+        following = agents[agents.index(_last_agent(tried)) + 1 :]
+        if not following:
+            return None
+        executed = tried[_best_of_last(at, tried)].chosen
+        return Round(_candidates_of(following[0], executed, counts), following[0])
+
+    def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
+        return [_best_of_last(at, children)]
+
+
+def _candidates_of(
+    agent: str, others: Mapping[str, int], counts: Mapping[str, int]
+) -> list[dict[str, int]]:
+    return [{**others, agent: candidate} for candidate in range(counts[agent])]
+
+
+def _last_agent(tried: Sequence[Child]) -> str:
+    agent = tried[-1].candidate_of
+    assert agent is not None, "every round of a greedy tree scores one agent"
+    return agent
+
+
+def _best_of_last(at: Branching, tried: Sequence[Child]) -> int:
+    """The number of the best candidate of the agent that was scored last."""
+    agent = _last_agent(tried)
+    worth = {
+        number: child.rewards[agent]
+        for number, child in enumerate(tried)
+        if child.candidate_of == agent
+    }
+    best = [number for number, reward in worth.items() if reward == max(worth.values())]
+    return best[int(derive_rng(*at.keys, agent).integers(len(best)))]

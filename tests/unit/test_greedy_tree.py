@@ -1,0 +1,160 @@
+"""AT-GRPO where agents act at once: each agent's candidates are scored one after another (Alg. 1,
+lines 9 to 14), so that a group's rewards are its own agent's work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from colearn.advantage.agent_turn_groups import AgentTurn
+from colearn.contract import Ask, Credit, DecPOMDP, Player, Spoken, Table
+from colearn.credit.mixed import Mixed
+from colearn.credit.team import Team
+from colearn.learn.row import actor_rows
+from colearn.rollout.greedy_tree import GreedyTree
+from colearn.rollout.grow import Order, grow
+from colearn.types import Action, Credited, Observation, Outcome, Prompt, Tree
+
+
+class Numbers(Table):
+    """Draw k of a prompt is the text "k", one token long."""
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        return [
+            [Spoken(Action(str(k), (10 + k,), (-1.0,))) for k in range(len(ask.seeds))]
+            for ask in asks
+        ]
+
+
+NUMBERS = Numbers()
+
+
+class Numbered(Player):
+    table = NUMBERS
+
+    def read(self, prompt: Prompt, last: Action | None) -> Observation:
+        return Observation(prompt.text, (1, 2), prompt.fresh, prompt.made_from)
+
+
+class Pays(DecPOMDP[str, int]):
+    """Everybody acts at once in every turn; `pays` says what the joint action is worth."""
+
+    pays = frozenset({"team", "local"})
+
+    def __init__(self, agents: tuple[str, ...], worth: Any, turns: int = 1) -> None:
+        self.agents, self.worth, self.horizon = agents, worth, turns
+        self.executed: list[tuple[int, ...]] = []
+
+    def items(self, split: str) -> Sequence[str]:
+        return ["item"]
+
+    def reset(self, item: str, rng: np.random.Generator) -> int:
+        return 0
+
+    def observe(self, state: int, agent: str) -> str:
+        return f"turn {state}"
+
+    def step(
+        self, state: int, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[int]:
+        numbers = tuple(int(actions[agent]) for agent in self.agents)
+        self.executed.append(numbers)
+        team, local = self.worth(*numbers)
+        return Outcome(state=state + 1, reward=team, local_rewards=local)
+
+    def metrics(self, state: int) -> Mapping[str, float]:
+        return {}
+
+
+MIXED = Mixed(alpha=1.0)
+
+
+def grown(
+    task: Pays, k: int, *, credit: Credit = MIXED, order: Order = "lockstep"
+) -> tuple[Tree[Any], Any]:
+    players = {agent: Numbered() for agent in task.agents}
+    shape = GreedyTree(k)
+    (tree,), counts = grow(task, ["item"], players, shape, seed=3, credit=credit, order=order)
+    return tree, counts
+
+
+PASSED = [1.0, 0.0, 1.0, 0.0]
+"""Share of golden tests that candidate j of the coder passes."""
+AGREES = [0.0, 1.0, 0.0, 1.0]
+"""Whether the reference passes candidate j of the tester."""
+
+
+def code(coder: int, tester: int) -> tuple[float, dict[str, float]]:
+    """B.2 with the shares that count: r_team = p, coder 0.2 + 0.8 p, tester 0.2 + 0.8 agrees."""
+    p = PASSED[coder]
+    return p, {"coder": 0.2 + 0.8 * p, "tester": 0.2 + 0.8 * AGREES[tester]}
+
+
+def advantages(tree: Tree[Any], credit: Credit, agent: str) -> list[float]:
+    (found,) = AgentTurn()([Credited(tree=tree, rewards=credit(tree))])
+    return [row[agent] for row in found if agent in row]
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_a_testers_advantage_is_its_tests_and_not_the_coders_luck(order: Order):
+    tree, _ = grown(Pays(("coder", "tester"), code), 4, order=order)
+    # the tester's group: 1 + (0.2, 1, 0.2, 1), mean 1.6, deviation 0.4
+    assert advantages(tree, MIXED, "tester") == pytest.approx([-1, 1, -1, 1], abs=1e-5)
+    assert advantages(tree, MIXED, "coder") == pytest.approx([1, -1, 1, -1], abs=1e-5)
+
+
+def test_each_agents_own_best_candidate_is_executed():
+    tree, _ = grown(Pays(("coder", "tester"), code), 4)
+    (executed,) = (node for node in tree.nodes[1:] if not node.cut)
+    assert executed.actions["coder"].text in ("0", "2")
+    assert executed.actions["tester"].text in ("1", "3")
+
+
+def worth_of_pair(a: int, b: int) -> tuple[float, dict[str, float]]:
+    return [[0.0, 5.0], [1.0, 2.0]][a][b], {}
+
+
+def test_candidates_meet_the_executed_action_before_them_and_the_first_draw_after_them():
+    task = Pays(("a", "b"), worth_of_pair)
+    tree, counts = grown(task, 2, credit=Team())
+    # a's two with b's draw 0 pay 0 and 1; b's two with a's draw 1 pay 1 and 2
+    assert task.executed == [(0, 0), (1, 0), (1, 0), (1, 1)]
+    assert [node.candidate_of for node in tree.nodes[1:]] == ["a", "a", "b", "b"]
+    assert [node.reward for node in tree.nodes[1:]] == [0, 1, 1, 2]
+    assert [node.cut for node in tree.nodes] == [False, True, True, True, False]
+    assert advantages(tree, Team(), "a") == pytest.approx([-1, 1], abs=1e-5)
+    assert advantages(tree, Team(), "b") == pytest.approx([-1, 1], abs=1e-5)
+    assert counts.generations == counts.joint_actions == 4
+
+
+def sum_of_three(a: int, b: int, c: int) -> tuple[float, dict[str, float]]:
+    return 9.0 * a + 3.0 * b + c, {}
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_an_episode_costs_N_T_K_generations_and_as_many_environment_steps(order: Order):
+    tree, counts = grown(Pays(("a", "b", "c"), sum_of_three, turns=2), 3, order=order)
+    assert counts.generations == counts.joint_actions == 3 * 2 * 3
+    assert [node.path for node in tree.nodes if not node.cut] == [(), (8,), (8, 8)]
+
+
+def test_the_logged_return_is_that_of_the_executed_actions():
+    tree, _ = grown(Pays(("a", "b", "c"), sum_of_three, turns=2), 3, credit=Team())
+    assert tree.returns(1.0)[0] == 2 * (9 * 2 + 3 * 2 + 2)
+    credited = Credited(tree=tree, rewards=Team()(tree), discount=0.5)
+    assert credited.returns("b")[0] == 1.5 * 26
+
+
+def test_every_candidate_is_trained_once_and_no_one_elses_is_read():
+    tree, _ = grown(Pays(("a", "b", "c"), sum_of_three, turns=2), 3)
+    for agent in tree.agents:
+        (row,) = actor_rows(tree, agent)
+        spoken = [row.tokens[span.start : span.end] for span in row.spans]
+        assert spoken == [(10,), (11,), (12,)] * 2
+        # two prompts of two tokens and six candidates; the executed action stands a second time
+        # for every agent but the last, whose own candidate it is
+        executed = 0 if agent == "c" else 2
+        assert len(row.tokens) == 2 * 2 + 6 + executed
