@@ -113,7 +113,7 @@ def build_program(chosen: Named, where: str) -> Acts:
     if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, "act")):
         raise ConfigError(f"{where}: '{chosen.name}' is no dataclass with a method act(view)")
     try:
-        program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]
+        program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]  # type: ignore[assignment]
     except ConfigError as error:
         raise ConfigError(f"{where}.{error}") from None
     return program

@@ -17,7 +17,7 @@ from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, Segment
 from .generator import Generator, Request, Sampled, Sampling, Session
-from .learner import Learner, Objective
+from .learner import Kept, Learner, LearnerKind, Objective
 from .loss import PolicyBatch, PolicyLoss
 from .player import Acts, Ask, Cast, Player, Spoken, Table, View
 from .rollout import Branching, Child, Rollout, Round
@@ -38,7 +38,9 @@ __all__ = [
     "DecPOMDP",
     "Episodes",
     "Generator",
+    "Kept",
     "Learner",
+    "LearnerKind",
     "NodeAdvantages",
     "Objective",
     "Paid",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,3 +72,41 @@ class Learner(ABC):
     @abstractmethod
     def weights(self) -> dict[str, Any]:
         """Trained weights by their transformers (or peft) name, for generators and export."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Bytes that one process holds for one network between updates."""
+
+    weights: int
+    gradients: int
+    adam: int
+    master: int = 0
+    """A second copy of trained weights, such as ZeRO's of the part that a process steps."""
+
+
+class LearnerKind(ABC):
+    """Settings of a kind of learner, as a frozen dataclass: it builds the learners of a run and
+    tells the dry run what they keep in memory. Loading it loads no torch."""
+
+    @abstractmethod
+    def build(
+        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
+    ) -> Learner:
+        """A learner of `network`, which it trains by the model's or the critic's `settings`;
+        micro-batches hold up to `token_budget` tokens, and `entropy` is given to the loss.
+
+        Errors: ConfigError for settings that this kind does not support; MissingExtra.
+        """
+
+    @abstractmethod
+    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
+        """What each of `processes` keeps of `trained` float32 parameters and `frozen_bytes` of
+        others.
+
+        Errors: ConfigError for settings that `build` would refuse.
+        """
+
+    def shard(self, base: Any) -> None:  # noqa: B027 - most kinds keep bases whole
+        """Divide the weights of a base among processes, in place: once for every base of a run,
+        when it is loaded and before a network stands on it."""

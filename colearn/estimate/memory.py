@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from colearn.config import Config, OptimizerSettings
+from colearn.contract import Kept
+from colearn.learn.kinds import learner_kind
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
 from colearn.models.team import TeamNetworks
-
-from .zero import Division, division_of, kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ def count_networks(
     config: Config, team: TeamNetworks, missing: Mapping[str, str], processes: int
 ) -> tuple[NetworkMemory, ...]:
     """Errors: ConfigError for a DeepSpeed JSON that the learner would refuse."""
+    kind_of_learner = learner_kind(config.run.learner, config.run.deepspeed)
     seen: set[int] = set()
     found = []
     for name, network, settings in networks_of(config, team):
@@ -45,11 +46,14 @@ def count_networks(
         if id(network.base) in seen or (settings is not None and network.adapter is None):
             others = {}
         seen.add(id(network.base))
-        division = Division() if settings is None else division_of(config, settings, processes)
         held = sum(p.numel() * p.element_size() for p in others.values())
         if settings is None and network.adapter is not None:  # a follower has one of its own
             held += sum(p.numel() * p.element_size() for p in network.trained().values())
-        bytes_ = kept(trained, held, division)
+        bytes_ = (
+            Kept(weights=held, gradients=0, adam=0)
+            if settings is None
+            else kind_of_learner.kept(trained, held, settings, processes=processes)
+        )
         gone = missing.get(field)
         found.append(
             NetworkMemory(

@@ -24,7 +24,7 @@ from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.critic_row import head_value
 from colearn.learn.follower import Follower
-from colearn.learn.local import LocalLearner
+from colearn.learn.kinds import learner_kind
 from colearn.learn.minibatch import Pace
 from colearn.models.embedded import EMBEDDED, embedded_model
 from colearn.models.load import Tokenizers
@@ -244,18 +244,8 @@ def _learner(
     settings: ModelSettings | CriticSettings,
     entropy: bool,
 ) -> Learner:
-    if config.run.learner == "deepspeed":
-        from colearn.learn.deepspeed import DeepSpeedLearner
-
-        return DeepSpeedLearner(
-            name,
-            network,
-            settings,
-            config_source=config.run.deepspeed,
-            token_budget=config.train.token_budget,
-            entropy=entropy,
-        )
-    return LocalLearner(
+    kind = learner_kind(config.run.learner, config.run.deepspeed)
+    return kind.build(
         name, network, settings, token_budget=config.train.token_budget, entropy=entropy
     )
 

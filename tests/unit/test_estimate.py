@@ -13,7 +13,7 @@ from colearn.errors import ConfigError
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.script import Script, Speech, live_nodes, read_script, rehearse
-from colearn.estimate.zero import Division, kept
+from colearn.learn.kinds import Local, kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -60,7 +60,7 @@ def test_a_view_costs_nothing() -> None:
 
 
 def test_a_local_learner_keeps_sixteen_bytes_for_each_trained_weight() -> None:
-    found = kept(1000, 300, Division(processes=4))
+    found = Local().kept(1000, 300, None, processes=4)
     # 4 the weight (and 300 bytes of frozen ones), 4 its gradient, 8 both moments
     assert (found.weights, found.gradients, found.adam, found.master) == (4300, 4000, 8000, 0)
 
@@ -80,7 +80,7 @@ def test_a_local_learner_keeps_sixteen_bytes_for_each_trained_weight() -> None:
 def test_zero_divides_among_four_processes(
     stage: int, weights: int, gradients: int, adam: int, master: int
 ) -> None:
-    found = kept(1000, 0, Division(stage=stage, processes=4, bucket=50))
+    found = kept_by_zero(1000, 0, stage=stage, processes=4, bucket=50)
     assert (found.weights, found.gradients, found.adam, found.master) == (
         weights,
         gradients,
