@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from _optima_problems import METHODS, PROBLEMS, VARIANTS, references
 from matplotlib.figure import Figure
 
 from colearn.report.curves import colour
@@ -28,8 +29,6 @@ def write_report(runs: Runs, out: Path | None) -> str:
 
     Where natural_gradient.json lies beside them, its runs are in the figure and in the tables.
     """
-    from optima import PROBLEMS, references
-
     played = {run["problem"] for run in runs}
     known = {name: references(PROBLEMS[name]) for name in PROBLEMS if name in played}
     sampled = _sampled(out)
@@ -58,8 +57,6 @@ def _sampled(out: Path | None) -> dict[str, list[dict[str, Any]]]:
 
 
 def _methods(runs: Runs) -> list[str]:
-    from optima import METHODS
-
     return [name for name in METHODS if any(run["method"] == name for run in runs)]
 
 
@@ -149,8 +146,6 @@ def _reached(curves: Sequence[tuple[Sequence[float], Sequence[float]]], level: f
 
 def _variant_table(runs: Runs, known: Known, problem: str) -> str:
     """The recipe without each part; empty where nothing else was run."""
-    from optima import VARIANTS
-
     mine = [run for run in runs if run["problem"] == problem and run["variant"] != "one pass"]
     methods = _methods(mine)
     seeds = {run["seed"] for run in mine if run["variant"] != "recipe"}

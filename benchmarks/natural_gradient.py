@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from optima import PROBLEMS, references
+from _optima_problems import PROBLEMS, references
 
 from colearn.registry import task_class
 from colearn.report.show import show_estimate

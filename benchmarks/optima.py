@@ -28,125 +28,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem and what a run on it may cost."""
-
-    name: str
-    horizon: int
-    steps: int
-    """Joint actions of a run."""
-    actions: int
-    """Joint actions per iteration, about."""
-    scale: float
-    """Of the rewards, so that values are about 1."""
-    penalty: float
-    """Of a rejected reply, in the problem's rewards: below the return of any sensible play."""
-    file: str | None = None
-    """A `.dpomdp` file beside this one, for a problem that is not shipped."""
-
-    @property
-    def task(self) -> dict[str, Any]:
-        """The task's settings that choose it."""
-        if self.file is None:
-            return {"problem": self.name, "horizon": self.horizon}
-        return {"file": str(HERE / "problems" / self.file), "horizon": self.horizon}
-
-
-PROBLEMS = {
-    problem.name: problem
-    for problem in (
-        Problem("climbing", 1, 3_200, 64, 0.1, -30.0),
-        Problem("penalty", 1, 3_200, 64, 0.1, -30.0),
-        Problem("two_step", 2, 3_600, 72, 0.1, -10.0),
-        Problem("lock", 6, 7_680, 256, 0.1, -10.0),
-        Problem("vault", 6, 10_240, 256, 0.1, -10.0),
-        Problem("dec_tiger", 3, 64_512, 768, 0.02, -100.0),
-        Problem("lamp", 3, 6_400, 128, 0.1, -10.0, file="lamp.dpomdp"),
-        Problem("sensors", 2, 3_600, 72, 0.1, -10.0, file="sensors.dpomdp"),
-        Problem("meeting", 3, 6_400, 128, 0.1, -10.0, file="meeting.dpomdp"),
-    )
-}
-"""The last three were never tuned on: each was run once, with what the others had settled."""
-
-METHODS: dict[str, dict[str, Any]] = {
-    "collm_cc": {"name": "collm_cc"},
-    "collm_dc": {"name": "collm_dc"},
-    "magrpo": {"name": "magrpo", "rollout": {"name": "parallel", "k": 8}},
-    "magrpo_tree": {"name": "magrpo", "rollout": {"name": "tree", "k": 2}},
-}
-"""One critic for the team, one for each agent; without a critic groups of eight chains, and trees
-that fork in two at every turn."""
-
-HOPE, FADES = 0.98, 0.5
-"""The expectile at the start, and the share of the budget over which it comes to the mean."""
-
-RECIPE = {
-    "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
-    "algorithm.advantage.normalize": True,
-    "train.epochs": 4,
-    "models.*.learning_rate": 1e-3,
-    "models.*.warmup_steps": 10,
-    "models.*.schedule": "linear",
-    "models.*.betas": (0.9, 0.99),
-}
-RECIPE_CRITIC = {
-    "algorithm.advantage.trace": 0.95,
-    "algorithm.value_loss": {"rescale": True, "frozen_targets": True},
-    "critic.learning_rate": 3e-3,
-    "critic.head_learning_rate": 1e-2,
-    "critic.schedule": "linear",
-    "critic.betas": (0.9, 0.99),
-}
-ONE_PASS = {
-    "algorithm.loss": {"ratio": "sequence", "clip": None, "kl": 0.0, "anneal": None},
-    "algorithm.advantage.normalize": False,
-    "train.epochs": 1,
-    "train.minibatch": None,
-    "models.*.learning_rate": 3e-3,
-    "models.*.warmup_steps": 30,
-    "models.*.schedule": "constant",
-    "models.*.betas": (0.9, 0.999),
-}
-"""One step on each batch, as in the papers, at the better of the rates 1e-3 and 3e-3."""
-ONE_PASS_CRITIC = {
-    "algorithm.advantage.trace": 0.0,
-    "algorithm.value_loss": {"rescale": False, "frozen_targets": False},
-    "critic.learning_rate": 1e-2,
-    "critic.head_learning_rate": None,
-    "critic.schedule": "constant",
-    "critic.betas": (0.9, 0.999),
-}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "recipe": {},
-    "one pass": ONE_PASS,
-    "one epoch": {"train.epochs": 1},
-    "two epochs": {"train.epochs": 2},
-    "no clip": {"algorithm.loss.clip": None},
-    "sequence ratio": {"algorithm.loss.ratio": "sequence"},
-    "no KL": {"algorithm.loss.kl": 0.0},
-    "KL to the end": {"algorithm.loss.anneal": None},
-    "no normalisation": {"algorithm.advantage.normalize": False},
-    "TD(0)": {"algorithm.advantage.trace": 0.0},
-    "Monte Carlo": {"algorithm.advantage.trace": 1.0},
-    "no rescale": {"algorithm.value_loss.rescale": False},
-    "values of the day": {"algorithm.value_loss.frozen_targets": False},
-    "one critic rate": {"critic.head_learning_rate": None},
-    "no warm-up": {"models.*.warmup_steps": 0},
-    "constant rates": {"models.*.schedule": "constant", "critic.schedule": "constant"},
-    "long memory in Adam": {"models.*.betas": (0.9, 0.999), "critic.betas": (0.9, 0.999)},
-    "temperature 1": {"agents.*.sampling.temperature": 1.0},
-    "no hope": {},
-    "lasting hope": {},
-    "groups of sixteen": {"algorithm.rollout.k": 16},
-}
-"""The recipe, the update of the papers, and the recipe without each of its parts."""
-HOPELESS = {"one pass", "no hope"}
-CRITIC_ONLY = {"TD(0)", "Monte Carlo", "no rescale", "values of the day", "one critic rate"}
-GROUPS_ONLY = {"groups of sixteen"}
+from _optima_problems import (
+    CRITIC_ONLY,
+    FADES,
+    GROUPS_ONLY,
+    HOPE,
+    HOPELESS,
+    METHODS,
+    ONE_PASS_CRITIC,
+    PROBLEMS,
+    RECIPE,
+    RECIPE_CRITIC,
+    VARIANTS,
+)
+from _optima_report import write_report
 
 
 @dataclass(frozen=True)
@@ -254,23 +149,6 @@ def train(run: Run) -> dict[str, Any]:
     }
 
 
-def references(problem: Problem) -> dict[str, float]:
-    """The exact optimum and what less informed teams can reach at best."""
-    from colearn.registry import task_class
-    from colearn.tabular.exact_value import evaluate, uniform
-    from colearn.tabular.histories import JointHistories
-    from colearn.tabular.search import best_joint_policy
-
-    model = task_class("dpomdp")(**problem.task).model
-    histories = JointHistories(model, problem.horizon)
-    kinds = {"optimum": "history", "memoryless": "memoryless", "open_loop": "open_loop"}
-    found = {
-        name: best_joint_policy(model, problem.horizon, information=kind).value
-        for name, kind in kinds.items()
-    }
-    return {**found, "uniform": evaluate(histories, uniform(histories)).value}
-
-
 def known_runs(log: Path | None) -> list[dict[str, Any]]:
     """What a log holds already."""
     if log is None or not log.exists():
@@ -342,8 +220,6 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.problems = 2, ["climbing", "penalty", "two_step", "lock"]
-    from _optima_report import write_report
-
     if options.report is not None:
         print(write_report(known_runs(options.report / "runs.jsonl"), options.report))
         return

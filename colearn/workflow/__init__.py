@@ -2,8 +2,8 @@
 
 from .declared import DeclaredWorkflow
 from .record import Call, Event, Payment, WorkflowState
+from .roles import Answer, Team
 from .task import Workflow
-from .team import Answer, Team
 from .tool import Tool, ToolError
 
 __all__ = [

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from string import Formatter
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from colearn.errors import ConfigError
 from colearn.qa import accuracy, exact_match, f1
 
-from .declared_check import check_graph
+from .graph import Graph
+from .graph_check import check_graph
+from .roles import Team
 from .task import Workflow
-from .team import Team
 from .tool import Tool, plain
 
 SCORES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
@@ -36,74 +36,6 @@ SCORES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
     "em": exact_match,
     "accuracy": accuracy,
 }
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class When(_Section):
-    """A condition on a field's text."""
-
-    field: str
-    contains: str | None = None
-    equals: str | None = None
-
-    def holds(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the text contains, or without white space equals, what is asked for."""
-        text = plain(fields[self.field])
-        if self.contains is not None:
-            return self.contains in text
-        return text.strip() == self.equals
-
-
-class GraphNode(_Section):
-    """One step."""
-
-    name: str
-    role: str | None = None
-    prompt: str = ""
-    tool: str | None = None
-    arguments: Mapping[str, str] = Field(default_factory=dict)
-    when: When | None = None
-    """Take `next` only where this holds; else go on with the node below."""
-    next: str | None = None
-    """None: the node below; `end`: nowhere."""
-    at_most: int | None = Field(default=None, ge=1)
-    """How often `next` is taken in an episode; after that, the node below."""
-
-    @property
-    def reads(self) -> set[str]:
-        """The fields that the node needs."""
-        texts = (self.prompt, *self.arguments.values())
-        found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
-        return found | ({self.when.field} if self.when else set())
-
-
-class Reward(_Section):
-    """A score of a field against the item's gold answers, for the team or for one role."""
-
-    score: Literal["f1", "em", "accuracy"]
-    field: str
-    gold: str
-    to: str | None = None
-    """A role, all that it said: nothing is paid where it was not asked. None: the team."""
-    weight: float = 1.0
-
-
-class Graph(_Section):
-    """A whole workflow."""
-
-    items: str
-    """A .jsonl file, from the graph's folder; the last fifth is tested."""
-    tools: tuple[str, ...] = ()
-    nodes: tuple[GraphNode, ...]
-    rewards: tuple[Reward, ...]
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """In order of appearance."""
-        return tuple(dict.fromkeys(node.role for node in self.nodes if node.role))
 
 
 class DeclaredWorkflow(Workflow[Mapping[str, Any]]):

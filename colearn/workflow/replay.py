@@ -13,7 +13,7 @@ from colearn.types import Sources
 from .causes import Causes
 from .loop import Loop
 from .record import Call, Event, Payment, WorkflowState
-from .team import Answer, Team
+from .roles import Answer, Team
 from .tool import LONGEST_LINE, Tool, ToolError, run_tools
 from .tool_calls import find_call, told
 

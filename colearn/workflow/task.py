@@ -19,7 +19,7 @@ from colearn.types import Outcome, Prompt
 from . import drawn
 from .record import WorkflowState
 from .replay import advance
-from .team import RESERVED, Team
+from .roles import RESERVED, Team
 from .tool import Tool
 
 Item = TypeVar("Item")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from colearn.errors import ConfigError, nearest
 
-if TYPE_CHECKING:
-    from .declared import GraphNode, Reward
+from .graph import GraphNode, Reward
 
 END = "end"
 

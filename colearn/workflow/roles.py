@@ -1,19 +1,16 @@
-"""What a workflow's `run` holds in its hand: the roles, the tools, and where rewards go."""
+"""The roles of a workflow as its `run` calls them, with its tools, rewards and measures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from colearn.errors import TaskError, nearest
 from colearn.types import Sources
 
 from .record import Payment
-
-if TYPE_CHECKING:
-    from .replay import Replay
-    from .tool import Tool
+from .tool import Tool, ToolError
 
 RESERVED = ("ask", "use", "reward", "measure")
 
@@ -34,6 +31,32 @@ class Answer(str):
         return answer
 
 
+class Recorder(Protocol):
+    """What a team's calls go to: it answers them from the record, or waits for who is asked."""
+
+    measured: dict[str, float]
+
+    async def converse(
+        self,
+        role: str,
+        prompt: str,
+        after: Sequence[int] | None,
+        fresh: bool,
+        offered: tuple[str, ...],
+        tool_calls: int,
+    ) -> Answer:
+        """A role's turn, with the tools that it calls in the middle of it."""
+
+    async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
+        """A tool's result."""
+
+    def actions_of(self, role: str) -> Sources:
+        """All that a role has said so far."""
+
+    def pay(self, payment: Payment) -> None:
+        """Note a reward."""
+
+
 class Team:
     """Roles and tools are awaited by name: `await team.coder(prompt)`, `await team.search(query)`.
 
@@ -42,12 +65,12 @@ class Team:
 
     def __init__(
         self,
-        replay: Replay,
+        recorder: Recorder,
         roles: tuple[str, ...],
         tools: Mapping[str, Tool],
         measures: tuple[str, ...],
     ) -> None:
-        self._replay, self._roles, self._tools, self._measures = replay, roles, tools, measures
+        self._recorder, self._roles, self._tools, self._measures = recorder, roles, tools, measures
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         if name.startswith("__"):
@@ -94,7 +117,7 @@ class Team:
         if after is not None:
             given = (after,) if isinstance(after, Answer) else tuple(after)
             made_from = tuple(sorted({answer.call for answer in given}))
-        return await self._replay.converse(role, prompt, made_from, fresh, offered, tool_calls)
+        return await self._recorder.converse(role, prompt, made_from, fresh, offered, tool_calls)
 
     async def use(self, tool: str, *args: Any, **arguments: Any) -> Any:
         """What the tool gives; a `ToolError` (its text) where it fails or takes too long.
@@ -103,7 +126,7 @@ class Team:
         """
         if tool not in self._tools:
             raise TaskError(f"workflow.run: no tool '{tool}'; {nearest(tool, self._tools)}")
-        return await self._replay.use(tool, self._tools[tool].bind(args, arguments))
+        return await self._recorder.use(tool, self._tools[tool].bind(args, arguments))
 
     def reward(self, value: float, to: Answer | str | Iterable[Answer] | None = None) -> None:
         """Pay `value` to the team, to each of the answers given, or to all that a role has said.
@@ -121,7 +144,7 @@ class Team:
         if isinstance(to, Answer):
             actions = to.actions
         elif isinstance(to, str):
-            actions = self._replay.actions_of(to)
+            actions = self._recorder.actions_of(to)
             if not actions:
                 raise TaskError(
                     f"workflow.run: reward for role '{to}', which has said nothing; "
@@ -129,7 +152,7 @@ class Team:
                 )
         elif to is not None:
             actions = tuple(action for answer in to for action in answer.actions)
-        self._replay.pay(Payment(value=float(value), actions=actions))
+        self._recorder.pay(Payment(value=float(value), actions=actions))
 
     def measure(self, **found: float) -> None:
         """Set metrics of this episode; what is not set keeps its value in `measures`.
@@ -142,4 +165,4 @@ class Team:
                     f"workflow.run: measure '{name}' is not in `measures`; "
                     f"{nearest(name, self._measures)}"
                 )
-        self._replay.measured.update({name: float(value) for name, value in found.items()})
+        self._recorder.measured.update({name: float(value) for name, value in found.items()})
