@@ -54,7 +54,7 @@ def run_tests(
     limits: Limits | None = None,
     mechanism: Mechanism | Literal["auto"] = "auto",
 ) -> Verdict:
-    """Run trusted tests on a program that nobody trusts; each test counts on its own.
+    """Run trusted tests on a program that nobody trusts; each bare assert counts on its own.
 
     program: Python source; the tests call its function `entry_point`, in a process of its own.
     tests: one text, in which each statement with an `assert` is a test (its asserts may be the body
@@ -64,8 +64,11 @@ def run_tests(
     functions: other functions of the program that the tests may call. Give no name that a test
         relies on: the program decides what they return.
 
-    A test passes if it ran to its end and the program was alive then. After a test that cost the
-    program its process the next ones get a fresh one, at most three times.
+    A test passes if it ran to its end and the program was alive then. After a failed bare assert
+    the next tests are run. After any other failed statement, test or preparation, the rest fails,
+    as plain Python would stop there. After a bare assert that cost the program its process the next
+    tests get a fresh one, at most three times; the preparations and all tests before that are more
+    than bare asserts are run again in it.
 
     Errors: ConfigError if the tests do not parse or are none, a name is no identifier, the prompt
     does not parse, or no sandbox works here.
@@ -75,14 +78,16 @@ def run_tests(
     for name in (entry_point, *functions):
         if not name.isidentifier():
             raise ConfigError(f"entry_point: {name!r} is no name of a function; give an identifier")
-    statements = take_apart(tests, entry_point)
+    _check_prompt(prompt)
+    statements = take_apart(tests, entry_point, functions=functions, prompt=prompt)
     began = time.monotonic()
     work = {
-        "prompt": _checked_prompt(prompt),
+        "prompt": prompt,
         "entry_point": entry_point,
         "entry_names": list(statements.names),
         "functions": list(functions),
         "statements": [list(source) for source in statements.sources],
+        "bare": list(statements.bare),
         "call_seconds": limits.call_seconds,
     }
     found = _Findings([False] * statements.tests)
@@ -158,10 +163,9 @@ def _run_once(
                 if not passed:
                     told = (kind, message)
                     found.errors[number] = _loss(message, theirs) if kind == "lost" else told
+                    found.over = not work["bare"][number]
             case ["failed", kind, message]:
                 found.fail_rest(*(_loss(message, theirs) if kind == "lost" else (kind, message)))
-            case ["lost", message]:
-                found.fail_rest(*_loss(message, theirs))
             case ["end"]:
                 found.over = True
     if ours.ended == "timeout":
@@ -185,12 +189,11 @@ def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
     return lost_by(program)
 
 
-def _checked_prompt(prompt: str) -> str:
+def _check_prompt(prompt: str) -> None:
     try:
         compile(prompt, "<prompt>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise ConfigError(f"prompt: not Python ({error}); give what stands on its own") from None
-    return prompt
 
 
 def _verdict(found: _Findings, statements: Statements, seconds: float) -> Verdict:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from colearn.errors import ConfigError
 
+from .bare import BareAsserts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
@@ -17,14 +19,25 @@ class Statements:
     """The number of the test, or None for what only prepares."""
     names: tuple[str, ...]
     """By which the tests call the entry point."""
+    bare: tuple[bool, ...]
+    """By test, whether it is a bare assert. One that is not may leave state behind that later tests
+    rely on."""
 
     @property
     def tests(self) -> int:
         return sum(number is not None for number, _ in self.sources)
 
 
-def take_apart(tests: str | Sequence[str], entry_point: str) -> Statements:
+def take_apart(
+    tests: str | Sequence[str],
+    entry_point: str,
+    *,
+    functions: Sequence[str] = (),
+    prompt: str = "",
+) -> Statements:
     """Each string of a sequence is one test; of one string each statement with an `assert` is one.
+
+    functions, prompt: as `run_tests` takes them; they decide which asserts are bare.
 
     One string may define `check(candidate)`, as HumanEval's do: then the statements of its body
     count. An assert on constants alone (`assert True`) is no test, since it cannot fail.
@@ -32,25 +45,33 @@ def take_apart(tests: str | Sequence[str], entry_point: str) -> Statements:
     Errors: ConfigError if the code does not parse or holds no test.
     """
     if isinstance(tests, str):
-        pieces, parameter = _of_one_text(tests)
+        trees = [_parsed(tests, "tests")]
+        pieces, parameter = _of_one_text(trees[0])
     else:
-        for number, test in enumerate(tests):
-            _parsed(test, f"tests[{number}]")
-        pieces, parameter = [(True, test) for test in tests], "candidate"
+        trees = [_parsed(test, f"tests[{number}]") for number, test in enumerate(tests)]
+        pieces = [(True, *both) for both in zip(tests, (tree.body for tree in trees), strict=True)]
+        parameter = "candidate"
+    names = (entry_point, parameter)
+    asserts = BareAsserts([*trees, _parsed(prompt, "prompt")], {*names, *functions})
     sources: list[tuple[int | None, str]] = []
-    count = 0
-    for is_test, source in pieces:
-        sources.append((count if is_test else None, source))
-        count += is_test
-    if not count:
+    bare: list[bool] = []
+    for is_test, source, body in pieces:
+        sources.append((len(bare) if is_test else None, source))
+        if is_test:
+            bare.append(len(body) == 1 and asserts.is_bare(body[0]))
+    if not bare:
         raise ConfigError("tests: no assert that the program could fail; give at least one")
-    return Statements(sources=tuple(sources), names=(entry_point, parameter))
+    return Statements(sources=tuple(sources), names=names, bare=tuple(bare))
 
 
-def _of_one_text(text: str) -> tuple[list[tuple[bool, str]], str]:
+_Pieces = list[tuple[bool, str, list[ast.stmt]]]
+"""Whether it is a test, its source, its statements."""
+
+
+def _of_one_text(tree: ast.Module) -> tuple[_Pieces, str]:
     body: list[ast.stmt] = []
     parameter = "candidate"
-    for statement in _parsed(text, "tests").body:
+    for statement in tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "check":
             if len(statement.args.args) != 1:
                 raise ConfigError("tests: check must take one argument, the candidate")
@@ -58,7 +79,7 @@ def _of_one_text(text: str) -> tuple[list[tuple[bool, str]], str]:
             body += statement.body
         elif not _calls_check(statement):
             body.append(statement)
-    return [(_is_test(statement), ast.unparse(statement)) for statement in body], parameter
+    return [(_is_test(one), ast.unparse(one), [one]) for one in body], parameter
 
 
 def _parsed(text: str, field: str) -> ast.Module:

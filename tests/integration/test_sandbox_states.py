@@ -1,0 +1,89 @@
+"""State that later tests rely on cannot be skipped by raising or by dying."""
+
+from __future__ import annotations
+
+import pytest
+from hostile_states import STATES, Forgery
+
+from colearn.sandbox import Limits, Mechanism, run_tests
+from colearn.sandbox.mechanism import works
+from colearn.sandbox.statements import take_apart
+
+CASES = [
+    pytest.param(
+        forgery, id=name, marks=[] if number < 2 or number % 3 == 0 else [pytest.mark.slow]
+    )
+    for number, (name, forgery) in enumerate(STATES.items())
+]
+
+
+@pytest.fixture(params=("bwrap", "namespaces"))
+def mechanism(request: pytest.FixtureRequest) -> Mechanism:
+    chosen: Mechanism = request.param
+    if not works(chosen):
+        pytest.skip(f"{chosen} does not work here")
+    return chosen
+
+
+@pytest.mark.parametrize("forgery", CASES)
+def test_skipped_state_earns_nothing(forgery: Forgery, mechanism: Mechanism) -> None:
+    tests = take_apart(forgery.tests, "f").tests
+    limits = Limits(seconds=20.0, output_kb=64)
+    verdict = run_tests(forgery.program, "f", forgery.tests, limits=limits, mechanism=mechanism)
+    assert verdict.passed == tuple(number < forgery.earned for number in range(tests))
+    assert verdict.error is not None and verdict.message
+
+
+@pytest.mark.parametrize("forgery", CASES)
+def test_the_honest_twin_passes_all(forgery: Forgery, mechanism: Mechanism) -> None:
+    verdict = run_tests(forgery.honest, "f", forgery.tests, mechanism=mechanism)
+    assert (verdict.all_passed, verdict.message) == (True, "")
+
+
+def test_a_failed_preparation_is_the_message(mechanism: Mechanism) -> None:
+    tests = "assert f(0) == 1\nx = f(1)\nassert f(2) == 3\nassert f(3) == 4"
+    program = "def f(n): return [1][n]"
+    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    assert verdict.passed == (True, False, False)
+    assert (verdict.error, verdict.message) == (
+        "exception",
+        "test 1: IndexError: list index out of range",
+    )
+
+
+def test_a_preparation_that_kills_the_program_is_the_message(mechanism: Mechanism) -> None:
+    tests = "assert f(0) == 1\nx = f(1)\nassert f(2) == 3"
+    program = "import os\ndef f(n): return os._exit(3) if n == 1 else n + 1"
+    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    assert verdict.passed == (True, False)
+    assert verdict.message == "test 1: its process ended early, with exit status 3"
+
+
+def test_bare_asserts_count_each_whatever_the_others_do(mechanism: Mechanism) -> None:
+    """One that is false, one that raises, one that costs the process, one that is right."""
+    program = """
+import os
+def f(n):
+    if n == 1: return 0
+    if n == 2: raise ValueError
+    if n == 3: os._exit(0)
+    return n + 1
+"""
+    tests = "\n".join(f"assert f({n}) == {n + 1}" for n in range(5))
+    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    assert verdict.passed == (True, False, False, False, True)
+
+
+def test_after_a_loss_a_fresh_process_goes_through_the_loops_again(mechanism: Mechanism) -> None:
+    program = "import os\ndef f(n): return os._exit(0) if n == 9 else n + 1"
+    tests = """
+seen = []
+for n in range(3):
+    seen.append(f(n))
+    assert seen[-1] == n + 1
+assert f(9) == 10
+assert seen == [1, 2, 3]
+assert f(4) == 5
+"""
+    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    assert verdict.passed == (True, False, True, True)
