@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from colearn.errors import ConfigError, DataNotHere, MissingExtra
+from colearn.json_text import read_json
 
 
-def hub_rows(name: str, load: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    """What `load` reads with the module `datasets` from the data set `name`.
+class DataRow(NamedTuple):
+    """A row, and where it stands: `line 3 of mine.jsonl`, `row 3 of openai/gsm8k`."""
 
-    Errors: MissingExtra without that module; ConfigError where the data set cannot be read.
+    where: str
+    value: Any
+
+
+def _as_it_is(row: Any) -> Any:
+    return row
+
+
+def hub_rows(
+    name: str, load: Callable[[Any], Iterable[Any]], read: Callable[[Any], Any] = _as_it_is
+) -> list[DataRow]:
+    """What `load` gets with the module `datasets` from the data set `name`, and `read` makes of
+    each row; a row of which it makes None is left out.
+
+    Errors: MissingExtra without that module; ConfigError where the data set cannot be read, or has
+    a row that `read` cannot read.
     """
     try:
         datasets = import_module("datasets")
@@ -23,19 +38,34 @@ def hub_rows(name: str, load: Callable[[Any], Iterable[Any]]) -> list[Any]:
             raise
         raise MissingExtra("datasets", "tasks") from None
     try:
-        return list(load(datasets))
+        found = list(load(datasets))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:160]
         raise DataNotHere(
             f"task.data: cannot read '{name}' from the hub; check the network, or give the path "
             f"of a .jsonl file ({reason})"
         ) from None
+    rows = (DataRow(f"row {number} of {name}", row) for number, row in enumerate(found, start=1))
+    made = (DataRow(row.where, _made(row, read)) for row in rows)
+    return [row for row in made if row.value is not None]
 
 
-def file_rows(path: Path, choices: str) -> list[Any]:
+def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
+    try:
+        return read(row.value)
+    except (LookupError, TypeError, ValueError, AttributeError, SyntaxError, RecursionError) as e:
+        reason = " ".join(str(e).split())[:160]
+        raise ConfigError(
+            f"task.data: {row.where} is not as this data set was ({type(e).__name__}: {reason}); "
+            "give the path of a .jsonl file"
+        ) from None
+
+
+def file_rows(path: Path, choices: str) -> list[DataRow]:
     """A list in a .json file, else one value for each line; `choices` are the other data there are.
 
-    Errors: ConfigError that names the file and the line.
+    Errors: ConfigError that names the file and the line: for what is no JSON, is nested too deeply
+    or holds half of a surrogate pair.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -46,19 +76,19 @@ def file_rows(path: Path, choices: str) -> list[Any]:
         ) from None
     if path.suffix == ".json":
         try:
-            rows = json.loads(text)
-        except ValueError:
-            raise ConfigError(f"task.data: {path} is no JSON; write a list of objects") from None
-        if not isinstance(rows, list):
+            whole = read_json(text)
+        except ValueError as error:
+            raise ConfigError(f"task.data: {path} {error}; write a list of objects") from None
+        if not isinstance(whole, list):
             raise ConfigError(f"task.data: {path} holds no list; write a list of objects")
-        return rows
+        return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(whole, 1)]
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                rows.append(json.loads(line))
-            except ValueError:
+                rows.append(DataRow(f"line {number} of {path}", read_json(line)))
+            except ValueError as error:
                 raise ConfigError(
-                    f"task.data: line {number} of {path} is no JSON; write one object per line"
+                    f"task.data: line {number} of {path} {error}; write one object per line"
                 ) from None
     return rows

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from colearn.errors import ConfigError
+from colearn.json_text import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +90,21 @@ class Folder(Corpus):
 
 
 def _read(path: Path) -> Iterator[Passage]:
+    try:
+        whole = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"task.corpus: {path} is no text in UTF-8; save it as that") from None
     if path.suffix != ".jsonl":
-        for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+        for paragraph in whole.split("\n\n"):
             if paragraph.strip():
                 yield Passage(path.stem, " ".join(paragraph.split()))
         return
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-                yield Passage(str(row["title"]), str(row["text"]))
-            except (ValueError, KeyError, TypeError):
-                raise ConfigError(
-                    f"task.corpus: line {number} of {path} is no passage; write "
-                    '{"title": "...", "text": "..."}'
-                ) from None
+    for number, line in enumerate(whole.removesuffix("\n").split("\n"), start=1):
+        try:
+            row = read_json(line)
+            yield Passage(str(row["title"]), str(row["text"]))
+        except (ValueError, KeyError, TypeError):
+            raise ConfigError(
+                f"task.corpus: line {number} of {path} is no passage; write "
+                '{"title": "...", "text": "..."}'
+            ) from None

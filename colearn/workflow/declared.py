@@ -15,7 +15,7 @@ its answer under the node's name, one with `tool` uses it, one with `when` only 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import yaml
 from pydantic import ValidationError
 
 from colearn.errors import ConfigError
+from colearn.json_text import read_json
 from colearn.qa import accuracy, exact_match, f1
 
 from .graph import Graph
@@ -55,7 +56,8 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
             if name not in given:
                 raise ConfigError(f"task.graph: tool '{name}' is not given; pass it in `tools`")
         self.tools = tuple(Tool(given[name]) for name in self.graph.tools)
-        rows = _rows(path.parent / self.graph.items)
+        golds = {reward.gold for reward in self.graph.rewards}
+        rows = _rows(path.parent / self.graph.items, golds)
         longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
         self.agents, self.horizon = self.graph.roles, longest
         self.measures = tuple(dict.fromkeys(reward.score for reward in self.graph.rewards))
@@ -113,13 +115,34 @@ def _read(path: Path) -> Graph:
         raise ConfigError(f"task.graph: {where}: {first['msg']}; mend {path}") from None
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
+    """The file's objects; `golds` are the fields that answers are scored against."""
     try:
-        rows = [yaml.safe_load(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, yaml.YAMLError):
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError):
         raise ConfigError(f"task.graph: items: cannot read {path} as lines of JSON") from None
-    if not rows or not all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
-        raise ConfigError(f"task.graph: items: {path} must hold objects with the same keys")
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"task.graph: items: line {number} of {path}"
+        try:
+            row = read_json(line)
+        except ValueError as error:
+            raise ConfigError(f"{where} {error}; write one object per line") from None
+        if not isinstance(row, dict):
+            raise ConfigError(f"{where} is no object; write one with the fields of an item")
+        if rows and row.keys() != rows[0].keys():
+            raise ConfigError(f"{where} has other keys than the first; give all the same")
+        for name in golds & row.keys():
+            gold = row[name] if isinstance(row[name], list) else [row[name]]
+            if not gold or not all(isinstance(text, str) for text in gold):
+                raise ConfigError(
+                    f"{where}: '{name}' is no gold answer; write a text, or a list of one or more"
+                )
+        rows.append(row)
+    if not rows:
+        raise ConfigError(f"task.graph: items: {path} is empty; write one object per line")
     return rows
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from colearn.json_text import read_json
+
 from .tool import ToolError, plain
 
-DEEPEST = 32
-"""Lists and objects within each other that a call may hold: what copies or checks one recurses."""
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
 """The closing mark may be missing: it is a stop string for some samplers."""
+_FORM = "a tool call is JSON with a name and arguments"
 
 
 def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
@@ -24,28 +24,15 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
     if found is None:
         return None
     try:
-        asked = json.loads(found[1])
-    except (ValueError, RecursionError):
-        return ToolError("a tool call is JSON with a name and arguments")
-    if not _shallow(asked, DEEPEST):
-        return ToolError(f"a tool call holds at most {DEEPEST} lists and objects within each other")
-    try:
-        json.dumps(asked, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return ToolError("a tool call's texts are Unicode; it holds half of a surrogate pair")
+        asked = read_json(found[1])
+    except ValueError as error:
+        return ToolError(f"{_FORM}; this {error}")
     match asked:
         case {"name": str(name), "arguments": dict(arguments)}:
             return name, arguments
-    return ToolError("a tool call is JSON with a name and arguments")
+    return ToolError(_FORM)
 
 
 def told(result: Any) -> str:
     """A result as the role's next observation."""
     return f"<tool_response>{plain(result)}</tool_response>"
-
-
-def _shallow(value: Any, deepest: int) -> bool:
-    if not isinstance(value, dict | list):
-        return True
-    inside = value.values() if isinstance(value, dict) else value
-    return deepest > 0 and all(_shallow(one, deepest - 1) for one in inside)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from colearn.errors import ConfigError
 from colearn.sandbox.statements import take_apart
 
+from ..coop_humaneval.parse import parse_quietly
 from ..rows import file_rows
 from .hub import HUB_SETS
 from .problem import Case, Problem
@@ -46,39 +48,64 @@ def load_problems(data: str, test_data: str | None, golden: int) -> dict[str, tu
 
 def _read(data: str, golden: int) -> tuple[Problem, ...]:
     if data in HUB_SETS:
-        rows: list[Any] = HUB_SETS[data].rows()
+        rows = HUB_SETS[data].rows()
     else:
         path = _PACKAGED if data == "packaged" else Path(data).expanduser()
         rows = file_rows(path, ", ".join(("packaged", *HUB_SETS)))
-    return tuple(_problem(row, f"row {k} of {data}", golden) for k, row in enumerate(rows, start=1))
+    return tuple(_problem(row.value, row.where, golden) for row in rows)
 
 
-def _problem(row: Any, where: str, golden: int) -> Problem:
-    question = row.get("question") if isinstance(row, Mapping) else None
-    if not isinstance(question, str) or not question.strip():
-        raise ConfigError(f"task.data: {where} has no text 'question'; mend it")
-    name, entry_point = str(row.get("name", where)), row.get("entry_point")
-    solutions = tuple(str(program) for program in row.get("solutions") or ())[:REFERENCES]
+class _Problem(BaseModel):
+    """A row of a file; other keys are not read."""
+
+    model_config = ConfigDict(strict=True)
+
+    question: Annotated[str, StringConstraints(pattern=r"\S")]
+    name: str | None = None
+    solutions: list[str] | None = None
+    entry_point: str | None = None
+    asserts: str = ""
+    preamble: str = ""
+    inputs: list[str] = []
+    outputs: list[str] = []
+
+
+def _problem(value: Any, where: str, golden: int) -> Problem:
+    try:
+        row = _Problem.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the row"
+        raise ConfigError(f"task.data: {where}: {field}: {first['msg'].lower()}; mend it") from None
+    name, entry_point = row.name or where, row.entry_point
+    solutions = tuple(row.solutions or ())[:REFERENCES]
     if entry_point is not None:
-        asserts = str(row.get("asserts", ""))
-        try:
-            take_apart(asserts, entry_point)
-        except ConfigError as error:
-            raise ConfigError(f"task.data: {name}: {error}") from None
+        _check_function(entry_point, row, where)
         return Problem(
             name=name,
-            question=question,
+            question=row.question,
             entry_point=entry_point,
-            asserts=asserts,
-            preamble=str(row.get("preamble", "")),
+            asserts=row.asserts,
+            preamble=row.preamble,
             solutions=solutions,
         )
-    inputs, outputs = row.get("inputs", ()), row.get("outputs", ())
-    if not inputs or len(inputs) != len(outputs):
+    if not row.inputs or len(row.inputs) != len(row.outputs):
         raise ConfigError(
-            f"task.data: {name} has {len(inputs)} 'inputs' and {len(outputs)} 'outputs'; give as "
-            "many of each, one at least, or 'entry_point' and 'asserts'"
+            f"task.data: {where} has {len(row.inputs)} 'inputs' and {len(row.outputs)} 'outputs'; "
+            "give as many of each, one at least, or 'entry_point' and 'asserts'"
         )
-    pairs = list(zip(inputs, outputs, strict=True))[:golden]
-    tests = tuple(Case(str(given), str(wanted)) for given, wanted in pairs)
-    return Problem(name=name, question=question, tests=tests, solutions=solutions)
+    tests = tuple(map(Case, row.inputs, row.outputs))[:golden]
+    return Problem(name=name, question=row.question, tests=tests, solutions=solutions)
+
+
+def _check_function(entry_point: str, row: _Problem, where: str) -> None:
+    """What the sandbox would refuse at the first answer."""
+    if not entry_point.isidentifier():
+        raise ConfigError(f"task.data: {where}: entry_point: {entry_point!r} is no name; mend it")
+    try:
+        take_apart(row.asserts, entry_point)
+        parse_quietly(row.preamble)
+    except SyntaxError as error:
+        raise ConfigError(f"task.data: {where}: preamble: not Python ({error}); mend it") from None
+    except ConfigError as error:
+        raise ConfigError(f"task.data: {where}: {error}") from None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
-import json
 import pickle
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn.errors import ConfigError
+from colearn.json_text import read_json
 
 from ..coop_humaneval.hub import mbpp_row
-from ..rows import hub_rows
+from ..rows import DataRow, hub_rows
 
 Row = dict[str, Any]
 _PYTHON_3 = 3
@@ -48,7 +47,7 @@ def mbpp_as_row(row: Mapping[str, Any]) -> Row:
 
 def apps_row(row: Mapping[str, Any]) -> Row | None:
     """A program; None for a problem that asks for a function or has no tests."""
-    known = json.loads(row["input_output"] or "{}")
+    known = read_json(row["input_output"] or "{}")
     if known.get("fn_name") or not known.get("inputs"):
         return None
     return {
@@ -56,7 +55,7 @@ def apps_row(row: Mapping[str, Any]) -> Row | None:
         "question": row["question"],
         "inputs": [_lines(text) for text in known["inputs"]],
         "outputs": [_lines(text) for text in known["outputs"]],
-        "solutions": json.loads(row["solutions"] or "[]"),
+        "solutions": read_json(row["solutions"] or "[]"),
     }
 
 
@@ -81,7 +80,7 @@ def codecontests_row(row: Mapping[str, Any]) -> Row:
 def livecodebench_row(row: Mapping[str, Any]) -> Row | None:
     """A program; None for a problem that asks for a function. The data has no solutions."""
     name = f"LiveCodeBench/{row['question_id']}"
-    cases = [*json.loads(row["public_test_cases"]), *private_cases(row["private_test_cases"], name)]
+    cases = [*read_json(row["public_test_cases"]), *private_cases(row["private_test_cases"], name)]
     if any(case["testtype"] != "stdin" for case in cases):
         return None
     return {
@@ -105,13 +104,13 @@ def private_cases(text: str, name: str) -> list[dict[str, str]]:
     Errors: ConfigError where they are neither, or the pickle holds more than text.
     """
     try:
-        return list(json.loads(text))
-    except ValueError:
+        return list(read_json(text))
+    except (TypeError, ValueError):
         pass
     try:
         packed = zlib.decompress(base64.b64decode(text.encode()))
-        return list(json.loads(_Plain(io.BytesIO(packed)).load()))
-    except (binascii.Error, zlib.error, pickle.UnpicklingError, TypeError, ValueError) as error:
+        return list(read_json(_Plain(io.BytesIO(packed)).load()))
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises nearly anything
         raise ConfigError(f"task.data: the private tests of {name} are unreadable ({error})") from (
             None
         )
@@ -131,11 +130,10 @@ class HubSet:
     split: str
     row: Callable[[Mapping[str, Any]], Row | None]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[DataRow]:
         """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
         names = tuple(filter(None, (self.path, self.config)))
-        found = hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split))
-        return [row for row in map(self.row, found) if row is not None]
+        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)
 
 
 _APPS, _CONTESTS = "metr-evals/apps", "deepmind/code_contests"

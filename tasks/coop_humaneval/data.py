@@ -60,7 +60,7 @@ def load_problems(data: str) -> dict[str, tuple[Problem, ...]]:
         rows = file_rows(path, ", ".join(DATA))
     if len(rows) < 2:
         raise ConfigError(f"task.data: {data} has {len(rows)} problem(s); add some, 2 at least")
-    problems = tuple(_problem(row, f"row {k} of {data}") for k, row in enumerate(rows, start=1))
+    problems = tuple(_problem(row.value, row.where) for row in rows)
     held_out = max(len(problems) // TEST_SHARE, 1)
     return {"train": problems[:-held_out], "test": problems[-held_out:]}
 

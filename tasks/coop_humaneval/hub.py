@@ -9,11 +9,7 @@ from typing import Any
 
 from colearn.errors import ConfigError
 
-from ..rows import hub_rows
-
-
-def _as_it_is(row: Any) -> Any:
-    return row
+from ..rows import DataRow, hub_rows
 
 
 def mbpp_row(row: Mapping[str, Any]) -> dict[str, str]:
@@ -50,9 +46,9 @@ class HubSet:
 
     path: str
     config: str | None = None
-    row: Callable[[Any], Any] = _as_it_is
+    row: Callable[[Any], Any] = dict
 
-    def rows(self) -> list[Any]:
+    def rows(self) -> list[DataRow]:
         """All rows, in the order of the splits that the data set has.
 
         Errors: ConfigError where it cannot be read; MissingExtra without `datasets`.
@@ -62,7 +58,7 @@ class HubSet:
             splits = datasets.load_dataset(*filter(None, (self.path, self.config)))
             return [row for split in sorted(splits, reverse=True) for row in splits[split]]
 
-        return [self.row(row) for row in hub_rows(self.path, load)]
+        return hub_rows(self.path, load, self.row)
 
 
 HUB_SETS = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError, nearest
+from colearn.json_text import read_json
 
 from ..blocks import AIR
 from .houses import House
@@ -36,11 +36,13 @@ def read_houses(file: str | Path) -> tuple[House, ...]:
         raise ConfigError(f"task.houses_file: must be a path, got {file!r}; put it in quotes")
     path = Path(file).expanduser()
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"task.houses_file: {path}: {error.strerror}; give a file") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"task.houses_file: {path} is no text in UTF-8; mend it") from None
     except ValueError as error:
-        raise ConfigError(f"task.houses_file: {path} is no JSON ({error}); mend it") from None
+        raise ConfigError(f"task.houses_file: {path} {error}; mend it") from None
     if not isinstance(data, list) or not data:
         raise ConfigError(f"task.houses_file: {path} must hold a list of houses; write [{{...}}]")
     houses = tuple(_house(entry, f"house {number}") for number, entry in enumerate(data))

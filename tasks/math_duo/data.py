@@ -13,7 +13,7 @@ import numpy as np
 from colearn.errors import ConfigError
 
 from ..generated import draw_splits
-from ..rows import file_rows, hub_rows
+from ..rows import DataRow, file_rows, hub_rows
 from .checker import number
 
 TEST_SHARE = 10
@@ -49,10 +49,10 @@ class HubSet:
     split: str
     row: Callable[[Mapping[str, Any]], tuple[str, str]] = _problem_answer
 
-    def rows(self) -> list[Any]:
+    def rows(self) -> list[DataRow]:
         """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
         names = tuple(filter(None, (self.path, self.config)))
-        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split))
+        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)
 
 
 HUB_SETS = {
@@ -91,20 +91,22 @@ def load_problems(
 
 def _read(data: str) -> tuple[Problem, ...]:
     if data in HUB_SETS:
-        source = HUB_SETS[data]
-        pairs = [source.row(row) for row in source.rows()]
+        pairs = [row.value for row in HUB_SETS[data].rows()]
     else:
         choices = ", ".join(("generated", *HUB_SETS))
         rows = file_rows(Path(data).expanduser(), choices)
-        pairs = [_pair(row, f"row {k} of {data}") for k, row in enumerate(rows, start=1)]
+        pairs = [_pair(row.value, row.where) for row in rows]
     found = {question: number(answer) for question, answer in pairs}
     return tuple(Problem(question, value) for question, value in found.items() if value is not None)
 
 
 def _pair(row: Any, where: str) -> tuple[str, str]:
-    if not isinstance(row, Mapping) or not {"problem", "answer"} <= row.keys():
-        raise ConfigError(f"task.data: {where} has no 'problem' and 'answer'; mend it")
-    return str(row["problem"]), str(row["answer"])
+    match row:
+        case {"problem": str(problem), "answer": str() | int() | float() as answer}:
+            return problem, str(answer)
+    raise ConfigError(
+        f"task.data: {where} has no 'problem' and 'answer', a text and a text or number; mend it"
+    )
 
 
 def arithmetic(rng: np.random.Generator) -> Problem:

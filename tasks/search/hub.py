@@ -68,17 +68,16 @@ def hub_questions(data: str, split: str) -> tuple[Question, ...]:
     Errors: MissingExtra without the extra `tasks`; ConfigError where the hub cannot be read.
     """
     source = DATA_SETS[data]
+
+    def question(row: Any) -> Question:
+        titles = tuple(dict.fromkeys(source.titles(row)))
+        return Question(row[source.question], tuple(source.answers(row)), titles)
+
     rows = hub_rows(
         source.path,
         lambda datasets: datasets.load_dataset(
             source.path, source.name, split=source.splits[split]
         ),
+        question,
     )
-    return tuple(
-        Question(
-            row[source.question],
-            tuple(source.answers(row)),
-            tuple(dict.fromkeys(source.titles(row))),
-        )
-        for row in rows
-    )
+    return tuple(row.value for row in rows)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError
 from colearn.qa import Corpus, Folder, Passage, Passages
 
-from ..rows import file_rows
+from ..rows import DataRow, file_rows
 from .hub import DATA_SETS, hub_questions
 from .question import Question
 from .world import World
@@ -39,12 +39,15 @@ def load_questions(
     if data == "packaged":
         kept = json.loads(_PACKAGED.read_text(encoding="utf-8"))
         passages = tuple(Passage(row["title"], row["text"]) for row in kept["passages"])
-        splits = {split: _questions(kept[split], str(_PACKAGED)) for split in ("train", "test")}
+        splits = {
+            split: _questions(DataRow(f"{split} of {_PACKAGED}", row) for row in kept[split])
+            for split in ("train", "test")
+        }
         return splits, Passages(passages)
     if data in DATA_SETS:
         return {split: hub_questions(data, split) for split in ("train", "test")}, None
     if Path(data).suffix == ".jsonl":
-        rows = _questions(file_rows(Path(data), ", ".join(SOURCES)), data)
+        rows = _questions(file_rows(Path(data), ", ".join(SOURCES)))
         held = max(1, len(rows) // 5)
         return {"train": rows[held:] or rows, "test": rows[:held]}, None
     raise ConfigError(
@@ -67,15 +70,17 @@ def load_corpus(path: str | None, own: Corpus | None, data: str) -> Corpus:
     return own
 
 
-def _questions(rows: Sequence[Any], where: str) -> tuple[Question, ...]:
-    found = []
-    for number, row in enumerate(rows, start=1):
-        match row:
-            case {"question": str(text), "answers": [str(), *_] as answers}:
-                found.append(Question(text, tuple(answers), tuple(row.get("titles", ()))))
-            case _:
-                raise ConfigError(
-                    f"task.data: row {number} of {where} is no question; write "
-                    '{"question": "...", "answers": ["..."]}'
-                )
-    return tuple(found)
+def _questions(rows: Iterable[DataRow]) -> tuple[Question, ...]:
+    return tuple(_question(row.value, row.where) for row in rows)
+
+
+def _question(row: Any, where: str) -> Question:
+    match row:
+        case {"question": str(text), "answers": [_, *_] as answers}:
+            titles = row.get("titles", [])
+            if isinstance(titles, list) and all(isinstance(t, str) for t in (*answers, *titles)):
+                return Question(text, tuple(answers), tuple(titles))
+    raise ConfigError(
+        f'task.data: {where} is no question; write {{"question": "...", "answers": ["..."]}}, '
+        'beside them maybe "titles": ["..."]'
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 from colearn.errors import ConfigError
 
-from ..rows import file_rows, hub_rows
+from ..rows import DataRow, file_rows, hub_rows
 from .grammar import Sentences, generate
 
 TRAIN, TEST = 1000, 100
@@ -52,11 +52,11 @@ def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tu
             for split, count in GENERATED.items()
         }
     if data == "hub":
-        texts = _texts(hub_rows(source.hub, partial(_first_rows, source.hub)), key, source.hub)
+        texts = _texts(hub_rows(source.hub, partial(_first_rows, source.hub)), key)
         held_out = TEST
     else:
         rows = file_rows(Path(data).expanduser(), "packaged, generated, hub")
-        texts = _texts(rows, key, data)
+        texts = _texts(rows, key)
         held_out = max(len(texts) // 10, 1)
     if len(texts) <= held_out:
         raise ConfigError(
@@ -66,17 +66,17 @@ def load_texts(source: TextSource, data: str, field: str | None) -> dict[str, tu
     return {"train": tuple(texts[:-held_out]), "test": tuple(texts[-held_out:])}
 
 
-def _texts(rows: Iterable[Any], key: str, name: str) -> list[str]:
+def _texts(rows: Iterable[DataRow], key: str) -> list[str]:
     texts = []
-    for number, row in enumerate(rows, start=1):
+    for where, row in rows:
         if not isinstance(row, Mapping) or key not in row:
             found = (
                 f"has {', '.join(map(str, row))}" if isinstance(row, Mapping) else "is no object"
             )
-            raise ConfigError(f"task.field: row {number} of {name} {found}; '{key}' is missing")
+            raise ConfigError(f"task.field: {where} {found}; '{key}' is missing")
         text = row[key]
         if not isinstance(text, str) or not text.strip():
-            raise ConfigError(f"task.data: '{key}' of row {number} of {name} is no text; mend it")
+            raise ConfigError(f"task.data: '{key}' of {where} is no text; mend it")
         texts.append(text)
     return texts
 

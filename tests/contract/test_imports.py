@@ -19,7 +19,7 @@ FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
     ("cache", "errors", "seeding", "statistics", "text", "types"),
-    ("anneal", "pictures", "sandbox", "tabular"),
+    ("anneal", "json_text", "pictures", "sandbox", "tabular"),
     ("contract",),
     ("registry",),
     ("advantage", "agents", "cast", "client", "credit", "critic", "loss", "wrappers"),

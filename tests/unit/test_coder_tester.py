@@ -386,7 +386,7 @@ def test_a_test_set_of_its_own_leaves_no_question_in_both_splits(monkeypatch):
 @pytest.mark.parametrize(
     "row, message",
     [
-        ({"inputs": [], "outputs": []}, "has no text 'question'"),
+        ({"inputs": [], "outputs": []}, "line 1 of .*mine.jsonl: question: field required"),
         ({"question": "?", "inputs": ["1"], "outputs": []}, "1 'inputs' and 0 'outputs'"),
         ({"question": "?", "entry_point": "f", "asserts": "x ="}, "not Python"),
         ({"question": "?", "entry_point": "f", "asserts": "x = 1"}, "no assert"),

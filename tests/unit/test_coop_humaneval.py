@@ -442,8 +442,8 @@ def test_the_prompts_imports_and_helpers_are_part_of_the_program(tmp_path):
 @pytest.mark.parametrize(
     "row, line",
     [
-        ({}, "task.data: row 1 of "),
-        (ROW | {"test": " "}, "task.data: row 1 of "),
+        ({}, "task.data: line 1 of "),
+        (ROW | {"test": " "}, "task.data: line 1 of "),
         (ROW | {"task_id": "a", "prompt": "def f(:"}, "task.data: the prompt of a is not Python ("),
         (ROW | {"task_id": "a", "entry_point": "g"}, "task.data: the prompt of a does not define"),
         (ROW | {"task_id": "a", "test": "x = 1"}, "task.data: a: tests: no assert that"),

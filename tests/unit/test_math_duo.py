@@ -239,7 +239,7 @@ def test_a_file_gives_the_problems_whose_answers_are_numbers(tmp_path):
     assert task.items("test")[-1] == Problem("p19", 9.5)
     path.write_text(json.dumps({"question": "?"}))
     with pytest.raises(
-        ConfigError, match=r"^task\.data: row 1 of .* has no 'problem' and 'answer'"
+        ConfigError, match=r"^task\.data: line 1 of .* has no 'problem' and 'answer'"
     ):
         MathDuo(data=str(path))
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from colearn.contract import DecPOMDP
 from colearn.errors import MissingExtra, TaskError
+from colearn.json_text import DEEPEST
 from colearn.registry import names, task_class
 from colearn.rollout.validate import validate_observation
 from colearn.tasks.answers import code_block, final_answer, plain_value
@@ -28,7 +29,7 @@ from colearn.text import is_unicode, printable
 from colearn.tools.calculator import calculate
 from colearn.workflow import Tool, ToolError, Workflow
 from colearn.workflow.declared import DeclaredWorkflow
-from colearn.workflow.tool_calls import DEEPEST, find_call, told
+from colearn.workflow.tool_calls import find_call, told
 
 RNG = np.random.default_rng(0)
 HALF = "\ud800"
@@ -154,26 +155,28 @@ def test_a_tool_call_is_read_or_refused_in_text(said):
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("<tool_call>" + "[" * 1000, "a tool call is JSON with a name and arguments"),
-        ("<tool_call>" + "[" * 200_000, "a tool call is JSON with a name and arguments"),
+        ("[" * 1000, "is no JSON"),
+        ("[" * 200_000, "is no JSON"),
+        ('{"name": ' + "9" * 5000, "is no JSON"),
         (
-            '<tool_call>{"name": "take", "arguments": {"given": ' + "[" * 31 + "]" * 31 + "}}",
-            f"a tool call holds at most {DEEPEST} lists and objects within each other",
+            '{"name": "take", "arguments": {"given": ' + "[" * 63 + "]" * 63 + "}}",
+            "holds more than 64 lists and objects within each other",
         ),
         (
-            '<tool_call>{"name": "take", "arguments": {"given": "\\ud800"}}',
-            "a tool call's texts are Unicode; it holds half of a surrogate pair",
+            '{"name": "take", "arguments": {"given": "\\ud800"}}',
+            "holds half of a surrogate pair, which is no text",
         ),
         (
-            '<tool_call>{"name": "take", "arguments": {"\\udfff": 1}}',
-            "a tool call's texts are Unicode; it holds half of a surrogate pair",
+            '{"name": "take", "arguments": {"\\udfff": 1}}',
+            "holds half of a surrogate pair, which is no text",
         ),
-        ('<tool_call>{"name": ' + "9" * 5000, "a tool call is JSON with a name and arguments"),
     ],
-    ids=["brackets", "many brackets", "depth", "half a pair", "half a pair's name", "digits"],
+    ids=["brackets", "many brackets", "digits", "depth", "half a pair", "half a pair's name"],
 )
 def test_a_call_that_cannot_be_read_is_a_tool_error(said, expected):
-    assert find_call(said) == ToolError(expected)
+    found = find_call(f"<tool_call>{said}")
+    assert found == f"a tool call is JSON with a name and arguments; this {expected}"
+    assert isinstance(found, ToolError)
 
 
 def test_a_call_may_be_as_deep_as_it_is_said():

@@ -278,7 +278,7 @@ def test_a_role_uses_tools_in_the_middle_of_its_turn_in_one_context():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("<tool_call>double 4</tool_call>", "a tool call is JSON with a name and arguments"),
+        ("<tool_call>double 4</tool_call>", "with a name and arguments; this is no JSON"),
         ('<tool_call>{"name": "slow", "arguments": {}}', "no tool 'slow'; there is double"),
         ('<tool_call>{"name": "double", "arguments": {"n": 4}}', "missing a required argument"),
     ],

@@ -444,11 +444,15 @@ def test_a_file_gives_its_last_tenth_to_the_test_split(tmp_path):
 @pytest.mark.parametrize(
     "lines, field, line",
     [
-        ('{"text": "a"}\n{"text": "b"}', None, "task.field: row 1 of FILE has text; 'prompt' is"),
-        ('{"prompt": "a"}\n[1]', None, "task.field: row 2 of FILE is no object; 'prompt' is"),
+        ('{"text": "a"}\n{"text": "b"}', None, "task.field: line 1 of FILE has text; 'prompt' is"),
+        ('{"prompt": "a"}\n[1]', None, "task.field: line 2 of FILE is no object; 'prompt' is"),
         ('{"prompt": "a"}\n{"prompt": ', None, "task.data: line 2 of FILE is no JSON; write one"),
-        ('{"text": "a"}\n{"text": " "}', "text", "task.data: 'text' of row 2 of FILE is no text"),
-        ('{"prompt": "a"}\n{"prompt": 3}', None, "task.data: 'prompt' of row 2 of FILE is no text"),
+        ('{"text": "a"}\n{"text": " "}', "text", "task.data: 'text' of line 2 of FILE is"),
+        (
+            '{"prompt": "a"}\n{"prompt": 3}',
+            None,
+            "task.data: 'prompt' of line 2 of FILE is",
+        ),
         (
             '{"prompt": "a"}\n',
             None,
