@@ -31,6 +31,7 @@ class AgentTurn(Advantage):
     """Keep each advantage within [-clip, clip]."""
 
     minimum_group = 2
+    reads_future = False
 
     def __post_init__(self) -> None:
         check_clip(self.clip)

@@ -59,6 +59,9 @@ class Advantage(ABC):
 
     reads: Literal["v", "q", "token"] | None = None
     """The kind of value that it needs; None: it needs no critic."""
+    reads_future: bool = True
+    """It reads what comes after an action (returns, values), which only some siblings have where a
+    shape cuts branches. False: it reads the action's own credited reward alone."""
     minimum_group: int = 1
     """The fewest joint actions per node for which the baseline carries a signal."""
 

@@ -98,9 +98,10 @@ class Algorithm(ABC):
 
     def check_task(self, task: DecPOMDP[Any, Any]) -> None:
         """Errors: ConfigError where the algorithm cannot train this team, reads only rewards that
-        the task never pays, or has one value for players whose payoffs differ."""
+        the task never pays, compares candidates by rewards that come later, or has one value for
+        players whose payoffs differ."""
         self.check_team(task.agents)
-        credit = self.parts().credit
+        credit, rollout = self.parts().credit, self.parts().rollout
         if not credit.reads & task.pays:
             paid = " and ".join(sorted(task.pays))
             remedy = "payoff" if "local" in task.pays else "team"
@@ -108,6 +109,12 @@ class Algorithm(ABC):
                 f"algorithm.credit: {type(credit).__name__} reads "
                 f"{' and '.join(sorted(credit.reads))} rewards, and the task pays {paid} rewards "
                 f"only; set algorithm.credit.name to {remedy}"
+            )
+        if rollout.cuts and task.pays_later and "local" in credit.reads:
+            raise ConfigError(
+                f"algorithm.rollout: {type(rollout).__name__} compares candidates by what they are "
+                "paid at once, and the task pays actions at later turns; set algorithm.name to "
+                "mappo or mhgpo, or algorithm.rollout.name to tree or parallel"
             )
         critic = self.parts().critic
         readers = {} if critic is None else critic.readers(task.agents)
@@ -121,7 +128,8 @@ class Algorithm(ABC):
     def checked_parts(self) -> Parts:
         """`parts`, after checking that they fit each other.
 
-        Errors: ConfigError for a group baseline without a group, or values without a critic.
+        Errors: ConfigError for a group baseline without a group, values without a critic, or a
+        future that is compared where the shape cuts branches.
         """
         parts = self.parts()
         name = type(self).__name__
@@ -139,11 +147,32 @@ class Algorithm(ABC):
                 f"{_VALUES[parts.advantage.reads]}, and {name} has {_VALUES[value]}; choose an "
                 "advantage and a critic that fit (critic.value: v or q)"
             )
+        if parts.rollout.cuts:
+            _check_cuts(parts)
         if value == "token" and not parts.loss.by_token:
             raise ConfigError(
                 f"loss.ratio: {name} has an advantage for each token; set it to token"
             )
         return parts
+
+
+def _check_cuts(parts: Parts) -> None:
+    """Errors: ConfigError where what comes after an action counts, and the shape goes on from some
+    of the candidates alone."""
+    shape = type(parts.rollout).__name__
+    if parts.advantage.reads_future:
+        raise ConfigError(
+            f"advantage: {type(parts.advantage).__name__} compares what comes after an "
+            f"action, and {shape} goes on from the best candidate alone; set "
+            "algorithm.advantage.name to agent_turn or question, or algorithm.rollout.name to tree "
+            "or parallel"
+        )
+    if not parts.credit.at_once:
+        raise ConfigError(
+            f"credit: {type(parts.credit).__name__} credits an action by more than its "
+            f"own step, and {shape} chooses the best candidate at once; set algorithm.credit.name "
+            "to mixed, team or payoff, or algorithm.rollout.name to tree or parallel"
+        )
 
 
 _VALUES = {

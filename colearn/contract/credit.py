@@ -31,6 +31,9 @@ class Credit(ABC):
 
     reads: frozenset[Paid]
     """The kinds of reward that it makes use of; a task that pays none of them is an error."""
+    at_once: bool = True
+    """`step` gives all that an edge is credited, apart from delayed rewards. False: later edges or
+    the actions themselves count, too."""
 
     @abstractmethod
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:

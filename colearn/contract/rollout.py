@@ -97,6 +97,12 @@ class Rollout(ABC):
         more. By default all joint actions are one round."""
         return None if tried else Round(self.joint_actions(at, counts))
 
+    @property
+    def cuts(self) -> bool:
+        """Only some children go on, by what they were credited at once. The others have no future,
+        so returns and values of siblings cannot be compared."""
+        return type(self).continues is not Rollout.continues
+
     def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
         """The children to expand further, by number; all of them unless a shape says otherwise."""
         return range(len(children))

@@ -38,6 +38,9 @@ class DecPOMDP(ABC, Generic[Item, State]):
     pays: frozenset[Paid] = frozenset({"team"})
     """The kinds of reward that it gives out: of the whole team (`Outcome.reward`), of single agents
     (`Outcome.local_rewards` and `earned`), or both."""
+    pays_later: bool = False
+    """Some actions are paid at a later turn (`Outcome.earned`). A shape that compares candidates by
+    what they are paid at once cannot train it."""
     optimum: float | None = None
     """The best return that any team can have, where it is known; reports draw it."""
     reward_range: tuple[float, float] | None = None

@@ -31,6 +31,7 @@ class Backward(Credit):
     aggregate: Literal["mean", "max", "min", "sum"] = "mean"
 
     reads = frozenset({"team", "local"})
+    at_once = False
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         return {agent: paid.reward + paid.local_rewards.get(agent, 0.0) for agent in agents}

@@ -33,6 +33,8 @@ class Concise(Credit):
     """As the authors' code does: nothing up to l_max, beyond it the same line, which is then below
     0."""
 
+    at_once = False
+
     def __post_init__(self) -> None:
         if not 0 <= self.shortest < self.longest:
             raise ConfigError(

@@ -29,6 +29,9 @@ class Invocation(Credit):
 
     reads = frozenset({"team", "local"})
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at_once", self.trajectory == 0.0)
+
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
         team = (self.turn + self.trajectory) * paid.reward
         return {agent: self.node * paid.local_rewards.get(agent, 0.0) + team for agent in agents}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
+from colearn.errors import TaskError
 from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
@@ -78,8 +79,7 @@ class Growth:
     def compares(self) -> bool:
         """The shape looks at the outcomes of a node's joint actions before it says what else to try
         there or which children go on."""
-        own = type(self.shape)
-        return own.continues is not Rollout.continues or own.next_round is not Rollout.next_round
+        return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
     def start(self) -> list[Live]:
         """The root, if anybody acts there."""
@@ -131,6 +131,9 @@ class Growth:
     def settle(self, at: Live, tried: Sequence[Tried]) -> list[Live]:
         """Add what the joint actions led to; the children that go on. All of a node's at once where
         the shape `compares` them."""
+        if self.shape.cuts and "local" in self.credit.reads:
+            for _, outcome in tried:
+                self._check_at_once(outcome, at.node.turn)
         executed = {edge.child for edge, _ in tried}
         if self.compares:
             children = self._children(tried)
@@ -175,6 +178,15 @@ class Growth:
             nodes=tuple(nodes),
             cast=self.cast,
         )
+
+    def _check_at_once(self, outcome: Outcome[Any], turn: int) -> None:
+        for before, agent in outcome.earned:
+            if before != turn:
+                raise TaskError(
+                    f"task.step: pays '{agent}' at turn {turn} for turn {before}, and "
+                    f"{type(self.shape).__name__} compares what is paid at once; set pays_later to "
+                    "True on the task, and train it by mappo or mhgpo"
+                )
 
     def _children(self, tried: Sequence[Tried]) -> list[Child]:
         return [

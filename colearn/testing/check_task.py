@@ -140,10 +140,19 @@ class _Checker:
             self._pure("step", {"state": state}, step, between=step_otherwise), self.task.agents
         )
         validate_earned(outcome, turn + 1)
+        self._check_late(outcome, turn)
         self._check_reward(outcome.reward)
         self._check_unmoved(state, texts, self.task.agents, "what agents did after observing it")
         _copied(outcome.state, "task.step: the state", "build it from plain data, frozen")
         return outcome
+
+    def _check_late(self, outcome: Outcome[Any], turn: int) -> None:
+        late = [key for key in outcome.earned if key[0] != turn]
+        if late and not self.task.pays_later:
+            raise TaskError(
+                f"task.step: pays {late[0]} at turn {turn}, and pays_later is False; set "
+                "pays_later = True on the task"
+            )
 
     def _say(self, state: Any, acting: Sequence[str], turn: int, attempt: int) -> dict[str, str]:
         said = {}

@@ -50,6 +50,9 @@ class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
     measures: tuple[str, ...]
     """The metrics' names; each is 0 until `team.measure` sets it."""
     pays = frozenset({"team", "local"})
+    pays_later = True
+    """`team.reward(value, to=answer)` may come turns after the answer. Set it to False where every
+    answer is paid before the next role is asked."""
 
     @abstractmethod
     async def run(self, team: Team, item: Item) -> None:

@@ -45,6 +45,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         super().__init__(inner)
         self.horizon = inner.horizon * len(inner.agents)
+        self.pays_later = "local" in inner.pays
         if inner.reward_range is not None:
             low, high = inner.reward_range
             self.reward_range = (min(low, 0.0), max(high, 0.0))

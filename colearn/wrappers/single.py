@@ -52,6 +52,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
                     "leave it out"
                 )
             self.pays = frozenset({"team"})
+            self.pays_later = False
 
     def reset(self, item: Item, rng: np.random.Generator) -> SingleState[State]:
         """The task's first state."""

@@ -33,6 +33,7 @@ class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
         self.agents = inner.agents
         self.horizon = inner.horizon
         self.pays = inner.pays
+        self.pays_later = inner.pays_later
         self.reward_range = inner.reward_range
 
     def items(self, split: str) -> Sequence[Item]:

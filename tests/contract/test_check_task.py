@@ -235,6 +235,12 @@ class EarnedAhead(Good):
         return replace(super().step(state, actions, rng), earned={(state.turn + 1, "a"): 1.0})
 
 
+class EarnedLate(Good):
+    def step(self, state, actions, rng):
+        earned = {(0, "a"): 1.0} if state.turn == 1 else {}
+        return replace(super().step(state, actions, rng), earned=earned)
+
+
 class LocalInfinity(Good):
     def step(self, state, actions, rng):
         return replace(super().step(state, actions, rng), local_rewards={"a": float("inf")})
@@ -331,6 +337,7 @@ BROKEN = {
     Stranger: "task.step: local_rewards names 'c', which is no agent; known: a, b",
     StrangerEarned: "task.step: earned names (0, 'c'), must be (turn, agent); known agents: a, b",
     EarnedAhead: "task.step: earned names turn 1 of 'a' after 1 turns; turns are 0 to 0",
+    EarnedLate: "task.step: pays (0, 'a') at turn 1, and pays_later is False; set pays_later",
     LocalInfinity: "task.step: local reward of 'a' is inf, must be a finite number",
     Fragile: "task.step: raised ValueError: invalid literal for int()",
     TakesActions: "task.step: changed the actions it was given; copy them first",
