@@ -115,7 +115,8 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
     teams: dict[str, tuple[str, ...]] = {}
     for resolved in configs.values():
         build_algorithm(resolved)
-        task = json.dumps([resolved.task.model_dump(mode="json"), resolved.wrapper], sort_keys=True)
+        played = resolved.model_dump(mode="json", include={"task", "wrapper"})
+        task = json.dumps(played, sort_keys=True)
         if task not in teams:  # its data may come from far
             teams[task] = build_task(resolved).agents
         bind_agents(resolved, teams[task])

@@ -5,6 +5,7 @@ from .build import (
     build_algorithm,
     build_program,
     build_task,
+    build_tracker,
     check_paces,
     untrained_config,
 )
@@ -13,6 +14,7 @@ from .parts import build_part, known_settings, part_name
 from .settings import (
     EACH,
     AgentSettings,
+    Chosen,
     CompareSettings,
     Config,
     CriticSettings,
@@ -30,6 +32,7 @@ from .suite import MetricColumn, SuiteSettings, TaskColumns
 __all__ = [
     "EACH",
     "AgentSettings",
+    "Chosen",
     "CompareSettings",
     "Config",
     "CriticSettings",
@@ -49,6 +52,7 @@ __all__ = [
     "build_part",
     "build_program",
     "build_task",
+    "build_tracker",
     "check_paces",
     "dump_config",
     "is_suite",

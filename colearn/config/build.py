@@ -6,10 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
+from colearn import registry
 from colearn.errors import ConfigError, nearest
 
 from .load import one_line
@@ -17,7 +19,7 @@ from .parts import build_dataclass
 from .settings import EACH, AgentSettings, Config, ModelSettings, Named
 
 if TYPE_CHECKING:
-    from colearn.contract import Acts, Algorithm, DecPOMDP, Parts
+    from colearn.contract import Acts, Algorithm, DecPOMDP, Parts, Tracker
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
@@ -25,35 +27,41 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
 
     Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value.
     """
-    from colearn.registry import task_class
-
-    cls = task_class(config.task.name)
-    _check_complete(cls, f"task.name: {config.task.name}")
-    settings = config.task.settings
-    known = inspect.signature(cls).parameters
-    for key in settings:
-        if key not in known:
-            raise ConfigError(f"task.{key}: unknown setting; {nearest(key, known)}")
-    for key, parameter in known.items():
-        named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if named and parameter.default is parameter.empty and key not in settings:
-            raise ConfigError(f"task.{key}: missing; {config.task.name} has no default for it")
-    task = cls(**_typed(cls, settings))
+    cls = registry.task_class(config.task.name, "task.name")
+    task = cls(**_arguments(cls, config.task, "task", given=0))
     if config.wrapper is not None:
-        from colearn.wrappers import WRAPPERS
-
-        task = WRAPPERS[config.wrapper](task)
+        wrapper: Any = registry.load("wrappers", config.wrapper.name, "wrapper")
+        task = wrapper.wrap(task, **_arguments(wrapper, config.wrapper, "wrapper", given=1))
     return task
 
 
-def _check_complete(cls: type[Any], where: str) -> None:
-    """Errors: ConfigError for a class that leaves a method of its contract out."""
-    if inspect.isabstract(cls):
-        lacks = ", ".join(sorted(cls.__abstractmethods__))
-        raise ConfigError(f"{where} has no {lacks}; write what is missing in its class")
+def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tracker:
+    """The tracker that an entry of `run.trackers` names, opened for a run's folder and config.
+
+    Errors: ConfigError for an unknown name or setting; MissingExtra naming the pip command.
+    """
+    cls: Any = registry.load("trackers", chosen.name, "run.trackers")
+    tracker: Tracker = cls(folder, config, **_arguments(cls, chosen, "run.trackers", given=2))
+    return tracker
 
 
-def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> dict[str, Any]:
+    """A section's settings as a constructor's arguments; its first `given` are not settings.
+
+    Errors: ConfigError for an unknown, a missing or a wrong one.
+    """
+    known = dict(list(inspect.signature(cls).parameters.items())[given:])
+    for key in chosen.settings:
+        if key not in known:
+            raise ConfigError(f"{section}.{key}: unknown setting; {nearest(key, known)}")
+    for key, parameter in known.items():
+        named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if named and parameter.default is parameter.empty and key not in chosen.settings:
+            raise ConfigError(f"{section}.{key}: missing; {chosen.name} has no default for it")
+    return _typed(cls, chosen.settings, section)
+
+
+def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[str, Any]:
     """Settings as the types that the constructor's annotations say; others as they are.
 
     Errors: ConfigError that names the setting.
@@ -63,7 +71,7 @@ def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(settings)
     for key, value in settings.items():
         if _has_nan(value):
-            raise ConfigError(f"task.{key}: must hold numbers, got nan")
+            raise ConfigError(f"{section}.{key}: must hold numbers, got nan")
         try:
             check = TypeAdapter(hints[key]) if key in hints else None
         except PydanticSchemaGenerationError:
@@ -73,7 +81,7 @@ def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         try:
             found[key] = check.validate_python(value)
         except ValidationError as error:
-            raise ConfigError(one_line(error).replace("config", f"task.{key}", 1)) from None
+            raise ConfigError(one_line(error).replace("config", f"{section}.{key}", 1)) from None
     return found
 
 
@@ -90,10 +98,7 @@ def build_algorithm(config: Config) -> Algorithm:
 
     Errors: ConfigError for an unknown name or setting (with the nearest name) or a wrong type.
     """
-    from colearn.registry import algorithm_class
-
-    cls = algorithm_class(config.algorithm.name)
-    _check_complete(cls, f"algorithm.name: {config.algorithm.name}")
+    cls = registry.algorithm_class(config.algorithm.name, "algorithm.name")
     try:
         algorithm: Algorithm = build_dataclass(cls, config.algorithm.settings)
         algorithm.checked_parts()
@@ -107,11 +112,9 @@ def build_program(chosen: Named, where: str) -> Acts:
 
     Errors: ConfigError for an unknown name or setting, or a class that cannot act.
     """
-    from colearn.registry import load
-
-    cls = load("programs", chosen.name)
-    if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, "act")):
-        raise ConfigError(f"{where}: '{chosen.name}' is no dataclass with a method act(view)")
+    cls: type[Any] = registry.load("programs", chosen.name, f"{where}.name")
+    if not is_dataclass(cls):
+        raise ConfigError(f"{where}.name: '{chosen.name}' is no dataclass; make it one")
     try:
         program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]  # type: ignore[assignment]
     except ConfigError as error:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from colearn import registry
 from colearn.errors import ConfigError, nearest
 
 from .settings import Config
@@ -49,7 +50,20 @@ def load_config(
             f"config: {source} is a suite of comparisons; run it with colearn compare, or name one "
             "of its configs"
         )
-    return _validated(Config, data, overrides)
+    config = _validated(Config, data, overrides)
+    check_names(config)
+    return config
+
+
+def check_names(config: Config) -> None:
+    """See that what a run names outside of its task and algorithm exists; nothing is imported.
+
+    Errors: ConfigError that names the key and the nearest name.
+    """
+    if config.wrapper is not None:
+        registry.check_name("wrappers", config.wrapper.name, "wrapper")
+    for number, tracker in enumerate(config.run.trackers):
+        registry.check_name("trackers", tracker.name, f"run.trackers.{number}")
 
 
 def load_suite(

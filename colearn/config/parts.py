@@ -4,13 +4,12 @@
     credit: {name: mixed, alpha: 0.5}      # another part, by its name
     critic.value: q                        # likewise, as a dotted key
 
-A part's names stand in the `NAMES` of its kind's package. Parts know no configuration key: an error
-of theirs names their own field, and the path to it is put before it here.
+`colearn.registry` says what a name stands for. Parts know no configuration key: an error of theirs
+names their own field, and the path to it is put before it here.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -19,6 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from colearn.contract import Advantage, Cast, Credit, Critic, PolicyLoss, Rollout
 from colearn.errors import ConfigError, nearest
+from colearn.registry import Kind, load, name_of
 
 from .load import one_line
 from .settings import Named
@@ -26,15 +26,15 @@ from .settings import Named
 Built = TypeVar("Built")
 _FINITE = ConfigDict(allow_inf_nan=False)
 
-KINDS: dict[type, str] = {
-    Advantage: "colearn.advantage",
-    Cast: "colearn.cast",
-    Credit: "colearn.credit",
-    Critic: "colearn.critic",
-    PolicyLoss: "colearn.loss",
-    Rollout: "colearn.rollout",
+KINDS: dict[type, Kind] = {
+    Advantage: "advantages",
+    Cast: "casts",
+    Credit: "credits",
+    Critic: "critics",
+    PolicyLoss: "losses",
+    Rollout: "rollouts",
 }
-"""Packages that hold the parts of each kind."""
+"""Contracts whose implementations may stand in a field of an algorithm or a section."""
 
 
 def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
@@ -66,25 +66,20 @@ def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
 def part_class(kind: type, name: str) -> type[Any]:
     """The part of a kind (`Credit`, `Rollout`, ...) by its name.
 
-    Errors: ConfigError with the nearest name.
+    Errors: ConfigError with the nearest name, or for a class without settings to read.
     """
-    package = importlib.import_module(KINDS[kind])
-    names: Mapping[str, str] = package.NAMES
-    if name not in names:
-        raise ConfigError(f"name: unknown '{name}'; {nearest(name, names)}")
-    module, _, attribute = names[name].partition(":")
-    place = f"{KINDS[kind]}.{module}" if module else KINDS[kind]
-    found: type[Any] = getattr(importlib.import_module(place), attribute)
+    found: type[Any] = load(KINDS[kind], name, "name")
+    if not is_dataclass(found):
+        raise ConfigError(
+            f"name: '{name}' is no dataclass; write @dataclass(frozen=True, kw_only=True) above it"
+        )
     return found
 
 
 def part_name(part: object) -> str | None:
-    """The name under which a config chooses a part of this class; None where it has none."""
-    for kind, package in KINDS.items():
-        if isinstance(part, kind):
-            names = importlib.import_module(package).NAMES
-            return next((n for n in names if part_class(kind, n) is type(part)), None)
-    return None
+    """The name under which a config chooses this part; None for what is no part."""
+    kind = next((kind for contract, kind in KINDS.items() if isinstance(part, contract)), None)
+    return None if kind is None else name_of(kind, type(part))
 
 
 def _values(cls: type[Any], settings: Mapping[str, Any], now: Any) -> dict[str, Any]:
@@ -148,7 +143,7 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
                 except ConfigError as error:
                     raise ConfigError(f"{field.name}.{error}") from None
             found[field.name] = {"name": None}
-            if is_dataclass(part):
+            if is_dataclass(part):  # None where the field has no part of its own
                 found[field.name] |= known_settings(part, {})
         elif is_dataclass(hints[field.name]):
             found[field.name] = known_settings(hints[field.name], {})

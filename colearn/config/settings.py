@@ -18,7 +18,14 @@ import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    model_serializer,
+    model_validator,
+)
 
 EACH = "*"
 """As a model's or an agent's name: the settings of everyone not named."""
@@ -95,6 +102,20 @@ class Named(BaseModel):
     @property
     def settings(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
+
+
+class Chosen(Named):
+    """`Named`, for which a plain text is the name of a part with its settings as they are."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
+    @model_serializer
+    def plain(self) -> str | dict[str, Any]:
+        """As YAML holds it: the name alone where nothing else is set."""
+        return {"name": self.name, **self.settings} if self.settings else self.name
 
 
 class AgentSettings(_Settings):
@@ -227,7 +248,8 @@ class RunSettings(_Settings):
     that a slow step or tool holds up nobody else."""
     step_workers: int = Field(default=0, ge=0)
     """Processes for `task.step`; 0 steps in this one."""
-    trackers: tuple[Literal["wandb", "tensorboard"], ...] = ()
+    trackers: tuple[Chosen, ...] = ()
+    """Names, or sections with settings: `wandb`, `tensorboard`, one of another package."""
     checkpoint_every: int | None = Field(default=None, ge=1)
     """Iterations between checkpoints; None counts time alone."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)
@@ -277,9 +299,9 @@ class Config(_Settings):
         return epochs or self.train.epochs, minibatch or self.train.minibatch
 
     task: Named
-    wrapper: Literal["parallel", "pipeline", "discussion", "single"] | None = None
-    """Play the task by one of the prompt-based protocols, or by one agent, instead of
-    decentrally."""
+    wrapper: Chosen | None = None
+    """Play the task by one of the prompt-based protocols (`parallel`, `pipeline`, `discussion`), or
+    by one agent (`single`), instead of decentrally."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
     models: dict[str, ModelSettings]
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})

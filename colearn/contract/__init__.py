@@ -22,6 +22,7 @@ from .loss import PolicyBatch, PolicyLoss
 from .player import Acts, Ask, Cast, Player, Spoken, Table, View
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
+from .tracker import Tracker
 
 __all__ = [
     "Acts",
@@ -59,6 +60,7 @@ __all__ = [
     "Table",
     "TokenAdvantages",
     "TokenValues",
+    "Tracker",
     "ValueLoss",
     "Values",
     "View",

@@ -35,7 +35,7 @@ class Architectures:
 
     def __init__(self, task: DecPOMDP[Any, Any], config: Config) -> None:
         self.task = task
-        chosen = [config.task.model_dump(mode="json"), config.wrapper]
+        chosen = config.model_dump(mode="json", include={"task", "wrapper"})
         self.tokenizer_bytes: dict[str, int] = {}
         """Resident bytes by which each tokenizer made this process grow, by path."""
         self._tokenizers: dict[str, PreTrainedTokenizerBase] = {}

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 
 import colearn
-from colearn.config import Config
+from colearn.config import Config, build_tracker
 from colearn.models.load import resolve_device
 from colearn.record import Best, Line, Progress, RunRecord, RunWriter
 from colearn.record.transcript import transcript
@@ -34,7 +34,6 @@ from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .keeper import Keeper
 from .processes import Processes
-from .trackers import open_trackers
 from .update.updater import Updater
 
 Report = Callable[[Progress, dict[str, float]], None]
@@ -119,11 +118,9 @@ class Experiment:
         )
 
     def _train(self, report: Report) -> None:
-        trackers = open_trackers(
-            self.config.run.trackers if self.processes.main else (),
-            self.folder,
-            self.config.model_dump(mode="json"),
-        )
+        plain = self.config.model_dump(mode="json")
+        chosen = self.config.run.trackers if self.processes.main else ()
+        trackers = [build_tracker(one, self.folder, plain) for one in chosen]
         with self._pool() as pool, few_collections(), contextlib.ExitStack() as stack:
             for tracker in trackers:
                 stack.callback(tracker.close)

@@ -5,26 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from colearn.contract import Tracker
 from colearn.errors import MissingExtra
 from colearn.record.folder import RUNS
 
 
-class Tracker(Protocol):
-    """Takes numbers by name, and episodes in full (lines of episodes.jsonl), at an environment
-    step."""
-
-    def log(self, metrics: Mapping[str, float], step: int) -> None: ...
-
-    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class WandbTracker:
+class WandbTracker(Tracker):
     """Runs offline where WANDB_MODE=offline says so; a resumed run keeps its id. Runs of one
     comparison are a group; WANDB_PROJECT names the project."""
 
@@ -59,7 +49,7 @@ class WandbTracker:
         self.run.finish()
 
 
-class TensorBoardTracker:
+class TensorBoardTracker(Tracker):
     """Event files under RUN/tensorboard."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -79,14 +69,8 @@ class TensorBoardTracker:
         self.writer.close()
 
 
-def open_trackers(names: Sequence[str], folder: Path, settings: Mapping[str, Any]) -> list[Tracker]:
-    """Errors: MissingExtra naming the pip command."""
-    kinds: dict[str, Callable[[Path, Mapping[str, Any]], Tracker]] = {
-        "wandb": WandbTracker,
-        "tensorboard": TensorBoardTracker,
-    }
-    return [kinds[name](folder, settings) for name in names]
-
+NAMES = {"tensorboard": ":TensorBoardTracker", "wandb": ":WandbTracker"}
+"""The shipped trackers, by name."""
 
 _COLUMNS = ("iteration", "episode", "item", "turn", "agent", "observation", "action", "reward")
 

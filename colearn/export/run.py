@@ -75,7 +75,7 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
     settings = config.agents[agent]
     task: dict[str, Any] = config.task.settings
     if config.wrapper is not None:
-        task = {**task, "wrapper": config.wrapper}
+        task = {**task, "wrapper": config.wrapper.plain()}
     return AgentManifest(
         agent=agent,
         task=config.task.name,

@@ -3,33 +3,28 @@
 Each takes a task and gives one; the task itself is not changed.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from colearn.contract import DecPOMDP
-
 from .discussion import Discussion, DiscussionState
-from .parallel import parallel
+from .parallel import Parallel
 from .pipeline import Pipeline, PipelineState
 from .single import Single, SingleState
-
-WRAPPERS: Mapping[str, Callable[[DecPOMDP[Any, Any]], DecPOMDP[Any, Any]]] = {
-    "discussion": Discussion,
-    "parallel": parallel,
-    "pipeline": Pipeline,
-    "single": Single,
-}
-"""By the name that a config gives under `wrapper`."""
+from .wrapper import Wrapper, Wraps
 
 __all__ = [
-    "WRAPPERS",
     "Discussion",
     "DiscussionState",
+    "Parallel",
     "Pipeline",
     "PipelineState",
     "Single",
     "SingleState",
-    "parallel",
+    "Wrapper",
+    "Wraps",
 ]
+
+NAMES = {
+    "discussion": "discussion:Discussion",
+    "parallel": "parallel:Parallel",
+    "pipeline": "pipeline:Pipeline",
+    "single": "single:Single",
+}
+"""The shipped wrappers, by the name that a config gives under `wrapper`."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 from colearn.contract import DecPOMDP
 
-Item = TypeVar("Item")
-State = TypeVar("State")
+from .wrapper import Wraps
 
 
-def parallel(task: DecPOMDP[Item, State]) -> DecPOMDP[Item, State]:
+class Parallel(Wraps):
     """The task as it is: a Dec-POMDP is already played without communication."""
-    return task
+
+    @classmethod
+    def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
+        """The task itself."""
+        return task

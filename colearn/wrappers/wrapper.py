@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,8 +26,25 @@ class HasInner(Protocol[Inner_co]):
         ...
 
 
-class Wrapper(DecPOMDP[Item, Outer], Generic[Item, State, Outer]):
-    """Items, metrics, m_t are the task's; so are `render`, `picture`, `svg` and `legal_action`."""
+class Wraps(ABC):
+    """A way of playing a task: what a config names under `wrapper`."""
+
+    @classmethod
+    @abstractmethod
+    def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
+        """The task as it is played this way."""
+
+
+class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
+    """Items, metrics, m_t are the task's; so are `render`, `picture`, `svg` and `legal_action`.
+
+    What a constructor takes beyond the task are its settings in a config.
+    """
+
+    @classmethod
+    def wrap(cls, task: DecPOMDP[Any, Any], **settings: Any) -> DecPOMDP[Any, Any]:
+        """The task as it is played this way."""
+        return cls(task, **settings)
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         self.inner = inner

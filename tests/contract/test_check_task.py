@@ -8,12 +8,11 @@ import pytest
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ColearnError, ConfigError, MissingExtra, TaskError
-from colearn.registry import names, task_class
+from colearn.registry import load, names, task_class
 from colearn.tasks.str_build import StrBuild
 from colearn.testing import check_task
 from colearn.testing.fingerprint import fingerprint
 from colearn.types import Outcome
-from colearn.wrappers import WRAPPERS
 
 
 def registered(name):
@@ -23,15 +22,15 @@ def registered(name):
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("wrapper", names("wrappers"))
 @pytest.mark.parametrize("name", names("tasks"))
 def test_every_registered_task_passes_as_it_is_and_in_every_wrapper(name, wrapper):
     task = registered(name)
     if wrapper == "single" and "team" not in task.pays:
         with pytest.raises(ConfigError, match=r"^wrapper: single plays for the team"):
-            WRAPPERS[wrapper](task)
+            load("wrappers", wrapper).wrap(task)
         return
-    check_task(WRAPPERS[wrapper](task), seeds=(0,), episodes=1)
+    check_task(load("wrappers", wrapper).wrap(task), seeds=(0,), episodes=1)
 
 
 @pytest.mark.parametrize("prompt", ["full", "compact"])

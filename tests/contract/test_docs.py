@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 import sys
@@ -129,7 +128,7 @@ def test_the_table_of_parts_names_every_part_and_its_settings(kind: type) -> Non
     text = DOCUMENTS["docs/algorithms.md"].read_text()
     rows = [row for row in text.splitlines() if row.startswith(f"| `{section}` |")]
     told = set(re.findall(r"`(\w+)`", " ".join(rows)))
-    names = set(importlib.import_module(KINDS[kind]).NAMES) if kind in KINDS else set()
+    names = set(colearn.registry.names(KINDS[kind])) if kind in KINDS else set()
     classes = [part_class(kind, name) for name in names] or [kind]
     settings = {field.name for cls in classes for field in fields(cls) if field.init}
     assert names | settings <= told

@@ -175,7 +175,7 @@ SETTINGS = {
     ),
     "an unknown part": (
         "algorithm.advantage.name=group_men",
-        "algorithm.advantage.name: unknown 'group_men'",
+        "algorithm.advantage.name: unknown advantage 'group_men'",
         "did you mean 'group_mean'?",
     ),
     "a wrong type of a part's setting": (
@@ -185,7 +185,11 @@ SETTINGS = {
     ),
     "a number for a part": ("algorithm.loss=3", "algorithm.loss", "give a section"),
     "a task setting that is not given": ("task.name=demanding", "task.", "unknown setting"),
-    "no such protocol": ("wrapper=debate", "wrapper: ", "'discussion'", "got 'debate'"),
+    "no such protocol": (
+        "wrapper=debate",
+        "wrapper: unknown wrapper 'debate'",
+        "known: discussion, parallel, pipeline, single",
+    ),
     "no such model folder": (
         "models.*.path=/nowhere/at/all",
         "models.ada.path: ",

@@ -75,13 +75,13 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the registry know nothing but these."""
     known = {"collm_cc": Critical, "magrpo": Grouped}
 
-    def algorithm(name: str) -> Any:
+    def algorithm(name: str, where: str = "algorithm") -> Any:
         if name not in known:
-            raise ConfigError(f"algorithm: unknown algorithm '{name}'")
+            raise ConfigError(f"{where}: unknown algorithm '{name}'")
         return known[name]
 
     monkeypatch.setattr(registry, "algorithm_class", algorithm)
-    monkeypatch.setattr(registry, "task_class", lambda name: Task)
+    monkeypatch.setattr(registry, "task_class", lambda name, where: Task)
 
 
 def comparison_config(

@@ -5,9 +5,17 @@ import sys
 
 import pytest
 
-from colearn.config import build_algorithm, build_task, load_config
+from colearn.config import build_algorithm, build_task, build_tracker, load_config, part_name
 from colearn.errors import ConfigError
-from colearn.registry import algorithm_class, names, task_class
+from colearn.registry import (
+    KINDS,
+    algorithm_class,
+    check_name,
+    load,
+    names,
+    task_class,
+    without_own_code,
+)
 
 
 @pytest.fixture
@@ -22,7 +30,7 @@ def module(tmp_path, monkeypatch):
 
 
 def test_a_class_without_a_name_is_found_by_its_module(module):
-    code = "from colearn.contract import DecPOMDP\nclass Lonely(DecPOMDP): pass\n"
+    code = "from colearn.tasks.str_build import StrBuild\nclass Lonely(StrBuild): pass\n"
     module("lonely_task", code)
     assert task_class("lonely_task:Lonely").__name__ == "Lonely"
 
@@ -145,3 +153,132 @@ def test_a_task_in_the_current_folder_is_found(tmp_path):
         cwd=tmp_path,
     )
     assert "'here:Task' is no class of" in run.stderr
+
+
+MINE = """
+from dataclasses import dataclass
+from colearn.advantage.raw_return import RawReturn
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(RawReturn):
+    weight: float = 2.0
+"""
+CONFIG = {"task": {"name": "str_build"}, "models": {"*": {"path": "embedded"}}}
+
+
+def advantage_of(name, **settings):
+    algorithm = {"name": "mareinforce", "advantage": {"name": name, **settings}}
+    return build_algorithm(load_config({**CONFIG, "algorithm": algorithm})).parts().advantage
+
+
+def test_an_advantage_of_a_module_is_named_in_a_config_with_its_settings(module):
+    module("mine_a", MINE)
+    advantage = advantage_of("mine_a:Mine", weight=3.0)
+    assert (type(advantage).__name__, advantage.weight) == ("Mine", 3.0)
+
+
+def test_an_advantage_of_a_module_knows_its_settings(module):
+    module("mine_b", MINE)
+    with pytest.raises(ConfigError, match=r"advantage\.wieght: .*did you mean 'weight'"):
+        advantage_of("mine_b:Mine", wieght=3.0)
+
+
+def test_a_report_writes_the_name_by_which_a_config_chooses_a_part(module):
+    module("mine_c", MINE)
+    assert part_name(advantage_of("mine_c:Mine")) == "mine_c:Mine"
+    assert part_name(advantage_of("raw_return")) == "raw_return"
+
+
+def test_an_advantage_of_an_installed_package_goes_by_its_entry_point(tmp_path, monkeypatch):
+    places = tmp_path / "own-1.0.dist-info"
+    places.mkdir()
+    (places / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
+    (places / "entry_points.txt").write_text("[colearn.advantages]\nmine = mine_d:Mine\n")
+    (tmp_path / "mine_d.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert type(advantage_of("mine")).__name__ == "Mine"
+    assert part_name(advantage_of("mine")) == "mine"
+    with pytest.raises(ConfigError, match=r"unknown advantage 'mne'; did you mean 'mine'"):
+        advantage_of("mne")
+
+
+def test_a_class_of_another_kind_is_no_advantage(module):
+    module("mine_e", "class Mine: pass\n")
+    with pytest.raises(ConfigError, match=r"name: 'mine_e:Mine' is no class of .*Advantage"):
+        advantage_of("mine_e:Mine")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_shipped_name_of_every_kind_leads_to_a_class_of_the_kind(kind):
+    for name in names(kind):
+        assert isinstance(load(kind, name), type)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_name_of_any_kind_is_one_error_with_the_neighbours(kind):
+    name = next(iter(names(kind)))
+    with pytest.raises(ConfigError, match=rf"^here: unknown \w+ '{name}x'; .*'?{name}'?"):
+        load(kind, f"{name}x", "here")
+
+
+def test_a_name_that_is_only_checked_imports_nothing(module, tmp_path):
+    left = tmp_path / "left"
+    module("leaves", f"open({str(left)!r}, 'w')\n")
+    check_name("advantages", "leaves:Mine")
+    assert not left.exists()
+
+
+def test_a_config_that_is_only_read_runs_no_code_of_its_own(module, tmp_path):
+    left = tmp_path / "left"
+    module("leaves_too", f"open({str(left)!r}, 'w')\n")
+    with (
+        without_own_code(),
+        pytest.raises(ConfigError, match=r"advantage\.name: 'leaves_too:Mine' is code of its own"),
+    ):
+        advantage_of("leaves_too:Mine")
+    assert not left.exists()
+    with pytest.raises(ConfigError, match="has no 'Mine'"):
+        advantage_of("leaves_too:Mine")
+
+
+def test_a_tracker_of_a_module_takes_its_settings(module, tmp_path):
+    code = """
+from colearn.contract import Tracker
+class Told(Tracker):
+    def __init__(self, folder, config, *, words: tuple[str, ...] = ()):
+        self.folder, self.words = folder, words
+    def log(self, metrics, step): ...
+    def transcripts(self, episodes, step): ...
+    def close(self): ...
+"""
+    module("telling", code)
+    run = {"trackers": [{"name": "telling:Told", "words": ["a", "b"]}]}
+    (chosen,) = load_config({**CONFIG, "run": run}).run.trackers
+    tracker = build_tracker(chosen, tmp_path, {})
+    assert (tracker.folder, tracker.words) == (tmp_path, ("a", "b"))
+    wrong = chosen.model_copy(update={"name": "telling:Told", "word": 1})
+    with pytest.raises(ConfigError, match=r"run\.trackers\.word: unknown setting; .*'words'"):
+        build_tracker(wrong, tmp_path, {})
+
+
+def test_a_wrapper_of_a_module_takes_its_settings(module):
+    code = """
+from colearn.wrappers import Discussion
+class Long(Discussion):
+    def __init__(self, inner, *, turns: int):
+        super().__init__(inner)
+        self.horizon = turns
+"""
+    module("talking", code)
+    chosen = {"name": "talking:Long", "turns": 7}
+    assert build_task(load_config({**CONFIG, "wrapper": chosen})).horizon == 7
+    with pytest.raises(ConfigError, match=r"wrapper\.turns: missing"):
+        build_task(load_config({**CONFIG, "wrapper": "talking:Long"}))
+
+
+def test_a_name_alone_stays_a_name_in_the_config_that_is_written():
+    config = load_config({**CONFIG, "wrapper": "pipeline", "run": {"trackers": ["wandb"]}})
+    plain = config.model_dump(mode="json")
+    assert (plain["wrapper"], plain["run"]["trackers"]) == ("pipeline", ["wandb"])
+    full = load_config({**CONFIG, "wrapper": {"name": "pipeline", "way": 1}})
+    assert full.model_dump(mode="json")["wrapper"] == {"name": "pipeline", "way": 1}

@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 from colearn.contract import DecPOMDP
+from colearn.registry import load, names
 from colearn.types import Outcome
-from colearn.wrappers import WRAPPERS, Discussion, Pipeline, Single, parallel
+from colearn.wrappers import Discussion, Parallel, Pipeline, Single
+
+WRAPPERS = {name: load("wrappers", name).wrap for name in names("wrappers")}
 
 RNG = np.random.default_rng(0)
 
@@ -58,7 +61,7 @@ def test_the_table_names_the_three_ways_of_the_paper_and_the_single_model():
 
 def test_parallel_is_the_task_itself():
     task = Words()
-    assert parallel(task) is task
+    assert Parallel.wrap(task) is task
 
 
 def test_a_pipeline_lets_one_agent_act_at_a_time_and_shows_it_the_earlier_outputs():
