@@ -116,7 +116,7 @@ def build_program(chosen: Named, where: str) -> Acts:
     if not is_dataclass(cls):
         raise ConfigError(f"{where}.name: '{chosen.name}' is no dataclass; make it one")
     try:
-        program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]  # type: ignore[assignment]
+        program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]
     except ConfigError as error:
         raise ConfigError(f"{where}.{error}") from None
     return program
