@@ -30,5 +30,5 @@ def evaluate(
     from colearn.experiment.evaluation.evaluate import evaluate_weights
 
     parts = assemble(config)
-    metrics = evaluate_weights(parts, {name: checkpoint.path / name for name in parts.learners})
+    metrics = evaluate_weights(parts, {key: checkpoint.path / str(key) for key in parts.learners})
     print(json.dumps({"checkpoint": str(checkpoint.path), **metrics}, indent=1))

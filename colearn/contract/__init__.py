@@ -19,6 +19,7 @@ from .critic import Critic, Segment
 from .generator import Generator, Request, Sampled, Sampling, Session
 from .learner import Kept, Learner, LearnerKind, Objective
 from .loss import PolicyBatch, PolicyLoss
+from .network_key import NetworkKey
 from .player import Acts, Ask, Cast, Player, Spoken, Table, View
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
@@ -42,6 +43,7 @@ __all__ = [
     "Kept",
     "Learner",
     "LearnerKind",
+    "NetworkKey",
     "NodeAdvantages",
     "Objective",
     "Paid",

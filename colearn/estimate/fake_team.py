@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from colearn.config import Config, CriticSettings, LoRASettings, ModelSettings
+from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.load import DTYPES
 from colearn.models.network import Network
@@ -30,17 +31,16 @@ class FakeTeamBuilder(TeamBuilder):
 
     def _network(
         self,
-        field_name: str,
-        adapter: str,
+        key: NetworkKey,
         path: str,
         settings: ModelSettings | CriticSettings,
         *,
         trained: bool,
         head: bool = True,
     ) -> Network:
-        network = super()._network(field_name, adapter, path, settings, trained=trained, head=head)
+        network = super()._network(key, path, settings, trained=trained, head=head)
         if network.base in self._stand_ins:
-            field = f"{field_name}.path"  # a base may stand under several
+            field = f"{key.section}.path"  # a base may stand under several
             self.missing[field] = str(NotHere(path, field))
         return network
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from colearn.config import Config, OptimizerSettings
-from colearn.contract import Kept
+from colearn.contract import Kept, NetworkKey
 from colearn.learn.kinds import learner_kind
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
@@ -17,7 +17,7 @@ from colearn.models.team import TeamNetworks
 class NetworkMemory:
     """One network's lasting bytes in one process."""
 
-    name: str
+    key: NetworkKey
     device: str
     trained: int
     """Parameters that its learner steps."""
@@ -37,12 +37,10 @@ def count_networks(
     kind_of_learner = learner_kind(config.run.learner, config.run.deepspeed)
     seen: set[int] = set()
     found = []
-    for name, network, settings in networks_of(config, team):
-        kind, _, own = name.partition("-")
-        field = "critic.path" if kind == "critic" else f"models.{own}.path"
-        base = list(network.base.causal.named_parameters())
+    for key, network, settings in networks_of(config, team):
+        weights = list(network.base.causal.named_parameters())
         trained = 0 if settings is None else sum(p.numel() for p in network.trained().values())
-        others = {id(p): p for key, p in base if not _is_adapter(key)}
+        others = {id(p): p for name, p in weights if not _is_adapter(name)}
         if id(network.base) in seen or (settings is not None and network.adapter is None):
             others = {}
         seen.add(id(network.base))
@@ -54,11 +52,11 @@ def count_networks(
             if settings is None
             else kind_of_learner.kept(trained, held, settings, processes=processes)
         )
-        gone = missing.get(field)
+        gone = missing.get(f"{key.section}.path")
         found.append(
             NetworkMemory(
-                name=name,
-                device=device_of(config, name),
+                key=key,
+                device=device_of(config, key),
                 trained=0 if gone else trained,
                 weights=0 if gone else bytes_.weights,
                 gradients=0 if gone else bytes_.gradients,
@@ -71,29 +69,34 @@ def count_networks(
 
 def networks_of(
     config: Config, team: TeamNetworks
-) -> list[tuple[str, Network, OptimizerSettings | None]]:
-    """Name, network, and the learner's settings where it has one."""
-    found: list[tuple[str, Network, OptimizerSettings | None]] = []
+) -> list[tuple[NetworkKey, Network, OptimizerSettings | None]]:
+    """Key, network, and the learner's settings where it has one."""
+    found: list[tuple[NetworkKey, Network, OptimizerSettings | None]] = []
     for name, network in team.actors.items():
         model = config.models[name]
-        found.append((f"actor-{name}", network, model if model.trained else None))
-    found += [(f"critic-{name}", network, config.critic) for name, network in team.critics.items()]
-    found += [(f"reference-{name}", network, None) for name, network in team.references.items()]
+        found.append((NetworkKey("actor", name), network, model if model.trained else None))
     found += [
-        (f"past_{slot}-{name}", network, None)
+        (NetworkKey("critic", name), network, config.critic)
+        for name, network in team.critics.items()
+    ]
+    found += [
+        (NetworkKey("reference", name), network, None) for name, network in team.references.items()
+    ]
+    found += [
+        (NetworkKey("past", name, slot), network, None)
         for slot, models in team.past.items()
         for name, network in models.items()
     ]
     return found
 
 
-def _is_adapter(key: str) -> bool:
-    return ".lora_" in key
+def _is_adapter(name: str) -> bool:
+    return ".lora_" in name
 
 
-def device_of(config: Config, name: str) -> str:
-    kind, _, own = name.partition("-")
-    chosen = config.models[own].device if kind != "critic" else None
-    if kind == "critic" and config.critic is not None:
-        chosen = config.critic.device
+def device_of(config: Config, key: NetworkKey) -> str:
+    if key.kind != "critic":
+        chosen = config.models[key.model].device
+    else:
+        chosen = None if config.critic is None else config.critic.device
     return str(resolve_device(chosen or config.run.device))

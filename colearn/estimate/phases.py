@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from colearn.config import Config
-from colearn.contract import Rollout
+from colearn.contract import NetworkKey, Rollout
 from colearn.models.network import Network
 from colearn.models.team import TeamNetworks
 from colearn.rollout.shapes import Chain
@@ -48,8 +48,8 @@ class Phases:
         resident: int,
     ) -> None:
         self.config, self.team, self.speech = config, team, speech
-        self.memory = {network.name: network for network in networks}
-        self.networks = {name: network for name, network, _ in networks_of(config, team)}
+        self.memory = {network.key: network for network in networks}
+        self.networks = {key: network for key, network, _ in networks_of(config, team)}
         self.static = {network.device: 0 for network in networks} | {"cpu": FIXED_BYTES + resident}
         for network in networks:
             self.static[network.device] += network.weights + network.adam
@@ -87,22 +87,22 @@ class Phases:
             self.caches[device] = max(self.caches[device], caches)
             self._note(device, phase, caches + max(0, calls_of[device]))
 
-    def add_updates(self, works: Mapping[str, Work], *, entropy: bool) -> None:
+    def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
         """Gradients of critics, then of actors, pile up until all of them step."""
         held = dict.fromkeys(self.static, 0)
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
-            for name in works:
-                if name.startswith(kind):
-                    network = self.memory[name]
+            for key in works:
+                if key.kind == kind:
+                    network = self.memory[key]
                     at = network.device
                     # the pass has counted its gradients whole; ZeRO may keep a part of them
-                    passing = needed[name] - 4 * network.trained + network.gradients
+                    passing = needed[key] - 4 * network.trained + network.gradients
                     self._note(at, f"{kind} update", held[at] + passing)
                     held[at] += network.gradients
-        for name in works:
-            network = self.memory[name]
-            self._note(network.device, "optimizer step", held[network.device] + self._step(name))
+        for key in works:
+            network = self.memory[key]
+            self._note(network.device, "optimizer step", held[network.device] + self._step(key))
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 
@@ -125,44 +125,44 @@ class Phases:
         return self.team.actors[self.config.voices[agent].model]
 
     def _device(self, agent: str) -> str:
-        return device_of(self.config, f"actor-{self.config.voices[agent].model}")
+        return device_of(self.config, NetworkKey("actor", self.config.voices[agent].model))
 
     def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Speaker]) -> int:
         with rehearsal() as ledger:
             make_fake(network, _rehearsal_device(self._device(call.rows[0])))
             return rehearse_call(ledger, network.base, call, speakers)
 
-    def _passes(self, works: Mapping[str, Work], entropy: bool) -> dict[str, int]:
+    def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:
         """Bytes of each learner's largest micro-batch; networks of one kind are tried once, with
         the largest of all."""
-        kinds: dict[str, list[str]] = {}
-        for name in works:
-            kinds.setdefault(self._kind(name), []).append(name)
-        found: dict[str, int] = {}
-        for names in kinds.values():
-            name = max(names, key=lambda name: works[name].size)
+        kinds: dict[str, list[NetworkKey]] = {}
+        for key in works:
+            kinds.setdefault(self._kind(key), []).append(key)
+        found: dict[NetworkKey, int] = {}
+        for alike in kinds.values():
+            largest = max(alike, key=lambda key: works[key].size)
             with rehearsal() as ledger:
-                make_fake(self.networks[name], _rehearsal_device(self.memory[name].device))
+                make_fake(self.networks[largest], _rehearsal_device(self.memory[largest].device))
                 needed = rehearse_update(
                     ledger,
-                    self.networks[name],
-                    works[name],
-                    entropy=entropy and name.startswith("actor"),
+                    self.networks[largest],
+                    works[largest],
+                    entropy=entropy and largest.kind == "actor",
                 )
-            found |= dict.fromkeys(names, needed)
+            found |= dict.fromkeys(alike, needed)
         return found
 
-    def _kind(self, name: str) -> str:
-        kind, _, own = name.partition("-")
-        settings = self.config.critic if kind == "critic" else self.config.models[own]
+    def _kind(self, key: NetworkKey) -> str:
+        config = self.config
+        settings = config.critic if key.kind == "critic" else config.models[key.model]
         assert settings is not None
         chosen = settings.model_dump(mode="json", include={"path", "dtype", "lora", "device"})
-        return json.dumps([kind, chosen])
+        return json.dumps([key.kind, chosen])
 
-    def _step(self, name: str) -> int:
+    def _step(self, key: NetworkKey) -> int:
         """What AdamW holds beside its state: on an accelerator a root of every second moment at
         once, on a CPU the root and the quotient of one tensor at a time."""
-        memory, network = self.memory[name], self.networks[name]
+        memory, network = self.memory[key], self.networks[key]
         if memory.device != "cpu":
             return memory.adam // 2
         return 8 * max(parameter.numel() for parameter in network.trained().values())

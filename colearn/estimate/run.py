@@ -20,7 +20,7 @@ from colearn.config import (
     check_paces,
     untrained_config,
 )
-from colearn.contract import Algorithm, Cast, DecPOMDP, Rollout
+from colearn.contract import Algorithm, Cast, DecPOMDP, NetworkKey, Rollout
 from colearn.errors import ConfigError, DataNotHere, MissingExtra
 from colearn.rollout.shapes import Chain
 from colearn.rollout.validate import validate_items
@@ -49,7 +49,7 @@ class Steps:
     new_tokens: int
     prompt_tokens: int | None
     """Observations prefilled, once for each history, as in the items that were read."""
-    padded_tokens: Mapping[str, int] | None
+    padded_tokens: Mapping[NetworkKey, int] | None
     """Through each learner, over all epochs."""
 
 

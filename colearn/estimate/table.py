@@ -56,7 +56,7 @@ def _networks(found: Estimate) -> Table:
         )
         if network.missing is not None:
             cells = ("not here", "-", "-", "-")
-        table.add_row(network.name, network.device, *cells)
+        table.add_row(str(network.key), network.device, *cells)
     return table
 
 
@@ -84,8 +84,8 @@ def _steps(steps: Steps) -> Table:
         ("prompt tokens", prompts),
     ):
         table.add_row(name, value)
-    for name, padded in (steps.padded_tokens or {}).items():
-        table.add_row(f"padded tokens, {name}", f"{padded:,}")
+    for key, padded in (steps.padded_tokens or {}).items():
+        table.add_row(f"padded tokens, {key}", f"{padded:,}")
     return table
 
 

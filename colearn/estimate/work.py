@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from colearn.config import Config
-from colearn.contract import Parts
+from colearn.contract import NetworkKey, Parts
 from colearn.contract.rows import Row
 from colearn.learn.critic_row import critic_row, head_value
 from colearn.learn.minibatch import minibatches
@@ -23,11 +23,11 @@ Trees = Sequence[Tree[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """What goes through each learner, by its name."""
+    """What goes through each learner."""
 
-    works: Mapping[str, Work]
+    works: Mapping[NetworkKey, Work]
     """Of the minibatch with the largest micro-batch."""
-    padded_tokens: Mapping[str, int]
+    padded_tokens: Mapping[NetworkKey, int]
     """Over all epochs of an iteration."""
 
 
@@ -43,22 +43,21 @@ def plan_updates(
     except NotHere:
         return None
     works, padded = {}, {}
-    for name, groups in rows.items():
-        kind, _, model = name.partition("-")
-        epochs, minibatch = config.pace(model if kind == "actor" else None)
+    for key, groups in rows.items():
+        epochs, minibatch = config.pace(key.model if key.kind == "actor" else None)
         planned = [
             plan_work([groups[number] for number in batch], config.train.token_budget)
             for batch in _groups_of(minibatch, trees, len(groups))
         ]
-        works[name] = max(planned, key=lambda work: work.size)
-        padded[name] = epochs * sum(work.padded_tokens for work in planned)
+        works[key] = max(planned, key=lambda work: work.size)
+        padded[key] = epochs * sum(work.padded_tokens for work in planned)
     return Updates(works, padded)
 
 
-def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[str, list[list[Row]]]:
+def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
     """By learner: one group for each tree and agent, trees first."""
     shared = parts.critic is not None and config.critic is not None and config.critic.path is None
-    found: dict[str, list[list[Row]]] = {}
+    found: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for agent, settings in config.voices.items():
             if not config.models[settings.model].trained:
@@ -72,13 +71,13 @@ def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[str, list[li
                 value=head_value(parts.critic) if shared else None,
             )
             kept = [row for row in rows if row.spans or row.marks]
-            found.setdefault(f"actor-{settings.model}", []).append(kept)
+            found.setdefault(NetworkKey("actor", settings.model), []).append(kept)
     return found
 
 
 def _critic_rows(
     config: Config, parts: Parts, trees: Trees, architectures: Architectures
-) -> dict[str, list[list[Row]]]:
+) -> dict[NetworkKey, list[list[Row]]]:
     critic, settings = parts.critic, config.critic
     if critic is None or settings is None or settings.path is None:
         return {}
@@ -87,7 +86,7 @@ def _critic_rows(
     def ids(text: str) -> tuple[int, ...]:
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    found: dict[str, list[list[Row]]] = {}
+    found: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for reader in critic.readers(tree.agents):
             row = critic_row(
@@ -95,7 +94,8 @@ def _critic_rows(
             )
             if not row.marks:
                 continue
-            found.setdefault(f"critic-{settings.value_model(reader)}", []).append([row])
+            key = NetworkKey("critic", settings.value_model(reader))
+            found.setdefault(key, []).append([row])
     return found
 
 

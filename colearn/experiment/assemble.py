@@ -19,7 +19,7 @@ from colearn.config import (
     check_paces,
     untrained_config,
 )
-from colearn.contract import Cast, DecPOMDP, Generator, Learner, Parts, Player
+from colearn.contract import Cast, DecPOMDP, Generator, Learner, NetworkKey, Parts, Player
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.critic_row import head_value
@@ -51,11 +51,11 @@ class Assembly:
     """Everyone who may sit in a seat, by name."""
     cast: Cast
     generators: list[Generator]
-    learners: dict[str, Learner]
-    """Every trained network's, actors and critics, by a name that is also its checkpoint's."""
+    learners: dict[NetworkKey, Learner]
+    """Every trained network's, actors and critics."""
     updater: Updater | None
     """None where the algorithm learns nothing."""
-    networks: dict[str, Network]
+    networks: dict[NetworkKey, Network]
     exact: ExactEvaluator | QueriedEvaluator | None
     """Where the config asks for exact evaluation."""
 
@@ -63,16 +63,16 @@ class Assembly:
     """By slot of the cast's pool and by model name, the trained models as they were a while ago."""
 
     @property
-    def followers(self) -> dict[str, Follower]:
-        """Copies of trained models that are state of the run, by the name of their folder in a
-        checkpoint."""
+    def followers(self) -> dict[NetworkKey, Follower]:
+        """Copies of trained models that are state of the run."""
         found = {
-            f"past-{slot}-{name}": follower
+            NetworkKey("past", name, slot): follower
             for slot, models in self.past.items()
             for name, follower in models.items()
         }
         if self.updater is not None and self.parts.loss.refresh is not None:
-            found |= {f"reference-{k}": one for k, one in self.updater.references.items()}
+            references = self.updater.references.items()
+            found |= {NetworkKey("reference", name): one for name, one in references}
         return found
 
 
@@ -103,8 +103,8 @@ def assemble(config: Config) -> Assembly:
     tokenizers = Tokenizers()
     learners = _learners(config, parts, team)
     players, generators = seat_players(config, team, learners, tokenizers)
-    networks = {f"actor-{name}": network for name, network in team.actors.items()}
-    networks |= {f"critic-{name}": network for name, network in team.critics.items()}
+    networks = {NetworkKey("actor", name): network for name, network in team.actors.items()}
+    networks |= {NetworkKey("critic", name): network for name, network in team.critics.items()}
     return Assembly(
         config=bound,
         task=task,
@@ -118,7 +118,7 @@ def assemble(config: Config) -> Assembly:
         exact=_exact(config, task, team, players) if config.evaluation.exact else None,
         past={
             slot: {
-                name: Follower(learners[f"actor-{name}"], team.actors[name], network)
+                name: Follower(learners[NetworkKey("actor", name)], team.actors[name], network)
                 for name, network in models.items()
             }
             for slot, models in team.past.items()
@@ -129,13 +129,15 @@ def assemble(config: Config) -> Assembly:
 def _updater(
     config: Config,
     parts: Parts,
-    learners: Mapping[str, Learner],
+    learners: Mapping[NetworkKey, Learner],
     team: TeamNetworks,
     tokenizers: Tokenizers,
 ) -> Updater:
     critic = _critic_trainer(config, parts, learners, team, tokenizers)
     actors = {
-        name: learners[f"actor-{name}"] for name, model in config.models.items() if model.trained
+        name: learners[NetworkKey("actor", name)]
+        for name, model in config.models.items()
+        if model.trained
     }
     if not actors:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
@@ -223,37 +225,38 @@ def _with_folders(config: Config, task: DecPOMDP[Any, Any]) -> Config:
     return config.model_copy(update={"models": models, "critic": critic})
 
 
-def _learners(config: Config, parts: Parts, team: TeamNetworks) -> dict[str, Learner]:
-    learners: dict[str, Learner] = {}
+def _learners(config: Config, parts: Parts, team: TeamNetworks) -> dict[NetworkKey, Learner]:
+    learners: dict[NetworkKey, Learner] = {}
     for name, model in config.models.items():
         if model.trained:
-            learners[f"actor-{name}"] = _learner(
-                config, f"actor-{name}", team.actors[name], model, parts.loss.needs_entropy
+            key = NetworkKey("actor", name)
+            learners[key] = _learner(
+                config, key, team.actors[name], model, parts.loss.needs_entropy
             )
     for value_model, network in team.critics.items():
         assert config.critic is not None
-        name = f"critic-{value_model}"
-        learners[name] = _learner(config, name, network, config.critic, False)
+        key = NetworkKey("critic", value_model)
+        learners[key] = _learner(config, key, network, config.critic, False)
     return learners
 
 
 def _learner(
     config: Config,
-    name: str,
+    key: NetworkKey,
     network: Network,
     settings: ModelSettings | CriticSettings,
     entropy: bool,
 ) -> Learner:
     kind = learner_kind(config.run.learner, config.run.deepspeed)
     return kind.build(
-        name, network, settings, token_budget=config.train.token_budget, entropy=entropy
+        str(key), network, settings, token_budget=config.train.token_budget, entropy=entropy
     )
 
 
 def _critic_trainer(
     config: Config,
     parts: Parts,
-    learners: Mapping[str, Learner],
+    learners: Mapping[NetworkKey, Learner],
     team: TeamNetworks,
     tokenizers: Tokenizers,
 ) -> CriticTrainer | None:
@@ -268,7 +271,7 @@ def _critic_trainer(
 
     return CriticTrainer(
         critic=parts.critic,
-        learners={name: learners[f"critic-{name}"] for name in team.critics},
+        learners={name: learners[NetworkKey("critic", name)] for name in team.critics},
         value_model=config.critic.value_model,
         tokenize=tokenize,
         advantage=parts.advantage,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from colearn.config import RunSettings
-from colearn.contract import Learner
+from colearn.contract import Learner, NetworkKey
 from colearn.learn.follower import Follower
 from colearn.record import Progress, RunWriter
 
@@ -21,10 +21,10 @@ class Keeper:
     def __init__(
         self,
         writer: RunWriter,
-        learners: Mapping[str, Learner],
+        learners: Mapping[NetworkKey, Learner],
         settings: RunSettings,
         processes: Processes,
-        followers: Mapping[str, Follower],
+        followers: Mapping[NetworkKey, Follower],
     ) -> None:
         self.writer = writer
         self.checkpoints = writer.folder.checkpoints
@@ -47,8 +47,8 @@ class Keeper:
         if self.processes.main:
             found.say_passed()
         load_learners(found.path, self.learners)
-        for name, follower in self.followers.items():
-            follower.load(found.path / name)
+        for key, follower in self.followers.items():
+            follower.load(found.path / str(key))
         self._kept = found.progress
         return found.progress
 
@@ -70,17 +70,17 @@ class Keeper:
             if self.processes.main:
                 keep = self.settings.keep_checkpoints
                 stack.enter_context(self.checkpoints.writing(progress, keep=keep))
-                for name, follower in self.followers.items():
-                    follower.save(aside / name)
+                for key, follower in self.followers.items():
+                    follower.save(aside / str(key))
             self.processes.wait()
-            for name, learner in self.learners.items():
-                learner.save(aside / name)
+            for key, learner in self.learners.items():
+                learner.save(aside / str(key))
         self.processes.wait()
         self._kept = progress.model_copy()
         self._at = time.monotonic()
 
 
-def load_learners(checkpoint: Path, learners: Mapping[str, Learner]) -> None:
+def load_learners(checkpoint: Path, learners: Mapping[NetworkKey, Learner]) -> None:
     """Errors: CheckpointError for a checkpoint that cannot be read or is of another run."""
-    for name, learner in learners.items():
-        learner.load(checkpoint / name)
+    for key, learner in learners.items():
+        learner.load(checkpoint / str(key))

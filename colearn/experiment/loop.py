@@ -285,9 +285,11 @@ class Experiment:
             agents=tuple(task.agents),
             models={name: model.path for name, model in self.config.models.items()},
             parameters={
-                name.removeprefix("actor-"): sum(p.numel() for p in network.trained().values())
-                for name, network in self.parts.networks.items()
-                if name in self.parts.learners
+                key.model if key.kind == "actor" else str(key): sum(
+                    p.numel() for p in network.trained().values()
+                )
+                for key, network in self.parts.networks.items()
+                if key in self.parts.learners
             },
             version=colearn.__version__,
             started=self._started,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from colearn.agents import ChatFormat, Language, LanguageTable, Program
 from colearn.agents.language import no_version
 from colearn.config import AgentSettings, Config, build_program
-from colearn.contract import Generator, Learner, Player, Sampling
+from colearn.contract import Generator, Learner, NetworkKey, Player, Sampling
 from colearn.contract.player import past_self
 from colearn.errors import MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
@@ -18,7 +18,10 @@ from colearn.models.team import TeamNetworks
 
 
 def seat_players(
-    config: Config, team: TeamNetworks, learners: Mapping[str, Learner], tokenizers: Tokenizers
+    config: Config,
+    team: TeamNetworks,
+    learners: Mapping[NetworkKey, Learner],
+    tokenizers: Tokenizers,
 ) -> tuple[dict[str, Player], list[Generator]]:
     """One generator for each base in memory, so that agents that share it speak in one batch; one
     for each agent where the config wants them apart."""
@@ -43,7 +46,7 @@ def seat_players(
         table = LanguageTable(generator)
         for name, voice in group.items():
             own = config.voices.get(name)
-            learner = None if own is None else learners.get(f"actor-{own.model}")
+            learner = None if own is None else learners.get(NetworkKey("actor", own.model))
             players[name] = Language(table, name, voice.chat, _steps_of(learner))
     everyone = {**config.agents, **config.players}
     for name, settings in everyone.items():

@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, ConfigError
 from colearn.learn.files import WEIGHTS
 from colearn.models.load import DTYPES
@@ -34,7 +35,7 @@ def load_actor(trained: Trained, name: str) -> Network:
     )
     network = TeamBuilder(alone).build(None, (), reference=False).actors[name]
     if config.models[name].trained:
-        _copy_weights(network, trained.checkpoint / f"actor-{name}" / WEIGHTS)
+        _copy_weights(network, trained.checkpoint / str(NetworkKey("actor", name)) / WEIGHTS)
     return network
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from colearn.config import EACH, Config, CriticSettings, LoRASettings, ModelSettings
-from colearn.contract import Critic
+from colearn.contract import Critic, NetworkKey
 from colearn.errors import ConfigError, nearest
 from colearn.seeding import derive_seed
 
@@ -63,23 +63,26 @@ class TeamBuilder:
             if reference and model.trained and (moving or model.lora is None):
                 frozen = model.model_copy(update={"trained": False})
                 team.references[name] = (
-                    self._copy("reference", name) if moving else self._actor(name, frozen)
+                    self._copy(NetworkKey("reference", name))
+                    if moving
+                    else self._actor(name, frozen)
                 )
         trained = [name for name, model in self.config.models.items() if model.trained]
-        team.past = {n: {m: self._copy(f"past_{n}", m) for m in trained} for n in range(pool)}
+        team.past = {
+            n: {m: self._copy(NetworkKey("past", m, n)) for m in trained} for n in range(pool)
+        }
         if critic is not None:
             self._add_critics(team, critic, agents)
         return team
 
     def _actor(self, name: str, model: ModelSettings) -> Network:
-        return self._network(
-            f"models.{name}", f"actor_{name}", model.path, model, trained=model.trained
-        )
+        key = NetworkKey("actor", name)
+        return self._network(key, model.path, model, trained=model.trained)
 
-    def _copy(self, kind: str, name: str) -> Network:
+    def _copy(self, key: NetworkKey) -> Network:
         """A model as it is at first, whose weights (or adapter) nobody else has."""
-        model = self.config.models[name]
-        return self._network(f"models.{name}", f"{kind}_{name}", model.path, model, trained=True)
+        model = self.config.models[key.model]
+        return self._network(key, model.path, model, trained=True)
 
     def _add_critics(self, team: TeamNetworks, critic: Critic, agents: Sequence[str]) -> None:
         settings = self.config.critic
@@ -98,9 +101,8 @@ class TeamBuilder:
                         f"{nearest(name, readers)}"
                     )
             for model in dict.fromkeys(map(settings.value_model, readers)):
-                network = self._network(
-                    "critic", f"critic_{model}", settings.path, settings, trained=True, head=False
-                )
+                key = NetworkKey("critic", model)
+                network = self._network(key, settings.path, settings, trained=True, head=False)
                 network.head = _head(network.base)
                 team.critics[model] = network
             return
@@ -116,28 +118,27 @@ class TeamBuilder:
 
     def _network(
         self,
-        field_name: str,
-        adapter: str,
+        key: NetworkKey,
         path: str,
         settings: ModelSettings | CriticSettings,
         *,
         trained: bool,
         head: bool = True,
     ) -> Network:
-        source = f"{field_name}.path"
+        source = f"{key.section}.path"
         if trained and settings.lora is None:
             return Network(self._load(path, settings, source, trained=True, head=head))
-        key = (path, settings.dtype, str(self._device(settings)))
-        if key not in self._frozen:
-            self._frozen[key] = self._load(path, settings, source, trained=False)
-        base = self._frozen[key]
+        shared = (path, settings.dtype, str(self._device(settings)))
+        if shared not in self._frozen:
+            self._frozen[shared] = self._load(path, settings, source, trained=False)
+        base = self._frozen[shared]
         if not trained or settings.lora is None:
             return Network(base)
         try:
-            self._adapt(base, adapter, settings.lora)
+            self._adapt(base, key.adapter, settings.lora)
         except ConfigError as error:
-            raise ConfigError(f"{field_name}.{error}") from None
-        return Network(base, adapter)
+            raise ConfigError(f"{key.section}.{error}") from None
+        return Network(base, key.adapter)
 
     def _device(self, settings: ModelSettings | CriticSettings) -> torch.device:
         """Errors: ConfigError where this machine has no such device."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from colearn.config import Config, bind_agents
+from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.record import RunFolder
 
@@ -68,8 +69,9 @@ def play_crossing(
     for seat, member in crossing.seats.items():
         checkpoint = runs[member.label].checkpoints.choose()
         theirs = bind_agents(runs[member.label].config(), parts.task.agents)
-        trained = own_model(theirs, member.agent)
-        folders[f"actor-{own_model(parts.config, seat)}"] = checkpoint.path / f"actor-{trained}"
+        trained = NetworkKey("actor", own_model(theirs, member.agent))
+        key = NetworkKey("actor", own_model(parts.config, seat))
+        folders[key] = checkpoint.path / str(trained)
     return evaluate_weights(parts, folders)
 
 

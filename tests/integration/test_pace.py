@@ -13,6 +13,7 @@ from updates import new_trainer, new_updater, value_network
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
+from colearn.contract import NetworkKey
 from colearn.contract.algorithm import ValueLoss
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
@@ -133,8 +134,8 @@ def test_the_dry_run_counts_a_models_own_epochs() -> None:
         return updates.padded_tokens
 
     often, once = tokens(epochs=3), tokens()
-    assert often["actor-ada"] == 3 * once["actor-ada"] > 0
-    assert often["actor-ben"] == once["actor-ben"]
+    assert often[NetworkKey("actor", "ada")] == 3 * once[NetworkKey("actor", "ada")] > 0
+    assert often[NetworkKey("actor", "ben")] == once[NetworkKey("actor", "ben")]
 
 
 @pytest.mark.parametrize("check", [assemble, estimate], ids=["run", "dry run"])

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from colearn.config import load_config
+from colearn.contract import NetworkKey
 from colearn.experiment.assemble import assemble
 from colearn.learn.row import actor_rows
 from colearn.models.load import load_tokenizer
@@ -71,7 +72,7 @@ def largest_gap(team, trees):
     largest = {}
     for agent in AGENTS:
         groups = [actor_rows(tree, agent, key=number) for number, tree in enumerate(trees)]
-        found = team.learners[f"actor-{agent}"].evaluate(groups)
+        found = team.learners[NetworkKey("actor", agent)].evaluate(groups)
         gaps = []
         for rows, outputs in zip(groups, found, strict=True):
             for row, part in zip(rows, outputs, strict=True):
@@ -92,7 +93,7 @@ def digest(base):
 
 
 def test_the_weights_are_in_memory_once(team):
-    assert set(team.networks) == {"actor-builder_1", "actor-builder_2", "critic-team"}
+    assert set(map(str, team.networks)) == {"actor-builder_1", "actor-builder_2", "critic-team"}
     assert len({id(network.base) for network in team.networks.values()}) == 1
     assert len(team.generators) == 1, "both agents speak in one batch"
     trained = [set(map(id, network.trained().values())) for network in team.networks.values()]
@@ -123,13 +124,13 @@ def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape)
     assert max(gaps.values()) < 1e-4, gaps
     # the same rows under the other agent's adapter: the adapters do differ, and routing matters
     rows = [actor_rows(tree, "builder_1", key=number) for number, tree in enumerate(trees)]
-    own = team.learners["actor-builder_1"].evaluate(rows)
-    other = team.learners["actor-builder_2"].evaluate(rows)
+    own = team.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
+    other = team.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
     assert float((own[0][0].logprobs - other[0][0].logprobs).abs().max()) > 1e-2
 
 
 def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
-    critic = team.networks["critic-team"]
+    critic = team.networks[NetworkKey("critic", "team")]
     base = critic.base
     assert critic.head is not None
     torch.nn.init.constant_(
@@ -154,5 +155,5 @@ def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
         assert all(bool(torch.isfinite(value).all()) for value in now.values())
     assert not torch.equal(
         critic.trained()["head.linear.weight"],
-        before["critic-team"]["head.linear.weight"],
+        before[NetworkKey("critic", "team")]["head.linear.weight"],
     )

@@ -8,6 +8,7 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import Config
+from colearn.contract import NetworkKey
 from colearn.experiment.assemble import assemble
 from colearn.experiment.loop import Experiment
 
@@ -78,7 +79,7 @@ def test_what_follows_shares_no_weight_with_its_model(model, lora):
     parts = assemble(config_of(model, lora=lora))
     reference = parts.followers["reference-player"]
     kept = {name: weight.clone() for name, weight in reference.network.trained().items()}
-    for parameter in parts.learners["actor-player"].parameters.values():
+    for parameter in parts.learners[NetworkKey("actor", "player")].parameters.values():
         parameter.data.add_(1.0)
     assert all(kept[name].equal(now) for name, now in reference.network.trained().items())
     reference.follow()

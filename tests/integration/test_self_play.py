@@ -10,6 +10,7 @@ import pytest
 
 from colearn.cast.seats import Against
 from colearn.config import Config, load_config
+from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.experiment.evaluation.queried import QueriedEvaluator
@@ -88,10 +89,12 @@ def test_the_warm_started_model_plays_almost_uniformly():
 @pytest.mark.parametrize("name", SELF_PLAY)
 def test_every_algorithm_of_self_play_moves_the_model(name):
     parts = assembled(name)
-    before = {k: v.clone() for k, v in parts.learners["actor-player"].weights().items()}
+    before = {
+        k: v.clone() for k, v in parts.learners[NetworkKey("actor", "player")].weights().items()
+    }
     metrics = parts.updater.update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
-    after = parts.learners["actor-player"].weights()
+    after = parts.learners[NetworkKey("actor", "player")].weights()
     assert any(not before[key].equal(after[key]) for key in before)
 
 
@@ -161,7 +164,7 @@ def weights_of(network):
 
 def test_a_league_seats_past_selves_that_are_not_trained(tmp_path):
     run = league_run(tmp_path / "run", 2)
-    now = weights_of(run.parts.networks["actor-player"])
+    now = weights_of(run.parts.networks[NetworkKey("actor", "player")])
     past = {slot: weights_of(models["player"].network) for slot, models in run.parts.past.items()}
     assert all(a.equal(b) for a, b in zip(now, past[0], strict=True)), "slot 0 is the policy of now"
     assert not all(a.equal(b) for a, b in zip(now, past[1], strict=True))
@@ -176,7 +179,7 @@ def test_a_league_seats_past_selves_that_are_not_trained(tmp_path):
         a.equal(b)
         for a, b in zip(past[0], weights_of(run.parts.past[0]["player"].network), strict=True)
     )
-    changed = weights_of(run.parts.networks["actor-player"])
+    changed = weights_of(run.parts.networks[NetworkKey("actor", "player")])
     assert not all(a.equal(b) for a, b in zip(now, changed, strict=True))
 
 

@@ -18,7 +18,7 @@ from colearn.agents import Program
 from colearn.agents.programs import Says
 from colearn.cast.seats import Swap
 from colearn.config import Config, OptimizerSettings
-from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Parts
+from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
 from colearn.credit.team import Team
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.updater import Updater
@@ -210,15 +210,15 @@ def settings(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_a_config_seats_a_program_and_trains_the_others(settings: dict[str, Any]) -> None:
     parts = assemble(Config.model_validate(settings))
-    assert set(parts.learners) == {"actor-ada"}
+    assert set(parts.learners) == {NetworkKey("actor", "ada")}
     trees, _ = grow(
         parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
     )
     assert {n.actions["ben"].text for t in trees for n in t.nodes[1:]} == {"oak"}
     assert parts.updater is not None
-    before = {k: v.clone() for k, v in parts.learners["actor-ada"].weights().items()}
+    before = {k: v.clone() for k, v in parts.learners[NetworkKey("actor", "ada")].weights().items()}
     metrics = parts.updater.update(trees, 0)
-    after = parts.learners["actor-ada"].weights()
+    after = parts.learners[NetworkKey("actor", "ada")].weights()
     assert any(not torch.equal(after[key], before[key]) for key in before)
     assert not any(key.startswith("ben/") for key in metrics)
     again, _ = grow(parts.task, parts.task.items("train"), parts.players, Chain(), seed=1)

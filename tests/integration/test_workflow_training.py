@@ -89,7 +89,7 @@ def trained(config: Config):
     )
     metrics = parts.updater.update(trees, 0)
     moved = {
-        name
+        str(name)
         for name, learner in parts.learners.items()
         if any(not torch.equal(v, before[name][key]) for key, v in learner.weights().items())
     }

@@ -10,6 +10,7 @@ import torch
 from tiny import register, save_model
 
 from colearn.config import Config
+from colearn.contract import NetworkKey
 from colearn.experiment.assemble import assemble
 from colearn.registry import algorithm_class, names
 from colearn.rollout.grow import grow
@@ -83,7 +84,9 @@ def learn(config, iterations=1):
         )
         metrics = parts.updater.update(trees, iteration)
     moved = {
-        name: {key for key, v in learner.weights().items() if not torch.equal(v, before[name][key])}
+        str(name): {
+            key for key, v in learner.weights().items() if not torch.equal(v, before[name][key])
+        }
         for name, learner in parts.learners.items()
     }
     return parts, metrics, moved
@@ -294,7 +297,7 @@ def test_a_frozen_agent_plays_and_does_not_learn(paths, name, critic):
     assert "actor-ada" in moved and "actor-ben" not in moved
     still = {name for name, keys in moved.items() if not keys}
     assert still == moved.keys() & {"critic-ben"}, "a critic that nobody who learns would ask"
-    frozen = parts.networks["actor-ben"].base.causal
+    frozen = parts.networks[NetworkKey("actor", "ben")].base.causal
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
 
 

@@ -103,7 +103,7 @@ def weights_of_tiny_llama() -> tuple[int, int]:
 
 
 def test_models_trained_in_full_keep_sixteen_bytes_a_weight(estimated: Any) -> None:
-    found = {network.name: network for network in estimated().networks}
+    found = {str(network.key): network for network in estimated().networks}
     total, head = weights_of_tiny_llama()
     # two actors of their own, and a critic without the LM head, with a value head of 32 + 1
     for name, count in (("actor-ada", total), ("critic-team", total - head + 33)):
@@ -118,7 +118,7 @@ def test_models_trained_in_full_keep_sixteen_bytes_a_weight(estimated: Any) -> N
 
 @pytest.mark.slow
 def test_adapters_share_one_frozen_base(estimated: Any) -> None:
-    found = {network.name: network for network in estimated(*SHARED).networks}
+    found = {str(network.key): network for network in estimated(*SHARED).networks}
     total, _ = weights_of_tiny_llama()
     # rank 2 on q, k, v, o, gate, up, down of two layers: 2 x (inputs + outputs) each
     pairs = (32 + 32) + 2 * (32 + 16) + (32 + 32) + 3 * (32 + 48)
@@ -142,7 +142,7 @@ def test_lora_needs_less_than_training_in_full(estimated: Any) -> None:
 
 
 def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
-    found = {network.name: network for network in estimated("algorithm.loss.kl=0.1").networks}
+    found = {str(network.key): network for network in estimated("algorithm.loss.kl=0.1").networks}
     one = found["reference-ada"]
     assert (one.trained, one.weights, one.adam) == (0, 4 * weights_of_tiny_llama()[0], 0)
 
@@ -150,12 +150,12 @@ def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
 def test_what_follows_a_policy_is_an_adapter_of_its_own(estimated: Any) -> None:
     """A reference that moves, and each past self of a league: no learner, and no second base."""
     more = ("algorithm.loss.kl=0.1", "algorithm.loss.refresh=5", "cast.name=league", "cast.pool=2")
-    found = {network.name: network for network in estimated(*SHARED, *more).networks}
+    found = {str(network.key): network for network in estimated(*SHARED, *more).networks}
     adapter = found["actor-ada"].trained
-    for name in ("reference-ada", "past_0-ben", "past_1-ada"):
+    for name in ("reference-ada", "past-0-ben", "past-1-ada"):
         one = found[name]
         assert (one.trained, one.weights, one.gradients, one.adam) == (0, 4 * adapter, 0, 0)
-    assert sum(name.startswith("past_") for name in found) == 4
+    assert sum(name.startswith("past-") for name in found) == 4
 
 
 def test_keys_and_values_of_the_widest_turn(estimated: Any) -> None:
@@ -229,7 +229,7 @@ def test_the_advice_for_a_base_in_common_names_each_key_that_stands_on_it(estima
 
 def test_what_is_here_is_counted_beside_what_is_not(estimated: Any) -> None:
     found = estimated("critic.path=nobody/nothing")
-    assert [(n.name, n.weights > 0) for n in found.networks] == [
+    assert [(str(n.key), n.weights > 0) for n in found.networks] == [
         ("actor-ada", True),
         ("actor-ben", True),
         ("critic-team", False),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Cast, Credit, DecPOMDP, Player
+from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
 from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes
 from colearn.models.load import resolve_device
@@ -77,14 +77,14 @@ def evaluate_team(
     return Evaluation(metrics, trees)
 
 
-def evaluate_weights(parts: Assembly, folders: Mapping[str, Path]) -> dict[str, float]:
+def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
     """The metrics of a team with weights from checkpoints, under its config's settings.
 
-    folders: by the name of a learner, where its weights are read; others stay as they are.
+    folders: by learner, where its weights are read; others stay as they are.
     Errors: CheckpointError for a folder that cannot be read or is of another model.
     """
-    for name, folder in folders.items():
-        parts.learners[name].load(folder)
+    for key, folder in folders.items():
+        parts.learners[key].load(folder)
     for generator in parts.generators:
         generator.sync()
     return evaluate_team(
