@@ -69,6 +69,12 @@ def play(
     config = load_source(task, sets)
     if out is not None and (out.exists() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: name a new file in a folder that exists")
+    if config.evaluation.exact:
+        print(
+            "evaluation.exact: a server gives texts, not probabilities, so this play is sampled; "
+            "colearn evaluate RUN computes the exact values",
+            file=sys.stderr,
+        )
     built = build_task(config)
     team = make_team(
         config,

@@ -31,7 +31,8 @@ from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder, TeamNetworks
 
-from .evaluation.exact import ExactEvaluator, Reader
+from .evaluation.asked import Reader
+from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
 from .update.actor_rows import Role

@@ -56,14 +56,14 @@ def actor_rows(
     window: int | None = None,
     temperature: float = 1.0,
     budget: int | None = None,
-    value: Literal["v", "q"] | None = None,
+    value: Literal["v", "q", "next"] | None = None,
 ) -> list[Row]:
     """The history of `agent` over a whole tree, every action of it a span in exactly one row.
 
     Every context (`Observation.fresh`) has rows of its own. One row holds a context if it fits
     `budget` tokens; a larger one is cut at its leaves into several rows, in which the shared prefix
     is context and trained only once. With `value` each V(h) or Q(h, a) of the agent is a mark in
-    exactly one row, for a value head on the actor.
+    exactly one row, for a value head on the actor; with "next" the end of every node is one.
     """
     rows = []
     trained: set[int] = set()
@@ -98,9 +98,10 @@ def actor_rows(
             if part.node not in valued and (
                 (value == "v" and part.observation is not None)
                 or (value == "q" and part.action is not None)
+                or value == "next"
             ):
                 valued.add(part.node)
-                marks.append(Mark(part.node, packer.last_index(here if value == "v" else acted)))
+                marks.append(Mark(part.node, packer.last_index(acted if value == "q" else here)))
             piece_of[part.node], start_of[part.node] = here, start
         rows.append(
             Row(

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tiny import Notes
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import Assembly, assemble
-from colearn.experiment.evaluation.exact import ExactEvaluator
+from colearn.experiment.evaluation.exact import COLD, DECODINGS, ExactEvaluator
 from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
@@ -126,6 +127,43 @@ def test_a_small_token_budget_changes_nothing(team):
     largest = abs(team.task.model.reward).max() * team.task.reward_scale
     bound = 1e-6 * largest * len(team.task.agents) * team.task.horizon
     assert small.metrics() == pytest.approx(team.exact.metrics(), abs=bound)
+
+
+@pytest.mark.parametrize("token_budget", [16384, 40])
+def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
+    """In float32, and where a history is read in two rows, they were above it by 2e-6."""
+    words = {"listen": "listen now", "open-left": "open the left", "open-right": "open the right"}
+    for texts in ({}, words):
+        task = {"name": "dpomdp", "problem": "dec_tiger", "words": texts, "opening": "start"}
+        parts = assemble(load_config(settings() | {"task": {**task, "turn": "{observation}"}}))
+        for reader in parts.exact.readers.values():
+            with torch.no_grad():
+                for weight in reader.network.trained().values():
+                    weight *= 2.0
+        evaluator = ExactEvaluator(parts.task, parts.exact.readers, token_budget=token_budget)
+        sums = [
+            table.sum(axis=1).max()
+            for decoding in DECODINGS
+            for tables in evaluator.evaluate(decoding)[0].values()
+            for table in tables
+        ]
+        assert max(sums) <= 1.0 + 1e-14
+        assert max(sums) > 0.99, "or the policy is not sharp"
+
+
+def test_the_cold_value_is_that_of_the_same_weights_sampled_colder(team):
+    colder = settings() | {"agents": {"*": {"sampling": {"max_tokens": 2, "temperature": COLD}}}}
+    found = assemble(load_config(colder)).exact.metrics()
+    assert team.exact.metrics()["exact_return_cold"] == pytest.approx(found["exact_return"])
+    assert found["exact_return_cold"] == pytest.approx(found["exact_return"])
+    assert abs(team.exact.metrics()["exact_return"] - found["exact_return"]) > 0.1
+
+
+def test_the_greedy_value_is_what_a_greedy_episode_earns(team):
+    """two_step is deterministic, and so is greedy decoding."""
+    items = list(team.task.items("test"))
+    [tree] = grow(team.task, items, team.players, Chain(), seed=3, greedy=True)[0]
+    assert team.exact.metrics()["exact_return_greedy"] == pytest.approx(tree.returns(1.0)[0])
 
 
 def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):

@@ -21,9 +21,10 @@ from colearn.advantage.raw_return import RawReturn
 from colearn.config import AgentSettings, OptimizerSettings
 from colearn.contract import Parts
 from colearn.credit.team import Team as Shared
-from colearn.experiment.evaluation.exact import ExactEvaluator, Reader
+from colearn.experiment.evaluation.asked import Reader
+from colearn.experiment.evaluation.exact import ExactEvaluator
 from colearn.learn.batch import make_batch
-from colearn.learn.row import actor_rows
+from colearn.learn.next_tokens import mark_states
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
@@ -182,18 +183,21 @@ def test_td_converges_to_the_mean_return_of_the_chains_through_a_history(central
 
 def scored(evaluator, network, agent):
     """pi(reply | history) of every legal reply, with its gradient, and dJ / dpi of each."""
-    tree, places = evaluator._trees[agent]
-    [row] = actor_rows(tree, agent)
-    batch = make_batch([row], 0, torch.device("cpu"))
-    outputs = network(batch)
-    logprobs = torch.zeros(len(row.spans)).index_add(0, batch.action_of, outputs.logprobs)
-    order = {span.node: number for number, span in enumerate(row.spans)}
+    asked = evaluator._asked[agent]
+    [[row]] = asked.rows(None)
+    states = mark_states(network, make_batch([row], 0, torch.device("cpu")))
+    after = network.base.logits(states).log_softmax(-1)
+    place = {mark.node: number for number, mark in enumerate(row.marks)}
+    [ids] = asked._asked
+    logprobs = torch.stack(
+        [
+            sum(after[place[at.node], ids[at.node][number]] for at, number in edges)
+            for question in asked._questions
+            for edges in question
+        ]
+    )
     slopes = evaluator.evaluate()[1].gradient[agent]
-    weights = torch.zeros(len(row.spans))
-    for numbers, slope in zip(places, slopes, strict=True):
-        for nodes, values in zip(numbers, slope, strict=True):
-            for node, value in zip(nodes, values, strict=True):
-                weights[order[node]] = float(value)
+    weights = torch.tensor(np.concatenate([slope.ravel() for slope in slopes])).float()
     return logprobs, weights
 
 

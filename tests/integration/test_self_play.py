@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from colearn.cast.seats import Against
+from colearn.cli import main
 from colearn.config import Config, load_config
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
+from colearn.experiment.evaluation.exact import COLD
 from colearn.experiment.evaluation.queried import QueriedEvaluator
 from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow
@@ -62,7 +65,7 @@ def test_the_measured_policy_is_the_one_that_plays():
     for agent in parts.task.agents:
         decisions = parts.task.decisions(agent)
         for decision, raw in zip(decisions, parts.exact._probabilities(agent), strict=True):
-            for reply, chance in zip(decision.replies, raw, strict=True):
+            for reply, chance in zip(decision.replies, raw[0], strict=True):
                 asked[agent, decision.history, decision.observation, reply] = chance
     checked = 0
     for tree in games(parts, 60):
@@ -84,6 +87,41 @@ def test_the_warm_started_model_plays_almost_uniformly():
     assert found["exact_rejected"] < 0.1
     assert 0.6 < found["nash_conv"] < 1.2
     assert found["exploitability"] == pytest.approx(found["nash_conv"] / 2)
+
+
+def test_the_measures_of_a_cold_and_a_greedy_policy_stand_beside_the_sampled_ones():
+    warm = settings(exact=True)
+    cold = warm | {"agents": {"*": {"model": "player", "sampling": {"temperature": COLD}}}}
+    found = assemble(Config.model_validate(warm)).exact.metrics()
+    colder = assemble(Config.model_validate(cold)).exact.metrics()
+    assert found["nash_conv_cold"] == pytest.approx(colder["nash_conv"])
+    assert abs(found["nash_conv_cold"] - found["nash_conv"]) > 0.05
+    # pure strategies and six deals of equal chance
+    assert found["nash_conv_greedy"] * 6 == pytest.approx(round(found["nash_conv_greedy"] * 6))
+
+
+def test_the_evaluate_command_prints_the_exact_measures_of_the_run(tmp_path, monkeypatch, capsys):
+    config = settings(exact=True, train={"episodes": 4, "environment_steps": 20})
+    last = Experiment(Config.model_validate(config), tmp_path / "run").run().last
+    monkeypatch.setattr(sys, "argv", ["colearn", "evaluate", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    told = json.loads(capsys.readouterr().out)
+    for name in ("nash_conv", "nash_conv_cold", "nash_conv_greedy", "exact_rejected"):
+        assert told[name] == last[name]
+
+
+def test_a_play_says_that_it_is_sampled_where_exact_values_are_asked_for(
+    tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(settings(exact=True)))
+    agents = ["--agent", "player_0=http://127.0.0.1:9", "--agent", "player_1=http://127.0.0.1:9"]
+    monkeypatch.setattr(sys, "argv", ["colearn", "play", str(path), *agents, "--retries", "0"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "evaluation.exact: a server gives texts, not probabilities" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", SELF_PLAY)

@@ -78,7 +78,8 @@ def evaluate_team(
 
 
 def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
-    """The metrics of a team with weights from checkpoints, under its config's settings.
+    """The metrics of a team with weights from checkpoints, under its config's settings; exact ones
+    too, where it asks for them.
 
     folders: by learner, where its weights are read; others stay as they are.
     Errors: CheckpointError for a folder that cannot be read or is of another model.
@@ -87,7 +88,7 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
         parts.learners[key].load(folder)
     for generator in parts.generators:
         generator.sync()
-    return evaluate_team(
+    found = evaluate_team(
         parts.task,
         parts.players,
         parts.config.evaluation,
@@ -96,3 +97,4 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
         cast=parts.cast,
         processes=Processes(resolve_device(parts.config.run.device)),
     ).metrics
+    return found if parts.exact is None else found | parts.exact.metrics()

@@ -1,28 +1,28 @@
-"""Exact evaluation: what the team is worth on a finite problem, computed and not sampled.
+"""Exact evaluation: the value of a team on a finite problem, computed and not sampled.
 
 Every private history that the problem can produce is written out as the agent would see it, and
 the agent's own network scores every legal reply there, in one teacher-forced pass over a tree in
-which shared prefixes stand once. The tables that result are a joint policy, and its value is exact.
+which shared prefixes are stored once. The resulting tables are a joint policy; its value is exact.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from colearn.agents import ChatFormat
 from colearn.config import AgentSettings
 from colearn.errors import ConfigError
-from colearn.learn.evaluate import evaluate as score
-from colearn.learn.row import actor_rows
-from colearn.models.network import Network
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel
-from colearn.types import Action, Node, Observation, Tree
+
+from .asked import AskedAgent, Place, Reader
+
+Tables = dict[str, tuple[Array, ...]]
+"""Agent -> by turn pi_i(a | h_i)."""
 
 
 @runtime_checkable
@@ -47,13 +47,17 @@ class FiniteTask(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """An agent as exact evaluation sees it."""
+COLD = 0.2
+"""Temperature of the values that are reported beside those at each agent's own."""
 
-    network: Network
-    chat: ChatFormat
-    settings: AgentSettings
+Decoding = Literal["sampled", "cold", "greedy"]
+DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
+"""At each agent's own temperature, at `COLD`, and the likeliest token every time."""
+
+
+def temperatures(settings: AgentSettings) -> list[float]:
+    """Of an agent, in the order of `DECODINGS`."""
+    return [settings.sampling.temperature, COLD, 0.0]
 
 
 class ExactEvaluator:
@@ -75,84 +79,68 @@ class ExactEvaluator:
         require_plain_sampling({agent: reader.settings for agent, reader in readers.items()})
         self.task, self.readers, self.token_budget = task, dict(readers), token_budget
         self.histories = JointHistories(task.model, task.horizon)
-        self._trees = {agent: self._tree(agent) for agent in task.agents}
+        self._asked = {agent: self._ask(agent) for agent in task.agents}
 
     def metrics(self) -> dict[str, float]:
-        """`exact_return`: J in the task's scaled rewards; and `exact_rejected`."""
-        policy, evaluation = self.evaluate()
+        """`exact_return`: J in the task's scaled rewards, under each agent's own sampling;
+        `exact_return_cold` and `exact_return_greedy`: J of the same weights, sampled at
+        temperature `COLD` and decoded greedily; and `exact_rejected`."""
+        policies = self._policies()
+        values = {name: self._value(policy) for name, policy in policies.items()}
+        policy, sampled = policies["sampled"], values["sampled"]
         last = self.histories.turns[-1]
-        accepted = evaluation.joint_probabilities[-1]
+        accepted = sampled.joint_probabilities[-1]
         for number, agent in enumerate(self.task.agents):
             accepted = accepted * policy[agent][-1].sum(axis=1)[last.private[number]]
+        scale = self.task.reward_scale
         return {
-            "exact_return": evaluation.value * self.task.reward_scale,
+            "exact_return": sampled.value * scale,
+            "exact_return_cold": values["cold"].value * scale,
+            "exact_return_greedy": values["greedy"].value * scale,
             "exact_rejected": max(0.0, 1.0 - float(accepted.sum())),
         }
 
-    def evaluate(self) -> tuple[dict[str, tuple[Array, ...]], ExactEvaluation]:
+    def evaluate(self, decoding: Decoding = "sampled") -> tuple[Tables, ExactEvaluation]:
         """The joint policy as tables, and its exact evaluation in the model's own rewards."""
-        policy = {agent: self._table(agent) for agent in self.task.agents}
+        policy = self._policies()[decoding]
+        return policy, self._value(policy)
+
+    def _value(self, policy: Tables) -> ExactEvaluation:
         turns = range(self.task.horizon)
         rejected = [self.task.rejection_reward(t) / self.task.reward_scale for t in turns]
-        return policy, evaluate(self.histories, policy, rejected=rejected)
+        return evaluate(self.histories, policy, rejected=rejected)
 
-    def _tree(self, agent: str) -> tuple[Tree[Any], list[list[list[int]]]]:
-        """All private histories of `agent` as one tree, and for each turn, history and action the
-        node that the reply leads to."""
-        chat = self.readers[agent].chat
+    def _ask(self, agent: str) -> AskedAgent:
+        """The agent, asked for its words at every private history, turn by turn."""
+        asked = AskedAgent(agent, self.readers[agent])
         words = self.task.action_words(agent)
-        replies = [
-            Action(
-                word, (*chat.tokenizer(word, add_special_tokens=False)["input_ids"], chat.end_id)
-            )
-            for word in words
-        ]
-        opening = chat.open(self.task.shown(agent, 0, None))
-        nodes = [bare_node(0, None, {agent: opening}, {})]
-        places: list[list[list[int]]] = []
-        by_turn = self.histories.private(agent)
-        at: dict[tuple[int, ...], int] = {(): 0}
-        for turn, privates in enumerate(by_turn):
-            following: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-            if turn + 1 < len(by_turn):
-                for private in by_turn[turn + 1]:
-                    following.setdefault(private[:-1], []).append(private)
-            places.append([])
-            after: dict[tuple[int, ...], int] = {}
+        at: dict[tuple[int, ...], Place] = {(): asked.opened(self.task.shown(agent, 0, None))}
+        for turn, privates in enumerate(self.histories.private(agent)):
+            if turn:
+                at = {
+                    (*before, action, seen): asked.observed(
+                        at[tuple(before)], words[action], self.task.shown(agent, turn, seen)
+                    )
+                    for *before, action, seen in privates
+                }
             for private in privates:
-                places[-1].append([])
-                for number, reply in enumerate(replies):
-                    below = following.get((*private, number), [None])
-                    places[-1][-1].append(len(nodes))
-                    for child in below:
-                        seen: dict[str, Observation] = {}
-                        if child is not None:
-                            text = self.task.shown(agent, turn + 1, child[-1])
-                            seen = {agent: chat.continuation(text, reply)}
-                            after[child] = len(nodes)
-                        nodes.append(bare_node(len(nodes), at[private], seen, {agent: reply}))
-            at = after
-        tree = Tree(item=None, episode=0, agents=(agent,), nodes=tuple(nodes))
-        return tree, places
+                asked.ask(at[private], words)
+        return asked
 
-    def _table(self, agent: str) -> tuple[Array, ...]:
-        """pi(a | h) at every private history, by turn."""
-        reader = self.readers[agent]
-        tree, places = self._trees[agent]
-        rows = actor_rows(
-            tree,
-            agent,
-            window=reader.settings.window,
-            temperature=reader.settings.sampling.temperature,
-            budget=self.token_budget,
-        )
-        [outputs] = score(reader.network, [rows], token_budget=self.token_budget)
-        logprobs = np.zeros(len(tree.nodes))
-        for row, part in zip(rows, outputs, strict=True):
-            sizes = [span.end - span.start for span in row.spans]
-            for span, piece in zip(row.spans, part.logprobs.double().split(sizes), strict=True):
-                logprobs[span.node] = float(piece.sum())
-        return tuple(np.exp(logprobs[np.array(turn)]) for turn in places)
+    def _policies(self) -> dict[Decoding, Tables]:
+        """By decoding and agent: pi(a | h) at every private history, by turn."""
+        found: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
+        for number, agent in enumerate(self.task.agents):
+            asked = self._asked[agent]
+            hot = temperatures(asked.reader.settings)
+            rows = iter(asked.probabilities(hot, self.token_budget))
+            by_turn = [
+                np.stack(list(itertools.islice(rows, turn.counts[number])))
+                for turn in self.histories.turns
+            ]
+            for place, name in enumerate(DECODINGS):
+                found[name][agent] = tuple(table[:, place] for table in by_turn)
+        return found
 
 
 def require_plain_sampling(agents: Mapping[str, AgentSettings]) -> None:
@@ -164,20 +152,3 @@ def require_plain_sampling(agents: Mapping[str, AgentSettings]) -> None:
                 f"evaluation.exact: agents.{agent}.sampling must be the plain distribution; "
                 "leave out top_p, top_k and stop, and set a temperature above 0"
             )
-
-
-def bare_node(
-    index: int,
-    parent: int | None,
-    observations: Mapping[str, Observation],
-    actions: Mapping[str, Action],
-) -> Node[None]:
-    """A node of what was said alone: no state, no path."""
-    return Node(
-        index=index,
-        parent=parent,
-        path=(),
-        state=None,
-        observations=observations,
-        actions=actions,
-    )

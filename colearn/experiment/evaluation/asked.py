@@ -1,0 +1,170 @@
+"""Every point at which an agent is asked for a reply, and the probability of each valid reply.
+
+The histories of an agent are trees of texts: shared prefixes are scored once, and the replies at a
+history are a tree of tokens in which every branching is one softmax. So the probabilities of the
+valid replies at a history sum to at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from colearn.agents import ChatFormat
+from colearn.config import AgentSettings
+from colearn.contract.rows import Row
+from colearn.learn.next_tokens import Asked, next_probabilities
+from colearn.learn.row import actor_rows
+from colearn.models.network import Network
+from colearn.tabular.model import Array
+from colearn.types import Action, Node, Observation, Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """An agent as exact evaluation sees it."""
+
+    network: Network
+    chat: ChatFormat
+    settings: AgentSettings
+
+
+class Place(NamedTuple):
+    """A node of one of an agent's trees."""
+
+    tree: int
+    node: int
+
+
+_Edge = tuple[Place, int]
+"""A node and the number of a token asked for behind it."""
+
+
+class AskedAgent:
+    """One agent's histories, a tree for each first observation, and what it is asked at them.
+
+    A reply counts in its usual tokens with the template's end token behind them.
+    """
+
+    def __init__(self, agent: str, reader: Reader) -> None:
+        self.agent, self.reader = agent, reader
+        self._trees: list[list[Node[None]]] = []
+        self._asked: list[dict[int, list[int]]] = []
+        self._roots: dict[str, Place] = {}
+        self._observed: dict[tuple[Place, int, str], Place] = {}
+        self._spoken: dict[_Edge, Place] = {}
+        self._replies: dict[str, Action] = {}
+        self._questions: list[list[list[_Edge]]] = []
+
+    def opened(self, text: str) -> Place:
+        """The history that is the agent's first observation."""
+        if text not in self._roots:
+            self._roots[text] = Place(len(self._trees), 0)
+            opening = self.reader.chat.open(text)
+            self._trees.append([bare_node(0, None, {self.agent: opening}, {})])
+            self._asked.append({})
+        return self._roots[text]
+
+    def observed(self, place: Place, reply: str, text: str) -> Place:
+        """The history after `reply` at `place` and the observation that followed it."""
+        action = self._reply(reply)
+        before = self._behind(place, action.tokens[:-1])
+        key = before, action.tokens[-1], text
+        if key not in self._observed:
+            seen = self.reader.chat.continuation(text, action)
+            said = Action(reply, action.tokens[-1:])
+            self._observed[key] = self._grow(before, said, {self.agent: seen})
+        return self._observed[key]
+
+    def ask(self, place: Place, replies: Sequence[str]) -> None:
+        """Ask for the probability of each of `replies` at a history."""
+        question = []
+        for text in replies:
+            tokens = self._reply(text).tokens
+            edges = []
+            for count, token in enumerate(tokens):
+                at = self._behind(place, tokens[:count])
+                wanted = self._asked[at.tree].setdefault(at.node, [])
+                if token not in wanted:
+                    wanted.append(token)
+                edges.append((at, wanted.index(token)))
+            question.append(edges)
+        self._questions.append(question)
+
+    def probabilities(self, temperatures: Sequence[float], token_budget: int) -> list[Array]:
+        """pi(reply | history) of every question in the order of `ask`, shape [temperatures,
+        replies]; 0 is greedy decoding."""
+        asked: list[Asked] = list(self._asked)
+        found = next_probabilities(
+            self.reader.network,
+            self.rows(token_budget),
+            asked,
+            temperatures=temperatures,
+            token_budget=token_budget,
+        )
+        return [
+            np.stack([_product(found, edges) for edges in question], axis=1)
+            for question in self._questions
+        ]
+
+    def rows(self, token_budget: int | None) -> list[list[Row]]:
+        """By tree, the rows in which every asked node is a mark once."""
+        found = []
+        for nodes in self._trees:
+            tree: Tree[Any] = Tree(item=None, episode=0, agents=(self.agent,), nodes=tuple(nodes))
+            rows = actor_rows(
+                tree,
+                self.agent,
+                window=self.reader.settings.window,
+                budget=token_budget,
+                value="next",
+            )
+            found.append([replace(row, spans=(), behaviour=()) for row in rows])
+        return found
+
+    def _reply(self, text: str) -> Action:
+        if text not in self._replies:
+            chat = self.reader.chat
+            ids = chat.tokenizer(text, add_special_tokens=False)["input_ids"]
+            self._replies[text] = Action(text, (*ids, chat.end_id))
+        return self._replies[text]
+
+    def _behind(self, place: Place, tokens: Sequence[int]) -> Place:
+        """Where the agent is when it has said some tokens of a reply."""
+        for token in tokens:
+            key = place, token
+            if key not in self._spoken:
+                self._spoken[key] = self._grow(place, Action("", (token,)), {})
+            place = self._spoken[key]
+        return place
+
+    def _grow(self, place: Place, action: Action, observations: Mapping[str, Observation]) -> Place:
+        nodes = self._trees[place.tree]
+        nodes.append(bare_node(len(nodes), place.node, observations, {self.agent: action}))
+        return Place(place.tree, len(nodes) - 1)
+
+
+def _product(found: Sequence[Mapping[int, Array]], edges: Sequence[_Edge]) -> Array:
+    """The product of a reply's token probabilities, shape [temperatures]."""
+    factors = [found[at.tree][at.node][:, number] for at, number in edges]
+    return np.prod(factors, axis=0)
+
+
+def bare_node(
+    index: int,
+    parent: int | None,
+    observations: Mapping[str, Observation],
+    actions: Mapping[str, Action],
+) -> Node[None]:
+    """A node of what was said alone: no state, no path."""
+    return Node(
+        index=index,
+        parent=parent,
+        path=(),
+        state=None,
+        observations=observations,
+        actions=actions,
+    )

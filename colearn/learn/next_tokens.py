@@ -1,0 +1,84 @@
+"""Next-token probabilities of a network at the marks of packed rows, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from colearn.contract.rows import Row, RowBatch
+from colearn.models.network import Network
+from colearn.tabular.model import Array
+
+from .batch import make_batch, micro_batches
+
+_AT_ONCE = 2**26
+"""Elements of one block of float64 logits."""
+
+Asked = Mapping[int, Sequence[int]]
+"""By node: the token ids whose probability is asked for behind it."""
+
+
+@torch.no_grad()
+def next_probabilities(
+    network: Network,
+    groups: Sequence[Sequence[Row]],
+    asked: Sequence[Asked],
+    *,
+    temperatures: Sequence[float],
+    token_budget: int,
+) -> list[dict[int, Array]]:
+    """By group and node, p(token | everything up to the node's mark), shape [temperatures, ids].
+
+    One softmax per mark, in float64: the probabilities of a mark sum to at most 1, however sharp
+    they are. A temperature of 0 stands for greedy decoding: 1 for the likeliest token.
+    """
+    found: list[dict[int, Array]] = [{} for _ in groups]
+    for micro in micro_batches(groups, token_budget):
+        batch = make_batch([row for _, _, row in micro], 0, network.base.device)
+        nodes = [(group, mark.node) for group, _, row in micro for mark in row.marks]
+        wanted = [asked[group].get(node, ()) for group, node in nodes]
+        tables = _tables(network, mark_states(network, batch), wanted, temperatures)
+        for (group, node), ids, table in zip(nodes, wanted, tables, strict=True):
+            found[group][node] = table[:, : len(ids)]
+    return found
+
+
+def mark_states(network: Network, batch: RowBatch) -> Tensor:
+    """[M, D] hidden states at the marks of a batch's rows, row after row."""
+    with network.base.using(network.adapter):
+        hidden = network.base.hidden(
+            batch.input_ids,
+            position_ids=batch.position_ids if batch.mask is not None else None,
+            mask=batch.mask,
+        )
+    states = hidden[batch.mark_rows, batch.mark_columns]
+    return states if batch.mark_places is None else states[batch.mark_places]
+
+
+def _tables(
+    network: Network,
+    states: Tensor,
+    wanted: Sequence[Sequence[int]],
+    temperatures: Sequence[float],
+) -> Iterator[Array]:
+    """By mark, the probabilities of its ids, padded: shape [temperatures, most ids of a mark]."""
+    block = max(1, _AT_ONCE // network.base.config.vocab_size)
+    width = max(map(len, wanted), default=0)
+    padded = [[*ids, *[0] * (width - len(ids))] for ids in wanted]
+    for start in range(0, len(wanted), block):
+        picked = torch.tensor(padded[start : start + block], device=states.device)
+        with network.base.using(network.adapter):
+            logits = network.base.logits(states[start : start + block]).double()
+        table = torch.stack(
+            [_probabilities(logits, t).gather(-1, picked) for t in temperatures], dim=1
+        )
+        yield from table.cpu().numpy()
+
+
+def _probabilities(logits: Tensor, temperature: float) -> Tensor:
+    if temperature == 0.0:
+        likeliest = logits.argmax(-1, keepdim=True)
+        return torch.zeros_like(logits).scatter_(-1, likeliest, 1.0)
+    return (logits / temperature).softmax(-1)
