@@ -6,11 +6,14 @@ import asyncio
 import inspect
 import keyword
 import os
+import shutil
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError, MissingExtra
@@ -18,6 +21,7 @@ from colearn.workflow import Tool
 
 OPENING = 60.0
 """Seconds until a server must have said what it offers."""
+_GUARD = Path(__file__).with_name("_mcp_guard.py")
 _KINDS = {
     "string": str,
     "integer": int,
@@ -33,10 +37,15 @@ def mcp_tools(command: Sequence[str], *, timeout: float = 30.0) -> tuple[Tool, .
 
     They have the names, descriptions and arguments that the server announces; what it answers is
     the text of its result, and a failure is a ToolError. Each process of a run starts a server of
-    its own, at its first call.
+    its own, at its first call; the server ends with that process, also where it is stalled.
 
     Errors: MissingExtra without the extra `mcp`; ConfigError where no server answers.
     """
+    if not command or shutil.which(command[0]) is None:
+        said = " ".join(command)
+        raise ConfigError(
+            f"tools: nothing to run is called '{said}'; install it or mend the command"
+        )
     server = _server(tuple(command), os.getpid())
     return tuple(Tool(_Remote(tuple(command), offered), timeout) for offered in server.offered)
 
@@ -101,8 +110,9 @@ class _ToolServer:
         self.loop.run_until_complete(self._talk(command, opened))
 
     async def _talk(self, command: tuple[str, ...], opened: Future[None]) -> None:
-        """Open the server and hold it open; it ends with this process, which ends its input."""
-        parameters = self.mcp.StdioServerParameters(command=command[0], args=list(command[1:]))
+        """Open the server and hold it open; it ends with this process."""
+        words = ["-I", "-S", "-B", str(_GUARD), str(os.getpid()), *command]
+        parameters = self.mcp.StdioServerParameters(command=sys.executable, args=words)
         try:
             async with self.mcp.Client(parameters) as self.client:
                 self.offered = (await self.client.list_tools()).tools

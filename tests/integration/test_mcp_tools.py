@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -123,3 +124,66 @@ def test_an_argument_that_is_no_name_in_python_is_named(tmp_path):
     )
     with pytest.raises(ConfigError, match="repeat takes 'a-text', which is no name"):
         mcp_tools([sys.executable, str(path)])
+
+
+def test_a_command_that_is_not_there_is_named():
+    with pytest.raises(ConfigError, match=r"^tools: nothing to run is called 'no-such-program -x'"):
+        mcp_tools(["no-such-program", "-x"])
+
+
+STALLED = """
+import os, signal, subprocess, sys, time
+from mcp.server import MCPServer
+
+server = MCPServer("stalled")
+
+
+@server.tool()
+async def stall() -> str:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    with open(sys.argv[1] + ".part", "w") as file:
+        file.write(f"{os.getpid()} {child.pid}")
+    os.rename(sys.argv[1] + ".part", sys.argv[1])
+    time.sleep(600)  # its loop reads nothing any more, the end of its input neither
+
+
+server.run()
+"""
+TRAINER = """
+import asyncio, sys
+from colearn.tools import mcp_tools
+
+(tool,) = mcp_tools([sys.executable, *sys.argv[1:]])
+asyncio.run(tool("{}"))
+"""
+
+
+def test_a_stalled_server_ends_with_a_trainer_that_dies(tmp_path):
+    server, trainer, noted = (tmp_path / name for name in ("server.py", "trainer.py", "pids"))
+    server.write_text(STALLED)
+    trainer.write_text(TRAINER)
+    words = [sys.executable, str(trainer), str(server), str(noted)]
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+        try:
+            assert waits(noted.exists)
+        finally:
+            process.kill()
+    left = [Path(f"/proc/{number}") for number in noted.read_text().split()]
+    assert len(left) == 2
+    assert waits(lambda: not any(map(runs, left)))
+
+
+def waits(for_this):
+    until = time.monotonic() + 60
+    while not for_this() and time.monotonic() < until:
+        time.sleep(0.1)
+    return for_this()
+
+
+def runs(process):
+    """Whether it is there and is more than an entry that nobody has collected."""
+    try:
+        return process.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
