@@ -11,10 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from einops import rearrange
 from torch import Tensor
 
 BLOCK = 64
 """Slabs grow in blocks, so that shapes repeat and memory is reused."""
+
+HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
+SLOTS_BEFORE_HEADS = "row slot head width -> row head slot width"
+"""An index of rows and slots at once takes slots to the second place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,11 @@ class Slab:
     def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
         """[R, 1, T, used] keys that queries at `positions` [R, T] see, none before `visible_from`
         [R, T]."""
-        keys = self.key_positions()[:, None, :]
-        return ((keys <= positions[:, :, None]) & (keys >= visible_from[:, :, None]))[:, None]
+        keys = rearrange(self.key_positions(), "row key -> row 1 1 key")
+        last, first = (
+            rearrange(bound, "row query -> row 1 query 1") for bound in (positions, visible_from)
+        )
+        return (keys <= last) & (keys >= first)
 
     def key_positions(self) -> Tensor:
         """[R, used]"""
@@ -85,8 +93,8 @@ class Slab:
             for store, new in ((self.keys, keys), (self.values, values)):
                 store.append(new.new_zeros(self.room, new.shape[1], self.capacity, new.shape[3]))
         rows = torch.arange(self.rows, device=self.device)[:, None]
-        self.keys[layer][rows, :, self._slots] = keys.transpose(1, 2)
-        self.values[layer][rows, :, self._slots] = values.transpose(1, 2)
+        for store, new in ((self.keys, keys), (self.values, values)):
+            store[layer][rows, :, self._slots] = rearrange(new, HEADS_BEFORE_SLOTS)
         used = (slice(0, self.rows), slice(None), slice(0, self._used))
         return self.keys[layer][used], self.values[layer][used]
 
@@ -165,6 +173,6 @@ def gather(
                 if layer == len(news):
                     shape = (len(sources), cached.shape[1], slab.capacity, cached.shape[3])
                     news.append(cached.new_zeros(shape))
-                taken = cached[from_rows[:, None], :, slots]  # [rows, width, heads, D]
-                news[layer][to_rows, :, :width] = taken.transpose(1, 2)
+                taken = cached[from_rows[:, None], :, slots]
+                news[layer][to_rows, :, :width] = rearrange(taken, SLOTS_BEFORE_HEADS)
     return slab

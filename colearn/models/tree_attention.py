@@ -7,9 +7,11 @@ as in ring attention (Liu et al. 2023, arXiv 2310.01889), whose blocks lie on se
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
+from einops import rearrange, reduce, repeat
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -75,7 +77,7 @@ def tree_attention(
         )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     merged: Tensor = _Blocks.apply(query, key, value, attention_mask.rows, scale)
-    return merged.transpose(1, 2), None
+    return rearrange(merged, "row head token width -> row token head width"), None
 
 
 class _Blocks(torch.autograd.Function):
@@ -146,11 +148,16 @@ class _Blocks(torch.autograd.Function):
                 of_query[first:last, :, asked] += to_query
                 of_keys[first:last, :, read] += to_keys
                 of_values[first:last, :, read] += to_values
-        groups = (key.shape[1], -1)
+        summed = partial(
+            reduce,
+            pattern="row (head times) token width -> row head token width",
+            reduction="sum",
+            head=key.shape[1],
+        )
         return (
             of_query,
-            of_keys.unflatten(1, groups).sum(2),
-            of_values.unflatten(1, groups).sum(2),
+            summed(of_keys),
+            summed(of_values),
             None,
             None,
         )
@@ -159,7 +166,7 @@ class _Blocks(torch.autograd.Function):
 def _repeated(keys: Tensor, query: Tensor) -> Tensor:
     """Grouped-query attention: each key head once for every query head that reads it."""
     times = query.shape[1] // keys.shape[1]
-    return keys if times == 1 else keys.repeat_interleave(times, 1)
+    return repeat(keys, "row head token width -> row (head times) token width", times=times)
 
 
 AttentionInterface.register(NAME, tree_attention)

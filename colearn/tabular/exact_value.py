@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 import numpy as np
+from einops import rearrange
 
 from colearn.errors import ConfigError
 
@@ -150,7 +151,8 @@ def _joint(rows: Sequence[Array]) -> Array:
     """pi(a | h) of every joint action, shape [joint histories, joint actions]."""
     product = rows[0]
     for row in rows[1:]:
-        product = (product[:, :, None] * row[:, None, :]).reshape(len(row), -1)
+        both = product[:, :, None] * row[:, None, :]
+        product = rearrange(both, "history others own -> history (others own)")
     return product
 
 
