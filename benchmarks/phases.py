@@ -1,0 +1,137 @@
+"""Where an iteration's time goes, and which share of the machine's matrix rate each phase reaches.
+
+    python benchmarks/phases.py --algorithm magrpo --episodes 4      # one JSON line
+
+Model and task are those of `vs_comlrl.py`. Products are counted from the shapes: 2 * weights for
+each token of a forward pass and three times that for a trained one, the output layer at action
+tokens only, attention left out. Times are processor seconds of all threads, which other programs
+disturb little. The matrix rate is the best of square float32 products of 512 to 2,048 in the same
+process, so a share of 1 is the hardware's limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from vs_comlrl import NEW_TOKENS, TASK, make_folders
+
+
+def matrix_rate() -> float:
+    """FLOP per processor second of the best square product."""
+    best = 0.0
+    for size in (512, 1024, 2048):
+        left, right = torch.randn(size, size), torch.randn(size, size)
+        for _ in range(4):
+            started = time.process_time()
+            left @ right
+            best = max(best, 2 * size**3 / (time.process_time() - started))
+    return best
+
+
+def flop(rows: Any, weights: int, head: int) -> float:
+    """Products of forward and backward over packed rows."""
+    tokens = sum(len(row.tokens) for row in rows)
+    actions = sum(row.action_tokens for row in rows)
+    return 6.0 * (tokens * weights + actions * head)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--algorithm", default="magrpo")
+    parser.add_argument("--episodes", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--budget", type=int, default=None, help="train.token_budget")
+    parser.add_argument(
+        "--profile", type=Path, default=None, help="writes torch's table of operators"
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+
+    from colearn.config import Config
+    from colearn.experiment.assemble import assemble
+    from colearn.learn.row import actor_rows
+    from colearn.rollout.grow import grow
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        make_folders(folder)
+        sys.path.insert(0, str(folder / "entry"))
+        path = str(folder / "model")
+        settings: dict[str, Any] = {
+            "task": {"name": TASK},
+            "algorithm": {"name": options.algorithm},
+            "models": {"*": {"path": path}},
+            "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
+            "critic": None if options.algorithm == "magrpo" else {"path": path},
+            "run": {"device": "cpu"},
+        }
+        if options.budget:
+            settings["train"] = {"token_budget": options.budget}
+        team = assemble(Config.model_validate(settings))
+        base = next(iter(team.networks.values())).base
+        head = base.config.vocab_size * base.config.hidden_size
+        weights = sum(p.numel() for p in base.causal.parameters()) - head
+        items = list(range(options.episodes))
+        spent: dict[str, list[float]] = {"rollout": [], "update": []}
+        trees: Any = []
+        for number in range(options.rounds + 1):
+            started = time.process_time()
+            trees, _ = grow(team.task, items, team.players, team.parts.rollout, seed=number)
+            grown = time.process_time()
+            team.updater.update(trees, 0)
+            if number:
+                spent["rollout"].append(grown - started)
+                spent["update"].append(time.process_time() - grown)
+        rows = [
+            row for tree in trees for agent in team.task.agents for row in actor_rows(tree, agent)
+        ]
+        rate = matrix_rate()
+        generated = sum(row.action_tokens for row in rows)
+        prompts = sum(len(row.tokens) for row in rows) - generated
+        work = {
+            "rollout": 2.0 * (prompts * weights + generated * (weights + head)),
+            "update": flop(rows, weights, head),
+        }
+        best = {name: min(times) for name, times in spent.items()}
+        actions = sum(len(tree.nodes) - 1 for tree in trees)
+        print(
+            json.dumps(
+                {
+                    "algorithm": options.algorithm,
+                    "episodes": options.episodes,
+                    "joint_actions": actions,
+                    "joint_actions_per_cpu_second": round(actions / sum(best.values()), 3),
+                    "matrix_gflops": round(rate / 1e9, 1),
+                    "cpu_seconds": {name: round(value, 3) for name, value in best.items()},
+                    "share": {
+                        name: round(work[name] / value / rate, 3) for name, value in best.items()
+                    },
+                    "peak_gib": round(
+                        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2
+                    ),
+                }
+            )
+        )
+        if options.profile:
+            with torch.profiler.profile() as profile:
+                grow(team.task, items, team.players, team.parts.rollout, seed=99)
+            text = profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25)
+            with torch.profiler.profile() as profile:
+                team.updater.update(trees, 0)
+            text += profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25)
+            options.profile.write_text(text)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    main()
