@@ -32,8 +32,8 @@ from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, Rollout, Sampling
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersGenerator, Voice
-from colearn.learn.evaluate import evaluate
 from colearn.learn.row import actor_rows
+from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.rollout.grow import grow

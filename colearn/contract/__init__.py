@@ -17,7 +17,7 @@ from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, Segment
 from .generator import Generator, Request, Sampled, Sampling, Session
-from .learner import Kept, Learner, LearnerKind, Objective
+from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
 from .player import Acts, Ask, Cast, Player, Spoken, Table, View
@@ -26,6 +26,7 @@ from .task import DecPOMDP
 from .tracker import Tracker
 
 __all__ = [
+    "Accumulated",
     "Acts",
     "Advantage",
     "Advantages",
@@ -51,6 +52,7 @@ __all__ = [
     "Player",
     "PolicyBatch",
     "PolicyLoss",
+    "Prepared",
     "Request",
     "Rollout",
     "Round",

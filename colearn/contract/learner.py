@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .rows import Outputs, Row, RowBatch
 
-Objective = Callable[["Outputs", "RowBatch"], "tuple[Tensor, dict[str, float]]"]
-"""This micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics that add up."""
+
+class Objective(Protocol):
+    """What a learner minimises over one minibatch: a value without side effects, frozen and
+    picklable, since a learner may live in another process."""
+
+    def __call__(self, outputs: Outputs, batch: RowBatch, /) -> tuple[Tensor, dict[str, float]]:
+        """A micro-batch's share of the minibatch's loss (see `PolicyLoss`), and metrics that add
+        up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Rows as one learner has cut them into micro-batches, for every epoch on the same rows."""
+
+    groups: tuple[tuple[Row, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulated:
+    """What `Learner.accumulate` has found, the same in every process."""
+
+    metrics: Mapping[str, float]
+    """Sums over the micro-batches."""
+    values: Mapping[tuple[int, int], tuple[float, ...]]
+    """What the value head has given at the marks of each row that has any, by the number of its
+    group and its place there."""
 
 
 class Learner(ABC):
     """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
 
-    `accumulate` runs forward and backward over micro-batches cut by a token budget; `step` makes
-    one optimiser step from what has been accumulated. Every process calls with the same rows in
-    the same order and takes its share; an objective returns parts of a sum, so the gradient is
-    that of the whole minibatch whatever the micro-batch size and the number of processes. `local`
-    runs on accelerate, `deepspeed` on one ZeRO engine per learner.
+    `prepare` cuts rows into micro-batches by a token budget, `accumulate` runs forward and backward
+    over them, and `step` makes one optimiser step from what has been accumulated. Every process
+    calls with the same rows in the same order and takes its share; an objective returns parts of a
+    sum, so the gradient is that of the whole minibatch whatever the micro-batch size and the number
+    of processes.
     """
 
     name: str
@@ -41,12 +65,15 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def accumulate(self, groups: Sequence[Sequence[Row]], objective: Objective) -> dict[str, float]:
-        """Forward and backward; rows of one group share a micro-batch. Sums of the metrics."""
+    def prepare(self, groups: Sequence[Sequence[Row]]) -> Prepared:
+        """Cut rows into micro-batches; rows of one group share one."""
 
     @abstractmethod
-    def share(self, mine: dict[int, Any]) -> dict[int, Any]:
-        """The union over processes of what each has collected in `accumulate`."""
+    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
+        """Forward and backward over what this learner has prepared.
+
+        Errors: FloatingPointError, in every process, naming the loss that is not finite.
+        """
 
     @abstractmethod
     def step(self, done: float) -> dict[str, float]:

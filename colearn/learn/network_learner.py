@@ -1,22 +1,47 @@
-"""What learners of one network share, wherever the optimiser lives."""
+"""What learners of one network share: micro-batches, and their rounds in several processes."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from colearn.config import OptimizerSettings
-from colearn.contract import Learner
-from colearn.contract.rows import Outputs, Row
+from colearn.contract import Accumulated, Learner, Objective, Prepared
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.models.network import Network
 
-from .evaluate import evaluate
+from .batch import make_batch, micro_batches
+from .rounds import Micro, Round, contents, rounds
+from .score import evaluate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MicroBatches(Prepared):
+    """Rows cut by a token budget."""
+
+    micros: tuple[Micro, ...]
+    tensors: dict[int, RowBatch] = field(default_factory=dict)
+    """By number. A micro-batch that holds everything is kept: another epoch finds it ready."""
 
 
 class NetworkLearner(Learner):
-    """A network, its settings and its micro-batches; subclasses own the optimiser."""
+    """A network, its settings and its passes; a subclass owns the optimiser.
+
+    Every process is given the same rows. They go through in rounds of one micro-batch for each
+    process, and their losses are parts of one sum.
+    """
+
+    lockstep: ClassVar[bool] = False
+    """Processes talk to each other in every forward or backward pass. One without a micro-batch of
+    its own in a round then goes through another's, with weight 0, and all of a round are alike."""
+    processes: int = 1
+    rank: int = 0
 
     def __init__(
         self,
@@ -56,3 +81,120 @@ class NetworkLearner(Learner):
 
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
+
+    def prepare(self, groups: Sequence[Sequence[Row]]) -> MicroBatches:
+        own = tuple(tuple(group) for group in groups)
+        return MicroBatches(own, tuple(micro_batches(own, self.token_budget)))
+
+    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
+        assert isinstance(prepared, MicroBatches), "prepared by another kind of learner"
+        totals: dict[str, float] = {}
+        values: dict[tuple[int, int], tuple[float, ...]] = {}
+        failure: tuple[int, str] | None = None
+        numbered = enumerate(prepared.micros)
+        for turn in rounds(numbered, self.processes, alike=self.lockstep):
+            spare = self.rank >= len(turn)
+            if spare and not self.lockstep:
+                continue
+            number, micro = turn[0 if spare else self.rank]
+            batch = self._tensors(prepared, number)
+            outputs = self._forward(batch)
+            loss = _nothing(outputs) if self.lockstep else None
+            if not spare:
+                part, metrics = objective(outputs, batch)
+                loss = part if loss is None else loss + part
+                for key, value in metrics.items():
+                    totals[key] = totals.get(key, 0.0) + value
+                values |= _values(micro, outputs)
+            assert loss is not None
+            if self.lockstep:
+                self._stop_together(turn, loss)
+            elif not bool(torch.isfinite(loss)):
+                failure = number, self._loss_error(number, micro, loss.item())
+                break
+            # rows with neither actions nor marks have nothing to train
+            if any(contents(micro)) if self.lockstep else loss.requires_grad:
+                self._backward(loss)
+        return self._merged(totals, values, failure)
+
+    def _tensors(self, prepared: MicroBatches, number: int) -> RowBatch:
+        if number in prepared.tensors:
+            return prepared.tensors[number]
+        rows = [row for _, _, row in prepared.micros[number]]
+        batch = make_batch(rows, self.pad, self.device)
+        if len(prepared.micros) == 1:
+            prepared.tensors[number] = batch
+        return batch
+
+    def _forward(self, batch: RowBatch) -> Outputs:
+        found: Outputs = self.network(batch, entropy=self.entropy)
+        return found
+
+    def _backward(self, loss: Tensor) -> None:
+        loss.backward()
+
+    @abstractmethod
+    def _gathered(self, value: Any) -> list[Any]:
+        """What every process has, in their order."""
+
+    def _merged(
+        self,
+        totals: dict[str, float],
+        values: dict[tuple[int, int], tuple[float, ...]],
+        failure: tuple[int, str] | None,
+    ) -> Accumulated:
+        """Of all processes, which raise the first failure alike."""
+        parts = self._gathered((totals, values, failure))
+        failures = [found for _, _, found in parts if found is not None]
+        if failures:
+            raise FloatingPointError(min(failures)[1])
+        metrics: dict[str, float] = {}
+        for part, _, _ in parts:
+            for key, value in part.items():
+                metrics[key] = metrics.get(key, 0.0) + value
+        return Accumulated(
+            metrics, {place: own for _, read, _ in parts for place, own in read.items()}
+        )
+
+    def _stop_together(self, turn: Round, loss: Tensor) -> None:
+        """All processes stop at the same loss; one alone would leave the others waiting."""
+        losses = torch.zeros(self.processes, device=self.device)
+        losses[self.rank] = loss.detach()
+        if self.processes > 1:
+            torch.distributed.all_reduce(losses)
+        for (number, micro), value in zip(turn, losses.tolist(), strict=False):
+            if not math.isfinite(value):
+                raise FloatingPointError(self._loss_error(number, micro, value))
+
+    def _loss_error(self, number: int, micro: Micro, value: float) -> str:
+        return (
+            f"{self.name}: the loss of update {self.steps + 1}, micro-batch {number + 1} "
+            f"({len(micro)} rows) is {value}; lower the learning rate or look at the rewards of "
+            "this batch"
+        )
+
+    def _check_norm(self, norm: float) -> None:
+        """Errors: FloatingPointError where the gradient is not finite."""
+        if not math.isfinite(norm):
+            raise FloatingPointError(
+                f"{self.name}: the gradient of update {self.steps + 1} is {norm}; lower the "
+                "learning rate or the loss's scale"
+            )
+
+
+def _values(micro: Micro, outputs: Outputs) -> dict[tuple[int, int], tuple[float, ...]]:
+    """By the group of a row and its place there."""
+    if not contents(micro)[1]:
+        return {}
+    own = outputs.values.detach().cpu().split([len(row.marks) for _, _, row in micro])
+    return {
+        (group, place): tuple(part.tolist())
+        for (group, place, row), part in zip(micro, own, strict=True)
+        if row.marks
+    }
+
+
+def _nothing(outputs: Outputs) -> Tensor:
+    """0, with a gradient of 0 for all outputs, so that no objective leaves some weights out."""
+    logprobs, values = outputs.logprobs, outputs.values
+    return 0.0 * (logprobs.nan_to_num(0, 0, 0).sum() + values.nan_to_num(0, 0, 0).sum())

@@ -27,6 +27,7 @@ from learner_parts import (
     sampled,
     train,
 )
+from learner_parts import accumulated as metrics_of
 from torch import Tensor, nn
 
 from colearn.config import LoRASettings
@@ -93,7 +94,7 @@ def team(make: Make) -> Result:
     log = []
     for _ in range(UPDATES):
         for learner, mine in zip(learners, work, strict=True):
-            log.append(learner.accumulate(mine, objective(mine)))
+            log.append(metrics_of(learner, mine, objective(mine)))
         log += [learner.step(0.0) for learner in learners]
     return result(*learners, log=log)
 
@@ -105,28 +106,23 @@ def accumulated(make: Make) -> Result:
     for _ in range(3):
         whole = objective(groups)
         for part in (groups[:2], groups[2:]):
-            log.append(learner.accumulate(part, whole))
+            log.append(metrics_of(learner, part, whole))
         log.append(learner.step(0.0))
     before = {name: weight.clone() for name, weight in learner.weights().items()}
-    log.append(learner.accumulate([[], []], objective(groups)) | learner.step(0.0))
+    log.append(metrics_of(learner, [[], []], objective(groups)) | learner.step(0.0))
     assert all(torch.equal(before[name], weight) for name, weight in learner.weights().items())
     log += train(learner, groups, 2)
     return result(learner, log=log)
 
 
 def shared(make: Make) -> Result:
-    """What each process collects in accumulate is everybody's after share."""
-    learner, groups = make("actor", network()), only(sampled(), "spans")
-    mine: dict[int, list[float]] = {}
-    whole = objective(groups)
-
-    def noting(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
-        parts = outputs.logprobs.detach().split([row.action_tokens for row in batch.rows])
-        mine.update({row.key: part.tolist() for row, part in zip(batch.rows, parts, strict=True)})
-        return whole(outputs, batch)
-
-    log = [learner.accumulate(groups, noting)]
-    return result(learner, log=log) | {"share": learner.share(dict(mine)), "mine": mine}
+    """What each process reads at its marks is everybody's."""
+    groups = only(sampled(), "marks")
+    learner = make("critic", network(head=True), 1)
+    with torch.no_grad():
+        learner.parameters["head.linear.weight"].fill_(0.1)  # type: ignore[attr-defined]
+    found = learner.accumulate(learner.prepare(groups), objective(groups))
+    return result(learner, log=[dict(found.metrics)]) | {"values": dict(found.values)}
 
 
 def bad_loss(make: Make) -> Result:
@@ -148,7 +144,7 @@ def bad_gradient(make: Make) -> Result:
         return loss, metrics
 
     def update() -> None:
-        learner.accumulate(groups, steep)
+        metrics_of(learner, groups, steep)
         learner.step(0.0)
 
     return _failing(learner, update)

@@ -122,9 +122,18 @@ def result(*learners: Learner, log: list[dict[str, float]]) -> Result:
     return {"weights": weights, "log": log}
 
 
+def accumulated(learner: Learner, groups: list[list[Row]], whole: Objective) -> dict[str, float]:
+    """The metrics of one call."""
+    return dict(learner.accumulate(learner.prepare(groups), whole).metrics)
+
+
 def train(learner: Learner, groups: list[list[Row]], updates: int) -> list[dict[str, float]]:
     """The schedule goes down over twelve updates."""
+    prepared = learner.prepare(groups)
     return [
-        learner.accumulate(groups, objective(groups)) | learner.step(number / 12)
+        {
+            **learner.accumulate(prepared, objective(groups)).metrics,
+            **learner.step(number / 12),
+        }
         for number in range(updates)
     ]

@@ -87,7 +87,7 @@ def test_every_process_evaluates_everything(two: Path, stage: str, rank: int) ->
 @pytest.mark.parametrize("rank", (0, 1))
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_processes_collect_is_shared(two: Path, stage: str, rank: int) -> None:
-    mine, whole = found(two, stage, "shared", rank)["share"], alone("shared")["share"]
+    mine, whole = found(two, stage, "shared", rank)["values"], alone("shared")["values"]
     assert mine.keys() == whole.keys()
     assert all(mine[key] == pytest.approx(whole[key], abs=1e-5) for key in whole)
 

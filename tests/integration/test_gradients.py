@@ -26,11 +26,11 @@ from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.actor_rows import Role
-from colearn.experiment.update.objective import actor_objective
+from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
-from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import Pace
+from colearn.learn.score import evaluate
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.network import Network
 from colearn.rollout.grow import grow
@@ -80,14 +80,14 @@ def policy_gradient(network, groups, loss, budget, *, pad=0):
     """Gradient of one policy loss over all groups, and the sizes of the micro-batches."""
     learner = learner_of(network, budget=budget, entropy=loss.needs_entropy, pad=pad)
     parts = parts_of(loss)
-    objective = actor_objective(parts.loss, parts.value_loss, groups)
+    objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
     sizes = []
 
     def counted(outputs, batch):
         sizes.append(len(batch.rows))
         return objective(outputs, batch)
 
-    metrics = learner.accumulate(groups, counted)
+    metrics = learner.accumulate(learner.prepare(groups), counted).metrics
     return gradients(learner), sizes, metrics
 
 
@@ -142,13 +142,13 @@ def test_a_minibatch_is_the_sum_of_its_rows(stage):
     team, _, groups = stage
     network = Network(team.bases["ada"])
     parts = parts_of(PolicyGradient())
-    objective = actor_objective(parts.loss, parts.value_loss, groups)
+    objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
     learner = learner_of(network, budget=100_000)
-    learner.accumulate(groups, objective)
+    learner.accumulate(learner.prepare(groups), objective)
     whole = gradients(learner)
     added: dict[str, torch.Tensor] = {}
     for group in groups:
-        learner.accumulate([group], objective)
+        learner.accumulate(learner.prepare([group]), objective)
         for name, value in gradients(learner).items():
             added[name] = added.get(name, 0.0) + value
     assert relative(whole, added) < SAME
@@ -190,7 +190,7 @@ def test_the_end_token_lies_in_its_span_and_is_trained(stage):
     outputs = Network(team.bases["ada"])(batch)
     logprobs = outputs.logprobs.detach().requires_grad_()
     parts = parts_of(PolicyGradient())
-    objective = actor_objective(parts.loss, parts.value_loss, groups)
+    objective = ActorObjective.of(parts.loss, parts.value_loss, groups)
     loss, _ = objective(replace(outputs, logprobs=logprobs), batch)
     loss.backward()
     assert (batch.token_ids == end).sum() == len(ended)

@@ -213,7 +213,7 @@ def test_an_adapter_gives_the_logprobs_of_its_weights_merged_into_the_base():
 
 
 def test_adapters_off_is_the_reference_policy():
-    from colearn.learn.evaluate import evaluate
+    from colearn.learn.score import evaluate
 
     team = cast(lora={"ada": "one", "ben": "two"})
     (tree, *_) = play(Notes(), team)

@@ -245,9 +245,9 @@ def advantages_by_epoch(frozen):
     found, learner = [], updater.actors["ada"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        found.append([a for group in groups for row in group for a in row.advantages])
-        return real(groups, objective)
+    def noted(prepared, objective):
+        found.append([a for group in prepared.groups for row in group for a in row.advantages])
+        return real(prepared, objective)
 
     learner.accumulate = noted
     updater.update(trees, 0)
@@ -273,9 +273,9 @@ def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
     learner = updater.actors["ada"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        seen.append(sorted({row.key for group in groups for row in group}))
-        return real(groups, objective)
+    def noted(prepared, objective):
+        seen.append(sorted({row.key for group in prepared.groups for row in group}))
+        return real(prepared, objective)
 
     learner.accumulate = noted
     updater.update(trees, 0)
@@ -368,9 +368,9 @@ def hope_at(done, **level):
     found, learner = [], updater.actors["ada"]
     real = learner.accumulate
 
-    def noted(groups, objective):
-        found.extend(a for group in groups for row in group for a in row.advantages)
-        return real(groups, objective)
+    def noted(prepared, objective):
+        found.extend(a for group in prepared.groups for row in group for a in row.advantages)
+        return real(prepared, objective)
 
     learner.accumulate = noted
     updater.update(play(Notes(items=2), team), 0, done=done)

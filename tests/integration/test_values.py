@@ -80,9 +80,9 @@ def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> l
     learner = updater.actors[agent]
     real = learner.accumulate
 
-    def noted(groups: Any, objective: Any) -> Any:
-        found.append({row.key: row.advantages for (row,) in groups})
-        return real(groups, objective)
+    def noted(prepared: Any, objective: Any) -> Any:
+        found.append({row.key: row.advantages for (row,) in prepared.groups})
+        return real(prepared, objective)
 
     learner.accumulate = noted  # type: ignore[method-assign]
     updater.update(trees, 0)

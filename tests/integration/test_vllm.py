@@ -18,8 +18,8 @@ from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.transformers import TransformersGenerator, Voice
 from colearn.generate.vllm import ParityError, VLLMGenerator
-from colearn.learn.evaluate import evaluate
 from colearn.learn.local import LocalLearner
+from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network
 
@@ -91,7 +91,8 @@ def train(setup: Setup, steps: int) -> None:
     tree = play(setup.generator, setup.voices)[setup.learned]
     row = rows_of({setup.learned: tree}, setup.voices)[setup.learned]
     for _ in range(steps):
-        learner.accumulate([[row]], lambda outputs, _: (-outputs.logprobs.mean(), {}))
+        prepared = learner.prepare([[row]])
+        learner.accumulate(prepared, lambda outputs, _: (-outputs.logprobs.mean(), {}))
         learner.step(0.0)
 
 

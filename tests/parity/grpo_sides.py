@@ -20,10 +20,10 @@ from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
-from colearn.experiment.update.objective import actor_objective, with_logprobs, with_targets
-from colearn.learn.evaluate import evaluate
+from colearn.experiment.update.objective import ActorObjective, with_logprobs, with_targets
 from colearn.learn.local import LocalLearner
 from colearn.learn.row import actor_rows
+from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.types import Action, Node, Observation, Tree
@@ -169,14 +169,14 @@ class Sides:
     ) -> tuple[float, Gradients, dict[str, float]]:
         """The library's loss, gradients and metrics, summed over micro-batches."""
         groups = [[row] for row in rows or self.rows]
-        objective = actor_objective(loss, ValueLoss(), groups)
+        objective = ActorObjective.of(loss, ValueLoss(), groups)
         self.mine.entropy = loss.needs_entropy
 
         def counted(outputs: Any, batch: Any) -> Any:
             value, metrics = objective(outputs, batch)
             return value, metrics | {"loss": value.item()}
 
-        metrics = self.mine.accumulate(groups, counted)
+        metrics = self.mine.accumulate(self.mine.prepare(groups), counted).metrics
         found = {name: p.grad.clone() for name, p in self.mine.parameters.items()}
         self.mine.optimizer.zero_grad()
         return metrics["loss"], found, metrics

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM
 from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.update.objective import actor_objective
+from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.load import load_base
@@ -64,10 +64,10 @@ def by_learner(trees, rows, folder, compute):
         [replace(row, advantages=tuple(found[span.node]["ada"] for span in row.spans))]
         for row, found in zip(rows, RawReturn()(credited(trees)), strict=True)
     ]
-    objective = actor_objective(PolicyGradient(), ValueLoss(), groups)
+    objective = ActorObjective.of(PolicyGradient(), ValueLoss(), groups)
 
     def step():
-        learner.accumulate(groups, objective)
+        learner.accumulate(learner.prepare(groups), objective)
         learner.step(0.0)
 
     return changes(learner.parameters, step)

@@ -14,7 +14,7 @@ from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, ti
 from colearn.advantage.group_baseline import GroupMean
 from colearn.config import LoRASettings, OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.update.objective import actor_objective
+from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
@@ -64,7 +64,7 @@ def learner_of(team, trees, agent):
         for row in team.rows(tree, agent)
     ]
     learner = LocalLearner(agent, team.network(agent), SETTINGS, token_budget=300)
-    return learner, groups, actor_objective(PolicyGradient(), ValueLoss(), groups)
+    return learner, groups, ActorObjective.of(PolicyGradient(), ValueLoss(), groups)
 
 
 def peft_loss(model, trees, agent, temperature):
@@ -108,7 +108,7 @@ def test_each_adapters_gradient_is_that_of_its_own_peft_model(stage):
     team, trees, models = stage
     for agent, model in models.items():
         learner, groups, objective = learner_of(team, trees, agent)
-        learner.accumulate(groups, objective)
+        learner.accumulate(learner.prepare(groups), objective)
         peft_loss(model, trees, agent, 0.8).backward()
         ours = {name.removeprefix("adapter."): p.grad for name, p in learner.parameters.items()}
         theirs = {name: p.grad for name, p in adapter_weights(model).items()}
@@ -130,7 +130,7 @@ def test_after_steps_of_adamw_in_turn_each_adapter_is_that_of_its_own_peft_model
     clear = {}
     for _ in range(STEPS):
         for learner, groups, objective in learners.values():
-            learner.accumulate(groups, objective)
+            learner.accumulate(learner.prepare(groups), objective)
             assert learner.step(0.0)["grad_norm"] > NORM
         for agent, model in models.items():
             optimizers[agent].zero_grad()

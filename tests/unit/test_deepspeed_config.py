@@ -14,9 +14,9 @@ from torch import nn
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import Mark, Piece, Row, Span
 from colearn.errors import ConfigError, MissingExtra
-from colearn.learn.deepspeed import rounds
 from colearn.learn.deepspeed_config import engine_config
 from colearn.learn.deepspeed_engine import start_engine
+from colearn.learn.rounds import rounds
 
 SETTINGS = OptimizerSettings(learning_rate=2e-4, weight_decay=0.1, max_grad_norm=0.5)
 
@@ -111,10 +111,8 @@ def test_the_micro_batches_of_a_round_are_of_one_kind() -> None:
 
     kinds = [(True, True), (True, False), (True, True), (False, True), (True, True)]
     micros = [(n, [(n, 0, row(acts=a, valued=v))]) for n, (a, v) in enumerate(kinds)]
-    found = [(kind, [number for number, _ in turn]) for kind, turn in rounds(micros, 2)]
-    assert found == [
-        ((True, True), [0, 2]),
-        ((True, True), [4]),
-        ((True, False), [1]),
-        ((False, True), [3]),
-    ]
+    found = [[number for number, _ in turn] for turn in rounds(micros, 2, alike=True)]
+    assert found == [[0, 2], [4], [1], [3]]
+    # learners that do not talk to each other in a pass take them as they come
+    found = [[number for number, _ in turn] for turn in rounds(micros, 2, alike=False)]
+    assert found == [[0, 1], [2, 3], [4]]

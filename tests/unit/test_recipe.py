@@ -16,7 +16,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.contract.rows import Mark, Outputs, Piece, Row, Span
 from colearn.errors import CheckpointError, ConfigError
-from colearn.experiment.update.objective import actor_objective
+from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
 from colearn.learn.follower import Follower
 from colearn.learn.local import LocalLearner
@@ -162,7 +162,8 @@ def test_a_loss_that_is_not_finite_is_told_by_its_place():
 
     line = r"^critic: the loss of update 1, micro-batch 2 \(1 rows\) is nan; lower the"
     with pytest.raises(FloatingPointError, match=line):
-        learner().accumulate(rows, objective)
+        one = learner()
+        one.accumulate(one.prepare(rows), objective)
 
 
 def test_metrics_add_up_over_micro_batches():
@@ -172,7 +173,7 @@ def test_metrics_add_up_over_micro_batches():
         return outputs.logprobs.sum(), {"keys": float(sum(row.key for row in batch.rows))}
 
     one = learner()
-    assert one.accumulate(rows, objective) == {"keys": 3.0}
+    assert one.accumulate(one.prepare(rows), objective).metrics == {"keys": 3.0}
     assert one.network.body.grad.tolist() == [2.0, 0.0]
 
 
@@ -273,7 +274,7 @@ def said(*behaviour, old=()):
 
 def told(rows, here, logprobs, values=(), settings=None):
     """Loss and metrics of the rows `here`, a micro-batch of the minibatch `rows`."""
-    objective = actor_objective(PolicyGradient(), settings or ValueLoss(), [rows])
+    objective = ActorObjective.of(PolicyGradient(), settings or ValueLoss(), [rows])
     outputs = Outputs(
         logprobs=torch.tensor(logprobs, requires_grad=True),
         entropy=None,

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from colearn.contract import AgentValues, Episodes, Learner, Parts
+from colearn.contract import AgentValues, Episodes, Learner, Parts, Prepared
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.critic_row import head_value
-from colearn.learn.evaluate import evaluate
 from colearn.learn.follower import Follower
 from colearn.learn.row import actor_rows
+from colearn.learn.score import evaluate
 from colearn.types import Tree
 
-from .critics import values_by_agent
+from .critic_objective import values_by_agent
 from .diagnostics import advantage_metrics
 from .objective import with_logprobs, with_targets
 
@@ -37,14 +37,15 @@ class Ready:
 
     rows: Mapping[str, Mapping[int, Sequence[Row]]]
     metrics: Mapping[str, float]
-    last: dict[str, tuple[Sequence[int], list[list[Row]]]] = field(default_factory=dict)
+    last: dict[str, tuple[Sequence[int], Prepared]] = field(default_factory=dict)
 
-    def groups(self, name: str, numbers: Sequence[int]) -> list[list[Row]]:
-        """An actor's rows of these episodes; for the episodes of the last call the same list, by
-        which a learner knows what it has prepared."""
+    def prepared(self, name: str, learner: Learner, numbers: Sequence[int]) -> Prepared:
+        """An actor's rows of these episodes as its learner has cut them; for the episodes of the
+        last call the same again."""
         if name not in self.last or self.last[name][0] != numbers:
             own = self.rows[name]
-            self.last[name] = numbers, [[row] for n in numbers for row in own.get(n, ())]
+            groups = [[row] for n in numbers for row in own.get(n, ())]
+            self.last[name] = numbers, learner.prepare(groups)
         return self.last[name][1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from torch import Tensor
@@ -12,7 +12,6 @@ from torch import Tensor
 from colearn.contract import (
     AgentValues,
     NodeAdvantages,
-    Objective,
     PolicyBatch,
     PolicyLoss,
     TokenAdvantages,
@@ -22,25 +21,45 @@ from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
 
 
-def actor_objective(
-    loss_part: PolicyLoss, value_settings: ValueLoss, groups: Sequence[Sequence[Row]]
-) -> Objective:
-    """The objective of one minibatch; `groups` are all of its rows for this actor.
+@dataclass(frozen=True, slots=True)
+class ActorObjective:
+    """The objective of one minibatch of one actor.
 
     Metrics beside the losses': `moved`, KL(policy at rollout || policy now) per token (k3);
     `behaviour_gap`, mean |old - behaviour| log-probability of a token,
     and `surprise`, mean -log pi of a sampled token.
     """
-    # 1 where no action of the minibatch has an advantage: its values are learned all the same
-    total_samples = max(sum(len(row.spans) for group in groups for row in group), 1)
-    total_tokens = max(sum(row.action_tokens for group in groups for row in group), 1)
-    total_marks = sum(len(row.marks) for group in groups for row in group)
 
-    def objective(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
+    loss: PolicyLoss
+    value: ValueLoss
+    samples: int
+    """Actions in the minibatch."""
+    tokens: int
+    """Of these actions."""
+    marks: int
+    """Values in the minibatch, of a head on the actor."""
+
+    @classmethod
+    def of(
+        cls, loss: PolicyLoss, value: ValueLoss, groups: Sequence[Sequence[Row]]
+    ) -> ActorObjective:
+        """`groups` are all of the minibatch's rows for this actor."""
+        rows = [row for group in groups for row in group]
+        return cls(
+            loss,
+            value,
+            # 1 where no action of the minibatch has an advantage: its values are learned all the
+            # same
+            samples=max(sum(len(row.spans) for row in rows), 1),
+            tokens=max(sum(row.action_tokens for row in rows), 1),
+            marks=sum(len(row.marks) for row in rows),
+        )
+
+    def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
         behaviour = batch.per_action("behaviour")
-        old = behaviour if loss_part.old == "behaviour" else batch.per_action("old_logprobs")
+        old = behaviour if self.loss.old == "behaviour" else batch.per_action("old_logprobs")
         detached = outputs.logprobs.detach()
-        loss, metrics = loss_part(
+        loss, metrics = self.loss(
             PolicyBatch(
                 logprobs=outputs.logprobs,
                 action_of=batch.action_of,
@@ -48,33 +67,31 @@ def actor_objective(
                 old_logprobs=old if len(old) else detached,
                 behaviour=behaviour,
                 ref_logprobs=batch.per_action("ref_logprobs")
-                if loss_part.needs_reference
+                if self.loss.needs_reference
                 else None,
                 entropy=outputs.entropy,
-                total_samples=total_samples,
-                total_tokens=total_tokens,
+                total_samples=self.samples,
+                total_tokens=self.tokens,
             )
         )
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
-        metrics["behaviour_gap"] = gap.item() / total_tokens
+        metrics["behaviour_gap"] = gap.item() / self.tokens
         if len(old):
             step = detached - old
-            metrics["moved"] = (step.exp() - step - 1.0).sum().item() / total_tokens
-        metrics["surprise"] = -detached.sum().item() / total_tokens
-        if total_marks:
+            metrics["moved"] = (step.exp() - step - 1.0).sum().item() / self.tokens
+        metrics["surprise"] = -detached.sum().item() / self.tokens
+        if self.marks:
             olds = batch.per_action("old_values")
             extra, found = value_loss(
                 outputs.values,
                 batch.per_action("targets"),
                 olds if len(olds) else None,
-                value_settings,
-                total_marks,
+                self.value,
+                self.marks,
             )
             loss = loss + extra
             metrics |= found
         return loss, metrics
-
-    return objective
 
 
 def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, ...]) -> Row:

@@ -17,7 +17,7 @@ from colearn.learn.minibatch import Pace
 
 from .actor_rows import ActorRows, Ready, Role, Trees
 from .critics import CriticTrainer
-from .objective import actor_objective
+from .objective import ActorObjective
 
 
 @dataclass(slots=True)
@@ -147,10 +147,12 @@ class Updater:
         for batches in epochs:
             moved = []
             for numbers in batches:
-                if not (groups := ready.groups(name, numbers)):
+                prepared = ready.prepared(name, learner, numbers)
+                if not prepared.groups:
                     continue  # nothing that it did here has an advantage
-                objective = actor_objective(now.loss, now.value_loss, groups)
-                metrics = learner.accumulate(groups, objective) | learner.step(done)
+                objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
+                found_here = learner.accumulate(prepared, objective)
+                metrics = {**found_here.metrics, **learner.step(done)}
                 found["optimizer_steps"][0] += 1.0
                 moved.append(metrics.get("moved", 0.0))
                 for key, value in metrics.items():
@@ -193,11 +195,15 @@ class Updater:
             metrics |= ready.metrics
         trained: list[str] = []
         for name, learner in self.actors.items():
-            if name in self.paces or not (groups := ready.groups(name, numbers)):
+            if name in self.paces:
+                continue
+            prepared = ready.prepared(name, learner, numbers)
+            if not prepared.groups:
                 continue  # nothing that this model did here has an advantage
             trained.append(name)
-            found = learner.accumulate(groups, actor_objective(now.loss, now.value_loss, groups))
-            metrics |= {f"{name}/{key}": value for key, value in found.items()}
+            objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
+            done_by = learner.accumulate(prepared, objective)
+            metrics |= {f"{name}/{key}": value for key, value in done_by.metrics.items()}
         if self.critic is not None:
             for reader, learner in self.critic.learners.items():
                 metrics |= {f"critic/{reader}/{k}": v for k, v in learner.step(done).items()}
