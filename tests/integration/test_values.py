@@ -20,7 +20,7 @@ from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.critic.tokenwise import Tokenwise
-from colearn.experiment.update import critics
+from colearn.experiment.update import critic_objective
 from colearn.experiment.update.critics import CriticTrainer
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
@@ -183,13 +183,13 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
     )
     assert updater.critic is not None
     before = [[v for v in one["ada"] if v is not None] for one in updater.critic.read(trees)]
-    real, found = critics.value_loss, []
+    real, found = critic_objective.value_loss, []
 
     def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
         found.append((values.tolist(), olds.tolist()))
         return real(values, targets, olds, *rest)
 
-    monkeypatch.setattr(critics, "value_loss", noted)
+    monkeypatch.setattr(critic_objective, "value_loss", noted)
     updater.update(trees, 0)
     first, _, third, _ = found
     assert first[0] == pytest.approx(first[1], abs=1e-5), "nothing has moved yet"
