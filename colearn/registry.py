@@ -29,6 +29,8 @@ Kind = Literal[
     "casts",
     "credits",
     "critics",
+    "generators",
+    "learners",
     "losses",
     "programs",
     "rollouts",
@@ -56,6 +58,8 @@ KINDS: Mapping[Kind, KindOfPart] = {
     "casts": KindOfPart("cast", "colearn.cast", "colearn.contract:Cast"),
     "credits": KindOfPart("credit", "colearn.credit", "colearn.contract:Credit"),
     "critics": KindOfPart("critic", "colearn.critic", "colearn.contract:Critic"),
+    "generators": KindOfPart("generator", "colearn.generate", "colearn.contract:GeneratorKind"),
+    "learners": KindOfPart("learner", "colearn.learn", "colearn.contract:LearnerKind"),
     "losses": KindOfPart("loss", "colearn.loss", "colearn.contract:PolicyLoss"),
     "programs": KindOfPart("program", "colearn.agents.programs", "colearn.contract:Acts"),
     "rollouts": KindOfPart("rollout", "colearn.rollout", "colearn.contract:Rollout"),
@@ -114,8 +118,7 @@ def check_name(kind: Kind, name: str, where: str | None = None) -> None:
     one = KINDS[kind].one
     where = where or one
     if _own(name):
-        module, _, attribute = name.partition(":")
-        if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        if not is_target(name):
             raise ConfigError(f"{where}: '{name}' is no module:Class; give both as names")
         if not _own_code.get():
             raise ConfigError(f"{where}: '{name}' is code of its own, which reading does not run")
@@ -126,6 +129,12 @@ def check_name(kind: Kind, name: str, where: str | None = None) -> None:
 def _own(name: str) -> bool:
     """It means a module and a class: no list or section written where a name belongs."""
     return ":" in name and not name.startswith(("{", "["))
+
+
+def is_target(text: str) -> bool:
+    """It has the form of `module:Class`."""
+    module, _, attribute = text.partition(":")
+    return all(part.isidentifier() for part in (*module.split("."), attribute))
 
 
 def load(kind: Kind, name: str, where: str | None = None) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import ConfigName, Out, Sets
+from .options import ConfigName, Out, Sets, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.comparison.plan import Plan
@@ -47,6 +47,7 @@ def compare(
         _run_suite(suite, out, dry_run)
         return
     settings = load_config(config, sets)
+    tell_own_code(settings)
     changes: dict[str, Any] = {}
     if seeds is not None:
         changes["seeds"] = tuple(range(seeds))

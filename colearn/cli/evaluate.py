@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Sets, read_step
+from .options import Sets, read_step, tell_own_code
 
 
 def evaluate(
@@ -23,6 +23,7 @@ def evaluate(
 
     folder = open_run(run)
     config = folder.config(sets)
+    tell_own_code(config)
     checkpoint = folder.checkpoints.choose(read_step(step))
     checkpoint.say_passed()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Sets
+from .options import Sets, tell_own_code
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -67,6 +67,7 @@ def play(
     from colearn.play import play as run
 
     config = load_source(task, sets)
+    tell_own_code(config)
     if out is not None and (out.exists() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: name a new file in a folder that exists")
     if config.evaluation.exact:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Sets
+from .options import Sets, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.config import Config
@@ -54,6 +54,7 @@ def train(
     settings = _settings(
         config, out, [*sets, *([] if seed is None else [f"run.seed={seed}"])], resume
     )
+    tell_own_code(settings)
     if algorithm is not None:
         from colearn.comparison.plan import config_of
 

@@ -10,7 +10,7 @@ from .build import (
     untrained_config,
 )
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
-from .parts import build_part, known_settings, part_name
+from .parts import build_part, known_settings, own_code, part_name
 from .settings import (
     EACH,
     AgentSettings,
@@ -59,6 +59,7 @@ __all__ = [
     "known_settings",
     "load_config",
     "load_suite",
+    "own_code",
     "part_name",
     "shipped_configs",
     "untrained_config",

@@ -33,6 +33,8 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
+_BY_NAME = ("run.generator.", "run.learner.", "wrapper.")
+"""Sections that may stand as a name alone, to which a dotted key adds a setting."""
 _ROOM = 100
 """Characters that an error shows of what it was given."""
 
@@ -62,6 +64,8 @@ def check_names(config: Config) -> None:
     """
     if config.wrapper is not None:
         registry.check_name("wrappers", config.wrapper.name, "wrapper")
+    registry.check_name("generators", config.run.generator.name, "run.generator")
+    registry.check_name("learners", config.run.learner.name, "run.learner")
     for number, tracker in enumerate(config.run.trackers):
         registry.check_name("trackers", tracker.name, f"run.trackers.{number}")
 
@@ -166,6 +170,8 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
     below = data.get(keys[0])
     if len(keys) == 1:
         return {**data, keys[0]: value}
+    if isinstance(below, str) and whole.startswith(_BY_NAME):
+        below = {"name": below}
     if below is not None and not isinstance(below, Mapping):
         raise ConfigError(f"{whole}: {keys[0]} holds a value, not a section; set {keys[0]} itself")
     return {**data, keys[0]: _set(below or {}, keys[1:], value, whole)}

@@ -10,18 +10,27 @@ names their own field, and the path to it is put before it here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from colearn.contract import Advantage, Cast, Credit, Critic, PolicyLoss, Rollout
+from colearn.contract import (
+    Advantage,
+    Cast,
+    Credit,
+    Critic,
+    GeneratorKind,
+    LearnerKind,
+    PolicyLoss,
+    Rollout,
+)
 from colearn.errors import ConfigError, nearest
-from colearn.registry import Kind, load, name_of
+from colearn.registry import Kind, is_target, load, name_of
 
 from .load import one_line
-from .settings import Named
+from .settings import Config, Named
 
 Built = TypeVar("Built")
 _FINITE = ConfigDict(allow_inf_nan=False)
@@ -31,6 +40,8 @@ KINDS: dict[type, Kind] = {
     Cast: "casts",
     Credit: "credits",
     Critic: "critics",
+    GeneratorKind: "generators",
+    LearnerKind: "learners",
     PolicyLoss: "losses",
     Rollout: "rollouts",
 }
@@ -152,3 +163,28 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
 
 def _kind(hint: Any) -> type | None:
     return next((one for one in (hint, *get_args(hint)) if one in KINDS), None)
+
+
+_NAMING = ("name", "wrapper", "generator", "learner", "trackers", "phrasing")
+"""Keys whose values may be `module:Class`."""
+
+
+def own_code(config: Config) -> dict[str, str]:
+    """By dotted key, the `module:Class` that a config names: code of its own, which a run imports.
+    Nothing is imported to find out."""
+    return dict(_own_code(config.model_dump(mode="json"), (), "")) | {
+        f"compare.algorithms.{label}": label
+        for label in config.compare.algorithms
+        if is_target(label)
+    }
+
+
+def _own_code(value: Any, path: tuple[str, ...], naming: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _own_code(below, (*path, key), str(key).rpartition(".")[2])
+    elif isinstance(value, list):
+        for number, below in enumerate(value):
+            yield from _own_code(below, (*path, str(number)), naming)
+    elif isinstance(value, str) and naming in _NAMING and is_target(value):
+        yield ".".join(path), value

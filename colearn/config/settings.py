@@ -232,17 +232,28 @@ class EvaluationSettings(_Settings):
     """Episodes written out in full at each evaluation."""
 
 
+_MOVED = {
+    "batch_agents": "generator: {batch_agents: false}",
+    "deepspeed": "learner: {name: deepspeed, config: zero2}",
+}
+"""Earlier settings of `run`, and where they are now."""
+
+
+class LearnerChoice(Chosen):
+    name: str = "local"
+
+
+class GeneratorChoice(Chosen):
+    name: str = "transformers"
+
+
 class RunSettings(_Settings):
     seed: int = 0
     device: Device = "auto"
-    learner: Literal["local", "deepspeed"] = "local"
-    deepspeed: str = "zero2"
-    """A shipped name (zero0, zero2) or the path of a DeepSpeed JSON."""
-    generator: Literal["transformers", "vllm"] = "transformers"
-    batch_agents: bool = True
-    """Agents on one base speak in one batch. False: each in batches of its own, which makes its
-    logits the same to the last bit whatever the others say, for 1.1 to 1.9 times the time. vLLM
-    batches by itself."""
+    learner: LearnerChoice = LearnerChoice()
+    """`local` or `deepspeed`, with its settings."""
+    generator: GeneratorChoice = GeneratorChoice()
+    """`transformers` or `vllm`, with its settings."""
     order: Literal["lockstep", "free"] = "lockstep"
     """How episodes advance: turn by turn together, bit for bit repeatable, or each on its own, so
     that a slow step or tool holds up nobody else."""
@@ -257,6 +268,14 @@ class RunSettings(_Settings):
     alone. The best state, the last one and that of an interruption are kept in any case."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """Newest ones; that of the best evaluation is kept beside them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _moved(cls, given: Any) -> Any:
+        for old, now in _MOVED.items():
+            if isinstance(given, dict) and old in given:
+                raise ValueError(f"{old} is no setting of its own any more; write {now}")
+        return given
 
 
 class CompareSettings(_Settings):

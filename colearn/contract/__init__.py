@@ -16,7 +16,7 @@ from .advantage import (
 from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, Segment
-from .generator import Generator, Request, Sampled, Sampling, Session
+from .generator import Generator, GeneratorKind, Request, Sampled, Sampling, Session
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
@@ -41,6 +41,7 @@ __all__ = [
     "DecPOMDP",
     "Episodes",
     "Generator",
+    "GeneratorKind",
     "Kept",
     "Learner",
     "LearnerKind",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from colearn.types import Action
 
@@ -86,3 +86,21 @@ class Generator(ABC):
 
     def close(self) -> None:  # noqa: B027 - most generators hold nothing beyond Python's own memory
         """Free what the generator holds outside this process's garbage collector."""
+
+
+class GeneratorKind(ABC):
+    """Settings of a kind of generator, as a frozen dataclass: it builds the generators of a run.
+    Loading it loads no torch."""
+
+    @property
+    def apart(self) -> bool:
+        """Every agent has a generator of its own. Agents on one base share one otherwise."""
+        return False
+
+    @abstractmethod
+    def build(self, base: Any, roles: Mapping[str, Any]) -> Generator:
+        """A generator of `base` for agents by name: each one's adapter, chat format, sampling and
+        window.
+
+        Errors: ConfigError for a role that this kind cannot honour; MissingExtra.
+        """

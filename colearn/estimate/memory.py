@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from colearn.config import Config, OptimizerSettings
-from colearn.contract import Kept, NetworkKey
-from colearn.learn.kinds import learner_kind
+from colearn.config import Config, OptimizerSettings, build_part
+from colearn.contract import Kept, LearnerKind, NetworkKey
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
 from colearn.models.team import TeamNetworks
@@ -34,7 +33,7 @@ def count_networks(
     config: Config, team: TeamNetworks, missing: Mapping[str, str], processes: int
 ) -> tuple[NetworkMemory, ...]:
     """Errors: ConfigError for a DeepSpeed JSON that the learner would refuse."""
-    kind_of_learner = learner_kind(config.run.learner, config.run.deepspeed)
+    kind_of_learner = build_part(LearnerKind, config.run.learner, "run.learner")
     seen: set[int] = set()
     found = []
     for key, network, settings in networks_of(config, team):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from colearn.config import Config
-from colearn.contract import NetworkKey, Rollout
+from colearn.config import Config, build_part
+from colearn.contract import GeneratorKind, NetworkKey, Rollout
 from colearn.models.network import Network
 from colearn.models.team import TeamNetworks
 from colearn.rollout.shapes import Chain
@@ -109,9 +109,11 @@ class Phases:
     def _generators(self) -> list[dict[str, Speaker]]:
         """Agents by generator: those on one base, or each by itself."""
         groups: dict[object, dict[str, Speaker]] = {}
+        chosen = self.config.run.generator
+        kind: GeneratorKind = build_part(GeneratorKind, chosen, "run.generator")
         for agent, settings in self.config.voices.items():
             network = self.team.actors[settings.model]
-            key = id(network.base) if self.config.run.batch_agents else agent
+            key = agent if kind.apart else id(network.base)
             sampling = settings.sampling
             groups.setdefault(key, {})[agent] = Speaker(
                 adapter=network.adapter,

@@ -19,12 +19,20 @@ from colearn.config import (
     check_paces,
     untrained_config,
 )
-from colearn.contract import Cast, DecPOMDP, Generator, Learner, NetworkKey, Parts, Player
+from colearn.contract import (
+    Cast,
+    DecPOMDP,
+    Generator,
+    Learner,
+    LearnerKind,
+    NetworkKey,
+    Parts,
+    Player,
+)
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.critic_row import head_value
 from colearn.learn.follower import Follower
-from colearn.learn.kinds import learner_kind
 from colearn.learn.minibatch import Pace
 from colearn.models.embedded import EMBEDDED, embedded_model
 from colearn.models.load import Tokenizers
@@ -248,7 +256,7 @@ def _learner(
     settings: ModelSettings | CriticSettings,
     entropy: bool,
 ) -> Learner:
-    kind = learner_kind(config.run.learner, config.run.deepspeed)
+    kind = build_part(LearnerKind, config.run.learner, "run.learner")
     return kind.build(
         str(key), network, settings, token_budget=config.train.token_budget, entropy=entropy
     )

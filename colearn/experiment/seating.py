@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from colearn.agents import ChatFormat, Language, LanguageTable, Program
 from colearn.agents.language import no_version
-from colearn.config import AgentSettings, Config, build_program
-from colearn.contract import Generator, Learner, NetworkKey, Player, Sampling
+from colearn.config import AgentSettings, Config, build_part, build_program
+from colearn.contract import Generator, GeneratorKind, Learner, NetworkKey, Player, Sampling
 from colearn.contract.player import past_self
 from colearn.errors import MissingExtra
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import Voice
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
@@ -25,23 +25,18 @@ def seat_players(
 ) -> tuple[dict[str, Player], list[Generator]]:
     """One generator for each base in memory, so that agents that share it speak in one batch; one
     for each agent where the config wants them apart."""
-    apart = config.run.generator == "transformers" and not config.run.batch_agents
+    kind: GeneratorKind = build_part(GeneratorKind, config.run.generator, "run.generator")
     voices: dict[int | str, dict[str, Voice]] = {}
     bases: dict[int | str, Base] = {}
     for name, agent, network in _speakers(config, team):
-        key = name if apart else id(network.base)
+        key = name if kind.apart else id(network.base)
         bases[key] = network.base
         speakers = voices.setdefault(key, {})
         speakers[name] = _voice(config, agent, config.voices[agent], network, tokenizers)
     players: dict[str, Player] = {}
     generators: list[Generator] = []
     for key, group in voices.items():
-        if config.run.generator == "vllm":
-            from colearn.generate.vllm import VLLMGenerator
-
-            generator: Generator = VLLMGenerator(bases[key], group)
-        else:
-            generator = TransformersGenerator(bases[key], group)
+        generator = kind.build(bases[key], group)
         generators.append(generator)
         table = LanguageTable(generator)
         for name, voice in group.items():

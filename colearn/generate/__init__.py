@@ -1,1 +1,6 @@
-"""Generators: transformers in this process (default), vLLM."""
+"""Generators: transformers in this process (default), vLLM. The shipped kinds, by name."""
+
+NAMES = {
+    "transformers": "kinds:Transformers",
+    "vllm": "kinds:VLLM",
+}

@@ -10,7 +10,7 @@ from typing import Any
 from colearn.config import OptimizerSettings
 from colearn.errors import ConfigError, nearest
 
-FIELD = "run.deepspeed"
+FIELD = "run.learner.config"
 STAGES = (0, 2)
 
 _OWN = {

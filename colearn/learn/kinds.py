@@ -100,8 +100,3 @@ def kept_by_zero(
         adam=2 * _FLOAT * (part if stage else trained),
         master=_FLOAT * part if stage else 0,
     )
-
-
-def learner_kind(name: str, deepspeed: str) -> LearnerKind:
-    """Of `run.learner` and `run.deepspeed`."""
-    return DeepSpeed(config=deepspeed) if name == "deepspeed" else Local()

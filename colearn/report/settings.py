@@ -13,7 +13,7 @@ import yaml
 from colearn.config import build_algorithm, load_config, part_name
 from colearn.config.suite import dotted
 from colearn.errors import ConfigError
-from colearn.registry import task_class
+from colearn.registry import task_class, without_own_code
 
 _LEFT_OUT = ("compare", "run.seed")
 """What no run has, and what differs within an algorithm."""
@@ -53,12 +53,14 @@ def show(value: Any) -> str:
 
 
 def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with the defaults of its algorithm and task, where these are installed here."""
+    """A config with the defaults of its algorithm and task, where these are
+    installed here. A report runs no code that a config brings."""
     found = dict(config)
     try:
-        algorithm = build_algorithm(load_config(config))
-        found["algorithm"] = {"name": config["algorithm"]["name"], **_plain(algorithm)}
-        parameters = inspect.signature(task_class(config["task"]["name"])).parameters
+        with without_own_code():
+            algorithm = build_algorithm(load_config(config))
+            found["algorithm"] = {"name": config["algorithm"]["name"], **_plain(algorithm)}
+            parameters = inspect.signature(task_class(config["task"]["name"])).parameters
     except (ConfigError, KeyError):
         return found
     given = {

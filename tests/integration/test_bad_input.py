@@ -149,7 +149,11 @@ SETTINGS = {
         "less than 1",
     ),
     "a weight that is no number": ("algorithm.loss.kl=.nan", "algorithm.loss.kl: ", "finite"),
-    "no such choice": ("run.learner=locale", "run.learner: ", "'local'", "got 'locale'"),
+    "no such choice": (
+        "run.learner=locale",
+        "run.learner: unknown learner 'locale'",
+        "did you mean 'local'?",
+    ),
     "an unknown task": ("task.name=note", "task", "'note'", "did you mean 'notes'?"),
     "an unknown algorithm": (
         "algorithm.name=collm",

@@ -4,7 +4,7 @@ What an agent attends to is its own history alone, in any batch. But the sums of
 are ordered by its shape (on a CPU: three rows or fewer, or keys that are no multiple of the vector
 width), and in a batch that agents share the shape follows from all of them: once another agent
 ends its action, fewer rows are left. So bit for bit equality over an episode needs batches of
-one's own: separate models have them, a shared base with `run.batch_agents: false`,
+one's own: separate models have them, a shared base with `run.generator: {batch_agents: false}`,
 which gives each agent a generator.
 """
 
@@ -135,7 +135,7 @@ def test_in_one_batch_the_first_logits_are_bit_identical_for_texts_of_one_length
 
 
 def test_the_head_gives_other_last_bits_for_another_number_of_rows():
-    """Why `run.batch_agents` exists."""
+    """Why `run.generator.batch_agents` exists."""
     weight = torch.randn(512, 256, generator=torch.Generator().manual_seed(0))
     rows = torch.randn(16, 256, generator=torch.Generator().manual_seed(1))
     whole = torch.nn.functional.linear(rows, weight)
@@ -178,7 +178,7 @@ def test_the_config_gives_every_agent_a_generator_of_its_own(
             "algorithm": {"name": "mareinforce"},
             "models": {"one": {"path": save_model(tmp_path)}},
             "agents": {"*": {"model": "one"}},
-            "run": {"device": "cpu", "batch_agents": together},
+            "run": {"device": "cpu", "generator": {"batch_agents": together}},
         }
     )
     assert len(assemble(config).generators) == generators

@@ -73,7 +73,7 @@ def test_a_key_that_is_not_the_users_is_named(
     with pytest.raises(ConfigError) as caught:
         engine_config(written(tmp_path, config), SETTINGS)
     message = str(caught.value)
-    assert message.startswith("run.deepspeed: ") and "\n" not in message
+    assert message.startswith("run.learner.config: ") and "\n" not in message
     assert all(word in message for word in words), message
 
 
@@ -81,14 +81,14 @@ def test_a_key_that_is_not_the_users_is_named(
     ("source", "words"), (("zero1", "did you mean 'zero"), ("no/such.json", "cannot read"))
 )
 def test_a_name_or_file_that_does_not_exist(source: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=f"run.deepspeed: .*{words}"):
+    with pytest.raises(ConfigError, match=f"run.learner.config: .*{words}"):
         engine_config(source, SETTINGS)
 
 
 def test_json_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
     path.write_text('{"zero_optimization": {')
-    with pytest.raises(ConfigError, match=r"run\.deepspeed: cannot read .*cut\.json"):
+    with pytest.raises(ConfigError, match=r"run\.learner\.config: cannot read .*cut\.json"):
         engine_config(str(path), SETTINGS)
 
 

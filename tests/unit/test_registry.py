@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-from colearn.config import build_algorithm, build_task, build_tracker, load_config, part_name
+from colearn.config import (
+    build_algorithm,
+    build_part,
+    build_task,
+    build_tracker,
+    load_config,
+    own_code,
+    part_name,
+)
+from colearn.contract import GeneratorKind
 from colearn.errors import ConfigError
 from colearn.registry import (
     KINDS,
@@ -16,6 +25,7 @@ from colearn.registry import (
     task_class,
     without_own_code,
 )
+from colearn.report.settings import settings_table
 
 
 @pytest.fixture
@@ -282,3 +292,60 @@ def test_a_name_alone_stays_a_name_in_the_config_that_is_written():
     assert (plain["wrapper"], plain["run"]["trackers"]) == ("pipeline", ["wandb"])
     full = load_config({**CONFIG, "wrapper": {"name": "pipeline", "way": 1}})
     assert full.model_dump(mode="json")["wrapper"] == {"name": "pipeline", "way": 1}
+
+
+def test_a_generator_has_settings_of_its_own_and_a_name_may_stand_alone():
+    run = {"generator": {"name": "vllm", "cache_gib": 8}}
+    chosen = load_config({**CONFIG, "run": run}).run.generator
+    assert build_part(GeneratorKind, chosen, "run.generator").cache_gib == 8.0
+    alone = load_config({**CONFIG, "run": {"generator": "vllm"}}).run.generator
+    assert build_part(GeneratorKind, alone, "run.generator").cache_gib is None
+
+
+def test_a_dotted_key_adds_a_setting_to_a_name_that_stands_alone():
+    config = load_config({**CONFIG, "run": {"generator": "vllm"}}, ["run.generator.cache_gib=2"])
+    assert config.run.generator.plain() == {"name": "vllm", "cache_gib": 2}
+
+
+@pytest.mark.parametrize(
+    ("generator", "message"),
+    [
+        ({"name": "vllm", "cache_gb": 8}, r"^run\.generator\.cache_gb: .*'cache_gib'"),
+        ({"name": "vllm", "cache_gib": 0}, r"^run\.generator\.cache_gib: must be above 0"),
+        ({"cache_gib": 8}, r"^run\.generator\.cache_gib: unknown setting; known: batch_agents"),
+        ("vlm", r"^run\.generator: unknown generator 'vlm'; did you mean 'vllm'"),
+    ],
+)
+def test_a_mistake_in_a_generators_section_is_one_line(generator, message):
+    with pytest.raises(ConfigError, match=message):
+        chosen = load_config({**CONFIG, "run": {"generator": generator}}).run.generator
+        build_part(GeneratorKind, chosen, "run.generator")
+
+
+@pytest.mark.parametrize(
+    ("old", "now"), [("batch_agents", "generator: {batch_agents"), ("deepspeed", "learner: {name")]
+)
+def test_a_setting_that_has_moved_says_where_to(old, now):
+    with pytest.raises(ConfigError, match=f"run: {old} is no setting .* write {now}"):
+        load_config({**CONFIG, "run": {old: True}})
+
+
+def test_a_config_says_which_code_of_its_own_it_names_and_imports_none(module, tmp_path):
+    left = tmp_path / "left"
+    module("told", f"open({str(left)!r}, 'w')\n")
+    algorithm = {"name": "magrpo", "advantage": {"name": "told:Mine"}}
+    run = {"device": "cpu", "trackers": ["wandb", "told:Tracker"], "generator": "told:Engine"}
+    own = own_code(load_config({**CONFIG, "algorithm": algorithm, "run": run}))
+    assert own == {
+        "algorithm.advantage.name": "told:Mine",
+        "run.generator": "told:Engine",
+        "run.trackers.1": "told:Tracker",
+    }
+    assert not left.exists()
+
+
+def test_a_report_does_not_import_the_code_of_a_config(module, tmp_path):
+    left = tmp_path / "left"
+    module("reported", f"open({str(left)!r}, 'w')\n")
+    config = {**CONFIG, "algorithm": {"name": "reported:Mine"}}
+    assert "reported:Mine" in str(settings_table([config])) and not left.exists()
