@@ -228,6 +228,113 @@ CALLS: dict[str, str] = {
     ),
 }
 
+_FILL = """
+def fill():
+    held, total = [], 0
+    try:
+        while True: held.append(socket.socketpair())
+    except OSError: pass
+    for one in (end for pair in held for end in pair):
+        one.setblocking(False)
+        try:
+            while True: total += one.send(b"x" * 4096)
+        except OSError: pass
+    return held, total
+"""
+_LIBRARY = """
+library = open(os.__file__, "rb")
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+page = libc.mmap(None, 4096, 1, {}, library.fileno(), 0)
+held = ctypes.c_uint.from_address(page).value
+"""
+
+
+def _at_the_library(text: str, flags: int = 1) -> str:
+    """With a page of a file that all runs see, mapped shared or, by 2, private."""
+    return _if_allowed(_LIBRARY.format(flags).strip() + "\n" + textwrap.dedent(text).strip())
+
+
+CALLS |= {
+    # memory in sockets and pipes: a table of descriptors is all the limit that it has
+    "descriptors of a thread's own": _if_allowed("got = libc.close_range(5000, 5000, 2) == 0"),
+    "descriptors of a thread's own, later": _if_allowed(
+        "got = libc.close_range(5000, 5000, 6) == 0"
+    ),
+    "descriptors of a thread's own, by unshare": _if_allowed("got = libc.unshare(0x400) == 0"),
+    "sockets of three threads": _if_allowed(
+        _FILL.strip()
+        + """
+totals, held = [], []
+def work():
+    libc.close_range(5000, 5000, 2)
+    held.append(fill())
+    totals.append(held[-1][1])
+    time.sleep(9)
+for _ in range(3): threading.Thread(target=work, daemon=True).start()
+while len(totals) < 3: time.sleep(0.01)
+got = sum(totals) > 15 << 20
+"""
+    ),
+    "sockets whose other ends are closed": _if_allowed("""
+        held, total = [], 0
+        try:
+            while total < 30 << 20:
+                one, other = socket.socketpair()
+                one.setblocking(False)
+                held.append(other)
+                try:
+                    while True: total += one.send(b"x" * 65536)
+                except BlockingIOError: pass
+                one.close()
+        except OSError: pass
+        got = total >= 30 << 20
+    """),
+    "pipes full to the brim": _if_allowed("""
+        total, held = 0, []
+        try:
+            while total < 8 << 20:
+                held.append(os.pipe())
+                os.set_blocking(held[-1][1], False)
+                try:
+                    while True: total += os.write(held[-1][1], b"x" * 65536)
+                except BlockingIOError: pass
+        except OSError: pass
+        got = total >= 8 << 20
+    """),
+    # what of a file is cached, which other runs see
+    "the library out of the cache": _if_allowed("""
+        os.posix_fadvise(os.open(os.__file__, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
+        got = True
+    """),
+    "the library into the cache": _if_allowed("""
+        os.posix_fadvise(os.open(os.__file__, os.O_RDONLY), 0, 0, os.POSIX_FADV_WILLNEED)
+        got = True
+    """),
+    "a read that does not wait": _if_allowed("""
+        file, into = os.open(os.__file__, os.O_RDONLY), bytearray(4096)
+        try: got = os.preadv(file, [into], 0, os.RWF_NOWAIT)
+        except BlockingIOError: got = True
+    """),
+    "a read that leaves no cache": _if_allowed("""
+        got = os.preadv(os.open(os.__file__, os.O_RDONLY), [bytearray(4096)], 0, 0x80)
+    """),
+    "what is cached, by a map": _at_the_library("""
+        held = ctypes.create_string_buffer(1)
+        got = libc.mincore(ctypes.c_void_p(page), ctypes.c_size_t(4096), held) == 0
+    """),
+    "a page out by advice": _at_the_library("""
+        got = libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(4096), 21) == 0
+    """),
+    "a page cold by advice": _at_the_library("""
+        got = libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(4096), 20) == 0
+    """),
+    "a hint on a file": _if_allowed("""
+        # of the library's files too, where the user owns them
+        got = fcntl.fcntl(os.open("x", os.O_CREAT | os.O_RDWR), 1036, struct.pack("Q", 2))
+    """),
+}
+
 _NUMBERS = {
     "socket": 41,
     "ptrace": 101,
@@ -275,9 +382,40 @@ _NUMBERS = {
     "mbind": 237,
     "move_pages": 279,
     "clone3": 435,
+    "mincore": 27,
+    "fadvise64": 221,
+    "preadv2": 327,
+    "pwritev2": 328,
+    "cachestat": 451,
+    "futex_waitv": 449,
+    "futex_wake": 454,
+    "futex_wait": 455,
+    "futex_requeue": 456,
+    "sysinfo": 99,
     "a call of the future": 499,
     "a call by the x32 numbers": 0x40000000 + 39,
 }
+_WAITER = """
+def wait(): libc.syscall(202, ctypes.c_void_p(page), {wait}, held, None, None, -1)
+threading.Thread(target=wait, daemon=True).start()
+ends = time.monotonic() + 0.4
+while not got and time.monotonic() < ends:
+    got = libc.syscall(202, ctypes.c_void_p(page), {wake}, 9, None, None, -1) > 0
+"""
+
+
+def _cloned(flags: int) -> str:
+    """A child that waits for ever, on a stack that it needs not."""
+    return _if_allowed(f"""
+        memory = mmap.mmap(-1, 4096, prot=7)
+        # mov eax, clone; syscall; test eax, eax; jnz end; wait: mov eax, pause; syscall; jmp wait;
+        memory.write(bytes.fromhex("b8380000000f0585c07509b8220000000f05ebf7c3"))  # end: ret
+        at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        clone = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_long, ctypes.c_void_p)(at)
+        got = clone({flags}, at + 4096) > 0
+    """)
+
+
 if platform.machine() == "x86_64":
     # refused by number, so the kernel never looks at what it is given
     CALLS |= {
@@ -293,3 +431,31 @@ if platform.machine() == "x86_64":
         at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         got = ctypes.CFUNCTYPE(ctypes.c_int)(at)() > 0
     """)
+    CALLS |= {
+        # waiters at a file that all runs see: who wakes them is told how many there were
+        "a waiter at the library": _at_the_library(_WAITER.format(wait=0, wake=1)),
+        "a waiter at the library, mapped by itself": _at_the_library(
+            _WAITER.format(wait=0, wake=1), flags=2
+        ),
+        "a waiter for some bits": _at_the_library(_WAITER.format(wait=9, wake=10)),
+        "a waiter by another clock": _at_the_library(_WAITER.format(wait=9 | 256, wake=10)),
+        "a waiter that is moved": _at_the_library("""
+            def wait(): libc.syscall(202, ctypes.c_void_p(page), 0, held, None, None, 0)
+            threading.Thread(target=wait, daemon=True).start()
+            time.sleep(0.2)
+            there = ctypes.c_void_p(page + 64)
+            got = libc.syscall(202, ctypes.c_void_p(page), 3, 0, ctypes.c_void_p(9), there, 0) > 0
+        """),
+        "the load of the machine": _if_allowed("""
+            told = ctypes.create_string_buffer(200)
+            got = libc.sysinfo(told) == 0
+        """),
+        "a thread without shared descriptors": _cloned(0x00010B00),
+        "a process of shared descriptors": _cloned(0x00000511),
+        "a process of shared memory": _cloned(0x00000111),
+        "a thread without shared descriptors, by clone3": _if_allowed("""
+            stack = ctypes.create_string_buffer(65536)
+            given = struct.pack("8Q", 0x00010B00, 0, 0, 0, 0, ctypes.addressof(stack), 65536, 0)
+            got = libc.syscall(435, given, 64) >= 0
+        """),
+    }

@@ -75,6 +75,30 @@ HONEST = {
         "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: print(5))\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(0.1)"
     ),
+    "a thread that C joins": (
+        "import ctypes, time\nlibc = ctypes.CDLL(None)\n"
+        "run = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: time.sleep(0.1))\n"
+        "t = ctypes.c_ulong()\nlibc.pthread_create(ctypes.byref(t), None, run, None)\n"
+        "print(5 + libc.pthread_join(t, None))"
+    ),
+    "many threads that wait for each other": (
+        "import queue, threading\nq, r = queue.Queue(1), queue.Queue(1)\n"
+        "def work():\n    for _ in range(50): r.put(q.get())\n"
+        "ts = [threading.Thread(target=work) for _ in range(8)]\n[t.start() for t in ts]\n"
+        "for _ in range(400): q.put(1); r.get()\n[t.join() for t in ts]\nprint(5)"
+    ),
+    "reads and writes of several buffers": (
+        "import os\nf = os.open('x', os.O_CREAT | os.O_RDWR)\nos.pwritev(f, [b'4', b'5'], 0)\n"
+        "b = bytearray(1)\nos.preadv(f, [b], 1)\nprint(b.decode())"
+    ),
+    "descriptors that are closed by range": (
+        "import os\nfs = [os.dup(1) for _ in range(9)]\nos.closerange(fs[0], fs[-1] + 1)\nprint(5)"
+    ),
+    "a map of a file of its own": (
+        "import mmap\nf = open('x', 'wb+')\nf.write(b'4')\nf.flush()\n"
+        "m = mmap.mmap(f.fileno(), 0)\nm.madvise(mmap.MADV_WILLNEED)\nm[:] = b'5'\n"
+        "print(open('x').read())"
+    ),
     "memory below the limit": "print(len(bytearray(100 << 20)) // (20 << 20))",
     "packed data": (
         "import bz2, gzip, lzma, zlib\nprint(gzip.decompress(gzip.compress(b'5')).decode())"

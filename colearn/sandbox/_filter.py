@@ -2,7 +2,8 @@
 
 Refused are other processes' memory, new namespaces and mounts, sockets but local pairs, what
 escapes the memory limit (memfd, System V, extended attributes), marks on files that other runs see
-too (locks, watches, times), and starting processes where only one is allowed.
+too (locks, watches, times, waiters, what of them is cached), the whole machine's counters, and
+starting processes where only one is allowed.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import platform
 import struct
 
-EPERM, ENOSYS = 1, 38
+EPERM, EAGAIN, ENOSYS = 1, 11, 38
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_AND = 0x54
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCH, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
-_CLONE_THREAD = 0x00010000
+_NUMBER, _ARCH, _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 24, 32
+_CLONE_FILES, _CLONE_THREAD = 0x00000400, 0x00010000
 _NEW_NAMESPACES = 0x7E020080
 _X32 = 0x40000000
 _UNKNOWN = 471
@@ -91,6 +93,11 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "futimesat": (261, None),
     "utimensat": (280, 88),
     "file_setattr": (469, 469),
+    # what of a file is in the page cache, which all runs share
+    "mincore": (27, 232),
+    "fadvise64": (221, 223),
+    # the memory, the processes and the load of the whole machine
+    "sysinfo": (99, 179),
     # the kernel and its clock
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
@@ -119,8 +126,8 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    "name_to_handle_at": (303, None),
-    "open_by_handle_at": (304, None),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
     "lookup_dcookie": (212, 18),
     # where memory lies
@@ -131,6 +138,17 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "move_pages": (279, 239),
 }
 _STARTING: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
+_ABSENT: dict[str, tuple[int | None, int | None]] = {
+    # as if the kernel did not have them: libc then does without, where no flag is given
+    "preadv2": (327, 286),
+    "pwritev2": (328, 287),
+    "cachestat": (451, 451),
+    # see _FUTEX
+    "futex_waitv": (449, 449),
+    "futex_wake": (454, 454),
+    "futex_wait": (455, 455),
+    "futex_requeue": (456, 456),
+}
 _IDLE: dict[str, tuple[int | None, int | None]] = {
     # nothing of a program's lies on a disk, so they succeed at once and leave the machine's alone
     "fsync": (74, 82),
@@ -148,7 +166,16 @@ _FCNTL_REFUSED = {
     "F_SETLEASE": 1024,
     "F_NOTIFY": 1026,
     "F_SETPIPE_SZ": 1031,
+    "F_SET_RW_HINT": 1036,
+    "F_SET_FILE_RW_HINT": 1038,
 }
+_MADVISE = (28, 233)
+_MADVISE_REFUSED = {"MADV_COLD": 20, "MADV_PAGEOUT": 21}
+_CLOSE_RANGE = (436, 436)
+_CLOSE_RANGE_UNSHARE = 2
+_FUTEX = (202, 98)
+_FUTEX_PRIVATE, _FUTEX_COMMAND = 128, 127
+_FUTEX_WAKE, _FUTEX_WAKE_BITSET = 1, 10
 _SOCKETPAIR = (53, 199)
 _LOCAL = 1  # AF_UNIX
 _CLONE = (56, 220)
@@ -158,7 +185,8 @@ _CLONE3 = 435
 def filter_program(processes: int) -> bytes | None:
     """The filter as an array of `struct sock_filter`; None on a machine whose calls are not listed.
 
-    processes: how many the program may be; with 1 every new process is refused, threads are not.
+    processes: how many the program may be; with 1 every new process is refused, and every thread
+        that does not share the descriptors of the others.
     """
     if platform.machine() not in _MACHINES:
         return None
@@ -179,13 +207,22 @@ def filter_program(processes: int) -> bytes | None:
     ]
     for answer, numbers in (
         *((_ERRNO | EPERM, numbers) for numbers in calls.values()),
+        *((_ERRNO | ENOSYS, numbers) for numbers in _ABSENT.values()),
         *((_ERRNO, numbers) for numbers in _IDLE.values()),
     ):
         number = numbers[column]
         if number is not None:
             code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
     code += _by_argument(_FCNTL[column], _SECOND_ARGUMENT, tuple(_FCNTL_REFUSED.values()))
+    code += _by_argument(_MADVISE[column], _THIRD_ARGUMENT, tuple(_MADVISE_REFUSED.values()))
     code += [
+        # a table of its own for one thread, whose descriptors no limit adds to those of the others
+        (_JUMP_EQUAL, 0, 4, _CLOSE_RANGE[column]),
+        (_LOAD, 0, 0, _THIRD_ARGUMENT),
+        (_JUMP_SET, 0, 1, _CLOSE_RANGE_UNSHARE),
+        (_RETURN, 0, 0, _ERRNO | EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+        *_private_futexes(_FUTEX[column]),
         (_JUMP_EQUAL, 0, 4, _SOCKETPAIR[column]),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
         (_JUMP_EQUAL, 1, 0, _LOCAL),
@@ -198,7 +235,8 @@ def filter_program(processes: int) -> bytes | None:
         (_RETURN, 0, 0, _ERRNO | EPERM),
     ]
     if processes == 1:
-        code += [(_JUMP_SET, 1, 0, _CLONE_THREAD), (_RETURN, 0, 0, _ERRNO | EPERM)]
+        for flag in (_CLONE_THREAD, _CLONE_FILES):
+            code += [(_JUMP_SET, 1, 0, flag), (_RETURN, 0, 0, _ERRNO | EPERM)]
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
@@ -214,4 +252,22 @@ def _by_argument(
         *tests,
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _ERRNO | EPERM),
+    ]
+
+
+def _private_futexes(number: int) -> list[tuple[int, int, int, int]]:
+    """One that is not private may lie in a file that other runs map too, so nobody can wait there.
+
+    A wait ends at once, as if the value had changed, and a wake finds nobody.
+    """
+    return [
+        (_JUMP_EQUAL, 0, 8, number),
+        (_LOAD, 0, 0, _SECOND_ARGUMENT),
+        (_JUMP_SET, 0, 1, _FUTEX_PRIVATE),
+        (_RETURN, 0, 0, _ALLOW),
+        (_AND, 0, 0, _FUTEX_COMMAND),
+        (_JUMP_EQUAL, 1, 0, _FUTEX_WAKE),
+        (_JUMP_EQUAL, 0, 1, _FUTEX_WAKE_BITSET),
+        (_RETURN, 0, 0, _ERRNO),
+        (_RETURN, 0, 0, _ERRNO | EAGAIN),
     ]
