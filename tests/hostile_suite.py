@@ -10,15 +10,18 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from hostile_answers import ANSWERS, SEARCHES
 from hostile_calls import CALLS
 from hostile_programs import HOSTILE
+from hostile_states import STATES, Forgery
 
 from colearn.sandbox import Limits, Mechanism, run_program, run_tests
+from colearn.sandbox.statements import take_apart
 
 PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS, "searches": SEARCHES}
 TESTS = (
@@ -137,6 +140,21 @@ def run_hostile(program: str, mechanism: Mechanism) -> list[str]:
     return [f"took {quickest:.1f} s"]
 
 
+def run_forgery(forgery: Forgery, mechanism: Mechanism) -> list[str]:
+    """What is wrong with a program that skips what its tests rely on."""
+    limits = Limits(seconds=20.0, output_kb=64)
+    verdict = run_tests(forgery.program, "f", forgery.tests, limits=limits, mechanism=mechanism)
+    tests = take_apart(forgery.tests, "f").tests
+    earned = tuple(number < forgery.earned for number in range(tests))
+    return [] if verdict.passed == earned and verdict.error and verdict.message else [repr(verdict)]
+
+
+def run_twin(forgery: Forgery, mechanism: Mechanism) -> list[str]:
+    """What is wrong with the honest program beside it."""
+    verdict = run_tests(forgery.honest, "f", forgery.tests, mechanism=mechanism)
+    return [] if verdict.all_passed and not verdict.message else [repr(verdict)]
+
+
 def run_honest(program: str, mechanism: Mechanism) -> list[str]:
     output = run_program(program, limits=Limits(seconds=20.0), mechanism=mechanism)
     return [] if (output.text, output.error) == ("5\n", None) else [repr(output)]
@@ -186,13 +204,15 @@ def main() -> int:
     open_before = len(os.listdir("/proc/self/fd"))
     with tempfile.TemporaryDirectory() as outside:
         Path(outside, "secret").write_text("5")
-        jobs = []
+        jobs: list[tuple[str, Callable[[Any, Mechanism], list[str]], Any]] = []
         for kind, programs in PROGRAMS.items():
             for name, program in programs.items():
                 filled = program.replace("OUTSIDE", outside).replace("PORT", "9")
                 run = run_search if kind == "searches" else run_hostile
                 jobs.append((f"{kind}: {name}", run, filled))
         jobs += [(f"honest: {name}", run_honest, program) for name, program in HONEST.items()]
+        jobs += [(f"states: {name}", run_forgery, forgery) for name, forgery in STATES.items()]
+        jobs += [(f"twins: {name}", run_twin, forgery) for name, forgery in STATES.items()]
         with ThreadPoolExecutor(2) as threads:
             found = list(threads.map(lambda job: job[1](job[2], mechanism), jobs))
         if sorted(os.listdir(outside)) != ["secret"]:
