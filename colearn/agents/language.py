@@ -36,6 +36,7 @@ class LanguageTable(Table):
                     session=ask.memory,
                     tokens=ask.observation.tokens,
                     seeds=ask.seeds,
+                    temperature=ask.player.temperature,
                 )
             )
         answers = self.generator.generate(requests, greedy=greedy)
@@ -55,6 +56,10 @@ class Language(Player):
     chat: ChatFormat
     weights_version: Callable[[], int] = no_version
     """The updates that its model has made by now."""
+    training_temperature: Callable[[float], float] | None = None
+    """By the share of the training budget that is used; None: always that of its voice."""
+    temperature: float | None = None
+    """Instead of that of its voice."""
 
     @property
     def table(self) -> LanguageTable:
@@ -62,6 +67,11 @@ class Language(Player):
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         return read_prompt(self.chat, prompt, last)
+
+    def at(self, done: float) -> Language:
+        if self.training_temperature is None:
+            return self
+        return replace(self, temperature=self.training_temperature(done))
 
     def version(self) -> int:
         return self.weights_version()

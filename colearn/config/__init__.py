@@ -25,6 +25,8 @@ from .settings import (
     OptimizerSettings,
     RunSettings,
     SamplingSettings,
+    TemperatureAnneal,
+    TrainedSampling,
     TrainSettings,
 )
 from .suite import MetricColumn, SuiteSettings, TaskColumns
@@ -46,7 +48,9 @@ __all__ = [
     "SamplingSettings",
     "SuiteSettings",
     "TaskColumns",
+    "TemperatureAnneal",
     "TrainSettings",
+    "TrainedSampling",
     "bind_agents",
     "build_algorithm",
     "build_part",

@@ -27,6 +27,8 @@ from pydantic import (
     model_validator,
 )
 
+from colearn.anneal import left
+
 EACH = "*"
 """As a model's or an agent's name: the settings of everyone not named."""
 
@@ -70,8 +72,8 @@ class OptimizerSettings(_Settings):
 
 class ModelSettings(OptimizerSettings):
     path: str
-    """A folder, a hub name, or `embedded` (`-tiny`, `-large`) for the small model made on this
-    machine; `embedded:N` starts from other weights."""
+    """A folder, a hub name, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`, `-large`) for the
+    small model made on this machine; `embedded:N` starts from other weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type. Trained weights and optimiser state are float32 whatever it is."""
     lora: LoRASettings | None = None
@@ -91,6 +93,40 @@ class SamplingSettings(_Settings):
     top_k: int | None = Field(default=None, ge=1)
     max_tokens: int = Field(default=256, ge=1)
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+
+
+class TemperatureAnneal(_Settings):
+    """A training temperature that falls or rises on a straight line to the agent's own."""
+
+    start: float = Field(ge=0.01)
+    """Temperature of the first iteration."""
+    fraction: float = Field(default=1.0, gt=0, le=1)
+    """Share of `train.environment_steps` after which it is `temperature`."""
+
+
+class TrainedSampling(SamplingSettings):
+    """Sampling in a run. `temperature` is that of evaluation and deployment, and that of training
+    unless `anneal` is set."""
+
+    anneal: TemperatureAnneal | None = None
+
+    @property
+    def deployed(self) -> SamplingSettings:
+        """What an exported agent is sampled with."""
+        return SamplingSettings(**self.model_dump(exclude={"anneal"}, exclude_unset=True))
+
+    def training_temperature(self, done: float) -> float:
+        """The temperature of rollouts when the share `done` of the training budget is used."""
+        if self.anneal is None:
+            return self.temperature
+        part = left(self.anneal.fraction, done)
+        return self.temperature + part * (self.anneal.start - self.temperature)
+
+    @model_validator(mode="after")
+    def _above_zero(self) -> TrainedSampling:
+        if self.anneal is not None and self.temperature == 0:
+            raise ValueError("anneal needs a temperature above 0 at its end; set temperature")
+        return self
 
 
 class Named(BaseModel):
@@ -135,7 +171,7 @@ class AgentSettings(_Settings):
     today: date = date(2024, 7, 26)
     """What a chat template is told that asks for the date, as Llama 3's do: a prompt must not
     change at midnight. The default is what those say themselves where there is no clock."""
-    sampling: SamplingSettings = SamplingSettings()
+    sampling: TrainedSampling = TrainedSampling()
     window: int | None = Field(default=None, ge=1)
     """C: keep the most recent C key/value pairs at the start of each turn; None keeps all."""
 
@@ -155,7 +191,7 @@ class AgentSettings(_Settings):
 
         A run's config spells out everything, so its agents are sampled as in the run.
         """
-        sampling = self.sampling
+        sampling = self.sampling.deployed
         fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
         fields["stop"] = list(sampling.stop)
         return {name: value for name, value in fields.items() if value not in (None, [])}
@@ -165,6 +201,8 @@ class AgentSettings(_Settings):
         given = (self.model != EACH, self.program is not None, self.endpoint is not None)
         if sum(given) > 1:
             raise ValueError("set one of model, program and endpoint")
+        if not self.speaks and self.sampling.anneal is not None:
+            raise ValueError("sampling.anneal needs a model of this run; leave it out")
         return self
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from colearn.types import Action
@@ -50,6 +50,14 @@ class Request:
     session: Session | None
     tokens: tuple[int, ...]
     seeds: tuple[int, ...]
+    temperature: float | None = None
+    """Instead of the agent's own, as training may anneal it."""
+
+    def sampling(self, own: Sampling, *, greedy: bool) -> Sampling:
+        """How its tokens are drawn where the agent's settings are `own`."""
+        if greedy:
+            return replace(own, temperature=0.0)
+        return own if self.temperature is None else replace(own, temperature=self.temperature)
 
 
 @dataclass(frozen=True, slots=True)

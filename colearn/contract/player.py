@@ -68,6 +68,10 @@ class Player(ABC):
         """How a prompt enters the history whose last action is `last`; None: a context begins."""
         return Observation(prompt.text, (), prompt.fresh, prompt.made_from)
 
+    def at(self, done: float) -> Player:
+        """The player as it is sampled in training when the share `done` of the budget is used."""
+        return self
+
     def version(self) -> int:
         """Of its weights; 0 for who has none that change."""
         return 0

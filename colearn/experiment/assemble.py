@@ -160,7 +160,7 @@ def _updater(
         roles={
             agent: Role(
                 model=settings.model,
-                temperature=settings.sampling.temperature,
+                temperature=settings.sampling.training_temperature,
                 window=settings.window,
             )
             for agent, settings in config.voices.items()

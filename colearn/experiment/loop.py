@@ -101,13 +101,18 @@ class Experiment:
         as they are now. Nothing changes: the run draws the same ones again."""
         return self._grow(0, self._draw_items(), None)[0]
 
+    @property
+    def _done(self) -> float:
+        """The share of the training budget that is used."""
+        return self.progress.environment_steps / self.config.train.environment_steps
+
     def _grow(
         self, first: int, items: Sequence[Any], pool: Executor | None
     ) -> tuple[list[Tree[Any]], Counts]:
         return grow(
             self.parts.task,
             items,
-            self.parts.players,
+            {name: player.at(self._done) for name, player in self.parts.players.items()},
             self.parts.parts.rollout,
             credit=self.parts.parts.credit,
             cast=self.parts.cast,
@@ -169,8 +174,7 @@ class Experiment:
     ) -> dict[str, float]:
         """Everything that changes the state, and the line that tells of it."""
         progress, train = self.progress, self.config.train
-        done = progress.environment_steps / train.environment_steps
-        metrics = updater.update(trees, progress.iteration, done)
+        metrics = updater.update(trees, progress.iteration, self._done)
         if self.parts.cast.pool:
             self._settle(trees)
         for generator in self.parts.generators:

@@ -28,10 +28,12 @@ def seat_players(
     kind: GeneratorKind = build_part(GeneratorKind, config.run.generator, "run.generator")
     voices: dict[int | str, dict[str, Voice]] = {}
     bases: dict[int | str, Base] = {}
+    temperatures: dict[str, Callable[[float], float]] = {}
     for name, agent, network in _speakers(config, team):
         key = name if kind.apart else id(network.base)
         bases[key] = network.base
         speakers = voices.setdefault(key, {})
+        temperatures[name] = config.voices[agent].sampling.training_temperature
         speakers[name] = _voice(config, agent, config.voices[agent], network, tokenizers)
     players: dict[str, Player] = {}
     generators: list[Generator] = []
@@ -42,7 +44,9 @@ def seat_players(
         for name, voice in group.items():
             own = config.voices.get(name)
             learner = None if own is None else learners.get(NetworkKey("actor", own.model))
-            players[name] = Language(table, name, voice.chat, _steps_of(learner))
+            players[name] = Language(
+                table, name, voice.chat, _steps_of(learner), temperatures[name]
+            )
     everyone = {**config.agents, **config.players}
     for name, settings in everyone.items():
         if settings.program is not None:

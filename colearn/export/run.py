@@ -84,7 +84,7 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
         system=settings.system,
         chat="plain" if settings.chat == "plain" else "auto",
         window=settings.window,
-        sampling=settings.sampling,
+        sampling=settings.sampling.deployed,
         dtype=dtype or config.models[settings.model].dtype,
         weights="adapter" if adapter else "merged",
         base=base_reference(trained.paths[settings.model]) if adapter else None,
@@ -110,7 +110,7 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
         save_adapter(network, folder, manifest.base)
     else:
         save_merged(network, folder, manifest.dtype)
-    save_generation_config(settings.sampling, chat, folder)
+    save_generation_config(settings.sampling.deployed, chat, folder)
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
     return spells_training(tokenizer, chat)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from colearn.agents import ChatFormat
 from colearn.contract import Generator, Request, Sampled, Sampling
@@ -101,7 +101,7 @@ class TransformersGenerator(Generator):
         return Job(
             history=history,
             chat=voice.chat,
-            sampling=replace(voice.sampling, temperature=0.0) if greedy else voice.sampling,
+            sampling=request.sampling(voice.sampling, greedy=greedy),
             seeds=request.seeds,
             adapter=voice.adapter,
             cached=None if session is None else session.cached,

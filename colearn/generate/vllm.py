@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from colearn.contract import Generator, Request, Sampled
+from colearn.agents import ChatFormat
+from colearn.contract import Generator, Request, Sampled, Sampling
 from colearn.errors import ColearnError, ConfigError
 from colearn.models.base import Base
 from colearn.types import Action, Finish
@@ -108,10 +109,12 @@ class VLLMGenerator(Generator):
         for request in requests:
             history = self._history(request)
             histories.append(history)
+            voice = self.voices[request.agent]
+            sampling = request.sampling(voice.sampling, greedy=greedy)
             for seed in request.seeds:
                 prompts.append({"prompt_token_ids": list(history)})
-                params.append(self._params(self.voices[request.agent], seed, greedy))
-                adapters.append(self.voices[request.agent].adapter)
+                params.append(self._params(voice.chat, sampling, seed))
+                adapters.append(voice.adapter)
         if not prompts:
             return [[] for _ in requests]
         outputs = iter(self.engine.generate(prompts, params, adapters))
@@ -139,7 +142,8 @@ class VLLMGenerator(Generator):
         agents = [agent for agent in self.voices for _ in _PROBE_SEEDS]
         params = []
         for agent, seed in zip(agents, _PROBE_SEEDS * len(self.voices), strict=True):
-            settings = self._params(self.voices[agent], seed, greedy=False)
+            voice = self.voices[agent]
+            settings = self._params(voice.chat, voice.sampling, seed)
             settings.max_tokens = _PROBE_ACTION
             settings.stop_token_ids, settings.stop = [], []
             params.append(settings)
@@ -175,12 +179,11 @@ class VLLMGenerator(Generator):
             )
         return history
 
-    def _params(self, voice: Voice, seed: int, greedy: bool) -> Any:
+    def _params(self, chat: ChatFormat, sampling: Sampling, seed: int) -> Any:
         from vllm import SamplingParams
 
-        sampling = voice.sampling
         return SamplingParams(
-            temperature=0.0 if greedy else sampling.temperature,
+            temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k or 0,
             max_tokens=sampling.max_tokens,
@@ -188,7 +191,7 @@ class VLLMGenerator(Generator):
             logprobs=0,
             stop=list(sampling.stop),
             # the format alone says what ends an action, not the model folder's generation config
-            stop_token_ids=sorted(voice.chat.end_ids),
+            stop_token_ids=sorted(chat.end_ids),
             ignore_eos=True,
             detokenize=bool(sampling.stop),
         )

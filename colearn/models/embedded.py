@@ -4,8 +4,11 @@ It needs no network and no download. Its words are the task's own, also those th
 told, and a word that it never met is spelled out in characters; it is warm-started by maximum
 likelihood on legal but uncoordinated actions, so that reinforcement learning starts from agents
 that speak the task's language and do not yet work together. Seeded and cached: the same task and
-settings give the same folder. `embedded:3` starts from
-other weights than `embedded`, and so on.
+settings give the same folder. `embedded:3` starts from other weights than `embedded`, and so on.
+
+Where all agents start alike and uniform, nothing an agent does tells the others what it observed,
+and listening to it earns nothing: a saddle point that no gradient leaves. `embedded-tiny-varied:3`
+starts from legal play that differs, at random, by agent, turn and observation.
 """
 
 from __future__ import annotations
@@ -69,15 +72,25 @@ class Recipe:
     drills: float = 0.0
     """Share of the warm start that is no play: random words of the task's, and a run of them as
     the answer, so that every word can be copied, whether or not play has shown it."""
+    concentration: float = 0.0
+    """Above 0, legal play is not uniform: for each agent, turn and observation the probabilities of
+    the actions are drawn once from a symmetric Dirichlet distribution of this concentration."""
 
     @property
     def key(self) -> dict[str, Any]:
         """What names the folder; what is off is left out, as in sizes that never had it."""
-        return {k: v for k, v in asdict(self).items() if v or k not in ("copies", "drills")}
+        return {
+            k: v
+            for k, v in asdict(self).items()
+            if v or k not in ("copies", "drills", "concentration")
+        }
 
 
 RECIPES = {
     "embedded-tiny": Recipe(width=32, layers=2, heads=2, episodes=256, steps=150),
+    "embedded-tiny-varied": Recipe(
+        width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0
+    ),
     "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
     "embedded-copy": Recipe(
         width=64,
@@ -145,6 +158,11 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
             f"{field}: '{name}' needs a task with legal_action(state, agent, rng) to warm-start "
             "on; add it to the task or give a model's folder or hub name"
         )
+    if RECIPES[size].concentration and not hasattr(task, "action_words"):
+        raise ConfigError(
+            f"{field}: '{name}' needs a task with action_words(agent), such as dpomdp; use "
+            f"{size.removesuffix('-varied')}"
+        )
     return replace(RECIPES[size], draw=(int(draw),) if draw else ())
 
 
@@ -166,7 +184,10 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
         for turn in range(task.horizon):
             seen = task.joint_observations(state)
             told.add(task.global_info(state))
-            actions = {agent: task.legal_action(state, agent, rng) or "" for agent in seen}
+            actions = {
+                agent: _legal(task, recipe, state, agent, turn, prompt.text, rng)
+                for agent, prompt in seen.items()
+            }
             for agent, prompt in seen.items():
                 if prompt.fresh:
                     contexts[agent].append([])
@@ -179,6 +200,24 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
                 break
         episodes.append([turns for own in contexts.values() for turns in own if turns])
     return episodes, sorted(told)
+
+
+def _legal(
+    task: Any,
+    recipe: Recipe,
+    state: Any,
+    agent: str,
+    turn: int,
+    text: str,
+    rng: np.random.Generator,
+) -> str:
+    """A legal action, drawn as the recipe says."""
+    if not recipe.concentration:
+        return task.legal_action(state, agent, rng) or ""
+    words: Sequence[str] = task.action_words(agent)
+    table = derive_rng("embedded", "table", *recipe.draw, agent, turn, text)
+    weights = table.dirichlet([recipe.concentration] * len(words))
+    return words[int(rng.choice(len(words), p=weights))]
 
 
 def _make(

@@ -39,6 +39,10 @@ def scheduled(config: Any) -> str | None:
     for part in ("loss", "advantage", "value_loss"):
         if value_at(config, f"algorithm.{part}.anneal") is not None:
             return f"algorithm.{part}.anneal"
+    for where in ("agents", "players"):
+        for name, seat in config.get(where, {}).items():
+            if value_at(seat, "sampling.anneal") is not None:
+                return f"{where}.{name}.sampling.anneal"
     sections = {f"models.{name}": model for name, model in config.get("models", {}).items()}
     sections["critic"] = config.get("critic")
     for where, section in sections.items():

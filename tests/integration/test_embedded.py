@@ -23,6 +23,9 @@ def _hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(embedded.RECIPES, "embedded-tiny", short)
 
 
+VARIED = ("embedded-tiny-varied:1", "embedded-tiny-varied:2")
+
+
 def game():
     return task_class("dpomdp")(problem="dec_tiger", opening="start", turn="{observation}")
 
@@ -104,3 +107,35 @@ def test_the_size_that_copies_says_words_of_its_prompt_from_the_beginning(monkey
 def test_what_a_size_never_had_is_not_in_its_key():
     assert "copies" not in embedded.RECIPES["embedded"].key
     assert embedded.RECIPES["embedded-copy"].key["drills"] == 0.3
+
+
+def first_answers(name: str) -> dict[str, dict[str, int]]:
+    """By agent: how often each action was the first of an episode that warm-starts the model."""
+    recipe = replace(embedded.embedded_recipe(game(), name, "f"), episodes=400)
+    found: dict[str, dict[str, int]] = {}
+    for episode in embedded._play(game(), recipe)[0]:
+        for agent, turns in zip(game().agents, episode, strict=True):
+            said = turns[0][1]
+            counts = found.setdefault(agent, {})
+            counts[said] = counts.get(said, 0) + 1
+    return found
+
+
+def test_varied_play_differs_by_agent_and_draw_and_stays_legal():
+    """Dirichlet(5, 5, 5): shares with mean 1/3 and deviation 0.12; of 400 draws 0.02 is noise."""
+    plain, one, two = map(first_answers, ("embedded-tiny", *VARIED))
+    words = set(game().action_words("agent_1"))
+    assert all(set(counts) == words for play in (plain, one, two) for counts in play.values())
+    shares = [play[agent]["listen"] / 400 for play in (one, two) for agent in game().agents]
+    assert all(abs(counts["listen"] / 400 - 1 / 3) < 0.08 for counts in plain.values())
+    assert max(shares) - min(shares) > 0.1
+    assert first_answers(VARIED[0]) == one
+    assert one["agent_1"] != one["agent_2"] and one["agent_1"] != two["agent_1"]
+
+
+def test_varied_play_needs_actions_that_can_be_listed():
+    task = task_class("str_build")()
+    with pytest.raises(
+        ConfigError, match=r"^f: 'embedded-tiny-varied:3' needs a task with action_"
+    ):
+        embedded.embedded_model(task, "embedded-tiny-varied:3", "f")

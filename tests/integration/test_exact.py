@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,31 @@ def test_the_greedy_value_is_what_a_greedy_episode_earns(team):
     items = list(team.task.items("test"))
     [tree] = grow(team.task, items, team.players, Chain(), seed=3, greedy=True)[0]
     assert team.exact.metrics()["exact_return_greedy"] == pytest.approx(tree.returns(1.0)[0])
+
+
+def annealed(**sampling: Any) -> Any:
+    agents = {"*": {"sampling": {"max_tokens": 2, **sampling}}}
+    return load_config(settings() | {"agents": agents})
+
+
+def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(tmp_path: Path):
+    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "fraction": 1.0})
+    run = Experiment(cooling, tmp_path / "run")
+    hot = Experiment(annealed(temperature=1.3), tmp_path / "hot")
+    drawn = [[node.actions for node in tree.nodes] for tree in run.trees()]
+    assert drawn == [[node.actions for node in tree.nodes] for tree in hot.trees()]
+    run.run()
+    lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    updates = [line["metrics"] for line in lines if line["kind"] == "update"]
+    assert len(updates) >= 2
+    for metrics in updates:
+        assert metrics["agent_1/behaviour_gap"] < 1e-5
+
+
+def test_an_annealed_run_is_evaluated_at_its_last_temperature():
+    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "fraction": 1.0})
+    found, cold = assemble(cooling).exact.metrics(), annealed(temperature=0.4)
+    assert found == pytest.approx(assemble(cold).exact.metrics())
 
 
 def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):

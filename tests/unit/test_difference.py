@@ -29,6 +29,7 @@ def test_a_run_at_constant_rates_may_be_longer():
         ({"models": {"*": {}, "a": {"schedule": "linear"}}}, "models.a.schedule"),
         ({"critic": {"schedule": "cosine"}}, "critic.schedule"),
         ({"algorithm": {"loss": {"anneal": 1.0}}}, "algorithm.loss.anneal"),
+        ({"agents": {"*": {"sampling": {"anneal": {"start": 1.0}}}}}, "agents.*.sampling.anneal"),
     ],
 )
 def test_what_falls_over_the_budget_makes_a_longer_run_another_one(sections, key):

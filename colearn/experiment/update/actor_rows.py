@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -26,8 +26,13 @@ class Role:
     """An agent as the updater sees it: the model that plays it, and how it was sampled."""
 
     model: str
-    temperature: float
+    temperature: float | Callable[[float], float]
+    """Or by the share of the training budget that was used."""
     window: int | None
+
+    def temperature_at(self, done: float) -> float:
+        """Of the rollouts when the share `done` of the training budget was used."""
+        return self.temperature(done) if callable(self.temperature) else self.temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,8 @@ class ActorRows:
     shared_head: bool
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
 
-    def build(self, token_budget: int) -> None:
-        """The rows as they were sampled."""
+    def build(self, token_budget: int, done: float) -> None:
+        """The rows as they were sampled, when the share `done` of the budget was used."""
         head = head_value(self.parts.critic) if self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
@@ -73,7 +78,7 @@ class ActorRows:
                     agent,
                     key=number,
                     window=role.window,
-                    temperature=role.temperature,
+                    temperature=role.temperature_at(done),
                     budget=None if self.shared_head else token_budget,
                     value=head,
                 )

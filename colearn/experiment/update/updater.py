@@ -62,7 +62,7 @@ class Updater:
         alone = {n: pace.cuts(trees, self.seed, iteration) for n, pace in self.paces.items()}
         taken = {name: sum(map(len, alone.get(name, joint))) for name in self.actors}
         rows = ActorRows(trees, self.parts, self.roles, self.actors, self.shared_head)
-        rows.build(self.token_budget)
+        rows.build(self.token_budget, done)
         moving = {name for name, steps in taken.items() if steps > 1}
         rows.read(moving, self.references, self.token_budget)
         episodes = self.parts.credited(trees)

@@ -1,0 +1,45 @@
+"""`sampling.anneal`: the temperature of training, on its way to that of evaluation."""
+
+from __future__ import annotations
+
+import pytest
+
+from colearn.config import AgentSettings, SamplingSettings, load_config
+from colearn.errors import ConfigError
+
+
+def agent(**sampling):
+    return AgentSettings.model_validate({"sampling": sampling})
+
+
+def test_the_temperature_falls_on_a_straight_line_to_that_of_evaluation():
+    sampling = agent(temperature=0.2, anneal={"start": 1.0, "fraction": 0.5}).sampling
+    found = [sampling.training_temperature(done) for done in (0.0, 0.25, 0.5, 1.0)]
+    assert found == pytest.approx([1.0, 0.6, 0.2, 0.2])
+
+
+def test_without_a_schedule_training_has_the_temperature_of_evaluation():
+    assert agent(temperature=0.7).sampling.training_temperature(0.3) == 0.7
+
+
+def test_an_exported_agent_has_no_schedule():
+    deployed = agent(temperature=0.2, top_k=5, anneal={"start": 1.0}).sampling.deployed
+    assert type(deployed) is SamplingSettings
+    assert deployed.model_dump(exclude_unset=True) == {"temperature": 0.2, "top_k": 5}
+
+
+@pytest.mark.parametrize(
+    ("seat", "message"),
+    [
+        ({"sampling": {"temperature": 0, "anneal": {"start": 1}}}, "temperature above 0 at its"),
+        ({"sampling": {"anneal": {"start": 0}}}, "start: input should be greater than or equal to"),
+        ({"sampling": {"anneal": {"start": 1, "fraction": 2}}}, "fraction: input should be less"),
+        ({"sampling": {"anneal": {}}}, "anneal.start: missing"),
+        ({"sampling": {"anneal": {"start": 1}}, "program": {"name": "legal"}}, "needs a model of"),
+        ({"sampling": {"anneal": {"start": 1}}, "endpoint": "http://x"}, "needs a model of this"),
+    ],
+)
+def test_a_schedule_that_has_no_meaning_is_refused(seat, message):
+    config = {"task": {"name": "dpomdp"}, "models": {"*": {"path": "x"}}, "agents": {"*": seat}}
+    with pytest.raises(ConfigError, match=rf"^agents\.\*[^\n]*{message}[^\n]*$"):
+        load_config(config)
