@@ -2,15 +2,18 @@
 
     python benchmarks/games.py RUN [RUN ...] [--on GAME ...] [--games 1000] [--first]
         [--opponent mcts|equilibrium|legal] [--simulations 100] [--greedy] [--out FILE]
+        [--seen FILE ...]
 
 Without `--on` the games are those of the run's test split. The opponent is search where all is open
 and an equilibrium where cards are hidden, unless one is named; cooperative games are played by the
 run's own players. Prints, for each run, game and seat: the mean payoff with its standard error, in
-percent of the way from the game's worst to its best (MARSHAL, Fig. 3), the shares won, drawn and
-lost, and how often the model's own reply ended the game (malformed, illegal, overlong). With
-several runs the cross-game matrix follows: runs against games, in those percents. Games per second
-are those of this process, opponents included. `--first` plays the model before training,
-`--greedy` its likeliest words instead of samples.
+percent of the way from the worst observed to the optimum (MARSHAL, Fig. 3), the shares won, drawn
+and lost, and how often the model's own reply ended the game (malformed, illegal, overlong). Payoffs
+are observed in the runs of this call and of earlier ones (`--seen` their `--out` files); a single
+run has no percentage. The optimum is the game's value against an equilibrium, else the most that
+the game pays. With several runs the cross-game matrix follows: runs against games, in those
+percents. Games per second are those of this process, opponents included. `--first` plays the model
+before training, `--greedy` its likeliest words instead of samples.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matches import tally
+from game_optimum import optimum
+from matches import add_percentages, tally
 
 from colearn.agents import Program
 from colearn.cast.seats import Against, Own
@@ -52,14 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", action="store_true", help="the models before training")
     parser.add_argument("--greedy", action="store_true", help="the likeliest words, not samples")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--seen", type=Path, nargs="+", default=[], help="earlier --out files")
     given = parser.parse_args(arguments)
     started = time.perf_counter()
     rows = [row for run in given.runs for row in of_run(run, given)]
     seconds = time.perf_counter() - started
+    add_percentages(
+        rows, [row for seen in given.seen for row in json.loads(seen.read_text())["rows"]]
+    )
     for row in rows:
         print(
             f"{row['run']:16s} {row['game']:14s} {row['opponent']:12s} {row['seat']:9s} "
-            f"{row['payoff']:+.3f} +- {row['error']:.3f} ({row['normalised']:5.1f} %)  "
+            f"{row['payoff']:+.3f} +- {row['error']:.3f} ({shown(row['normalised'])} %)  "
             f"won {row['won']:.3f} drawn {row['drawn']:.3f} lost {row['lost']:.3f}  {row['faults']}"
         )
     if len(given.runs) > 1:
@@ -117,7 +125,7 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
                 "games": mine.games,
                 "payoff": mine.payoff,
                 "error": mine.error,
-                "normalised": mine.normalised(game.min_utility(), game.max_utility()),
+                "optimum": optimum(item.name, name, seat=parts.task.agents.index(seat)),
                 "won": mine.won,
                 "drawn": mine.drawn,
                 "lost": mine.lost,
@@ -127,15 +135,20 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
     return rows
 
 
+def shown(percent: float | None) -> str:
+    return "    -" if percent is None else f"{percent:5.1f}"
+
+
 def cross_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Runs against games: percent from worst to best, the mean over seats."""
+    """Runs against games: percent from the worst observed to the optimum, the mean over seats."""
     games = list(dict.fromkeys(row["game"] for row in rows))
     lines = [f"| run | {' | '.join(games)} |", "|---" * (len(games) + 1) + "|"]
     for run in dict.fromkeys(row["run"] for row in rows):
         cells = []
         for game in games:
             found = [r["normalised"] for r in rows if (r["run"], r["game"]) == (run, game)]
-            cells.append(f"{np.mean(found):.1f}" if found else "")
+            known = [percent for percent in found if percent is not None]
+            cells.append(f"{np.mean(known):.1f}" if known else "")
         lines.append(f"| {run} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -33,10 +33,6 @@ class Tally:
     faults: Mapping[str, float]
     """Share of games that ended by a malformed, an illegal or an overlong reply of this player."""
 
-    def normalised(self, worst: float, best: float) -> float:
-        """The payoff in percent of the way from the worst to the best (MARSHAL, Fig. 3)."""
-        return 100.0 * (self.payoff - worst) / (best - worst)
-
 
 def tally(trees: Sequence[Tree[Any]], player: str, seat: str) -> Tally:
     """Of the games in which `player` sat in `seat`, played out as chains.
@@ -68,6 +64,25 @@ def tally(trees: Sequence[Tree[Any]], player: str, seat: str) -> Tally:
         lost=float(np.mean([margin < 0 for margin in margins])),
         faults={name: count / len(mine) for name, count in found.items()},
     )
+
+
+def add_percentages(rows: Sequence[dict[str, Any]], seen: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Set `normalised` of each row: the payoff in percent of the way from the worst observed to the
+    row's `optimum` (MARSHAL, Fig. 3 and Appendix C). Observed are the rows of the same game,
+    opponent and seat, here and among those `seen` before; None where there is no other.
+    """
+    observed: dict[tuple[str, ...], list[float]] = {}
+    for row in (*rows, *seen):
+        observed.setdefault(_setting(row), []).append(row["payoff"])
+    for row in rows:
+        payoffs = observed[_setting(row)]
+        worst, best = min(payoffs), row["optimum"]
+        known = len(payoffs) > 1 and best > worst
+        row["normalised"] = 100.0 * (row["payoff"] - worst) / (best - worst) if known else None
+
+
+def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return row["game"], row["opponent"], row["seat"]
 
 
 def last_fault(tree: Tree[Any]) -> tuple[str, str] | None:

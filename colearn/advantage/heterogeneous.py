@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,6 +51,9 @@ class Heterogeneous(Advantage):
     each agent among the trees that fork at the same agent (the text's version)."""
     size: int = 4
     """G, of shuffled groups."""
+    equal_roles: bool = True
+    """Weigh as Eq. 6: the roles of a question alike (1/n), however many actions a role has (1/G_k).
+    False: every action alike."""
     normalize_std: bool = True
     """Divide by the group's population deviation + 1e-6."""
     clip: float | None = None
@@ -76,6 +79,9 @@ class Heterogeneous(Advantage):
             for pair in group:
                 found[pair.episode][pair.node][pair.agent] = (pair.worth - mean) / scale
         return clipped(found, self.clip)
+
+    def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
+        return (episode.tree.episode, agent) if self.equal_roles else None
 
     def groups(self, episodes: Episodes) -> list[list[Pair]]:
         """Which actions are compared with which; every group has two or more."""

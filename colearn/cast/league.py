@@ -21,10 +21,13 @@ class League(Cast):
     a slot drawn anew; in the rest, and until the pool has a first member, all play themselves.
 
     A slot's win rate w is that of the policy of now against it: an episode counts 1, 1/2 or 0 as
-    the kept agent's return is above, equal to or below its opponent's, with one game won and one
-    lost beforehand, and older iterations weigh less. Slots are drawn in proportion to (1 - w)^power
-    ("hard"), w (1 - w) ("even"), or all alike ("uniform": fictitious play against the mean of past
-    policies). The first two are prioritised fictitious self-play (AlphaStar).
+    the kept agent's payoff is above, equal to or below its opponent's, with one game won and one
+    lost beforehand, and older iterations weigh less. Payoffs are the task's metrics `payoff_AGENT`,
+    which leave rewards for form and brevity out; where there are none, credited returns.
+
+    Slots are drawn in proportion to (1 - w)^power ("hard"), w (1 - w) ("even"), or all alike
+    ("uniform": fictitious play against the mean of past policies). The first two are prioritised
+    fictitious self-play (AlphaStar).
 
     Wrong where returns do not tell who is stronger, as in a team: all slots are then alike. Each
     slot holds a copy of every trained model (of its adapter, where it is one).
@@ -125,8 +128,17 @@ class League(Cast):
         kept = [agent for agent in tree.agents if agent not in slots]
         if not slots or len(kept) != 1:
             return
-        own = episode.returns(kept[0])[0]
+        own = _payoff(episode, kept[0])
         for agent, slot in slots.items():
-            margin = own - episode.returns(agent)[0]
+            margin = own - _payoff(episode, agent)
             self._memory[f"games/{slot}"] += 1.0
             self._memory[f"score/{slot}"] += 0.5 * (1.0 + float(np.sign(margin)))
+
+
+def _payoff(episode: Credited[Any], agent: str) -> float:
+    """What a player got out of the game, a mean over branches."""
+    name = f"payoff_{agent}"
+    ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
+    if ends:
+        return float(np.mean([metrics[name] for metrics in ends]))
+    return episode.returns(agent)[0]

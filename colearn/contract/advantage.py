@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -69,6 +69,11 @@ class Advantage(ABC):
         """The advantage when the share `done` of the training budget is used; most stay as they
         are."""
         return self
+
+    def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
+        """The group in which an agent's actions of an episode weigh. The groups of a model weigh
+        alike in its loss, however many actions each holds. None: every action weighs alike."""
+        return None
 
     @abstractmethod
     def __call__(

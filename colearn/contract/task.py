@@ -70,7 +70,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
 
     @abstractmethod
     def metrics(self, state: State) -> Mapping[str, float]:
-        """What the final state is worth beside its reward (IoU, pass rate, ...); fixed keys."""
+        """What the final state is worth beside its reward (IoU, pass rate, ...); fixed keys. In a
+        game `payoff_AGENT` is what each player got out of it: leagues count games by it."""
 
     def global_info(self, state: State) -> str:
         """m_t: text that critics may read in training and agents never see."""

@@ -138,3 +138,27 @@ def test_a_restored_league_goes_on_as_the_first_would():
 def test_a_league_that_cannot_be_is_refused(settings, said):
     with pytest.raises(ConfigError, match=said):
         League(**settings)
+
+
+@pytest.mark.parametrize(("kept", "rival"), [("left", "right"), ("right", "left")])
+def test_a_draw_is_a_draw_whatever_valid_replies_are_paid(kept, rival):
+    """Nine valid moves of a drawn Tic-Tac-Toe game, each paid 0.05: left has five of them."""
+    drawn = chain([0.0] * 9, agents=SEATS)
+    end = replace(drawn.nodes[-1], metrics={"payoff_left": 0.0, "payoff_right": 0.0})
+    found = replace(drawn, cast={rival: f"{rival}@0"}, nodes=(*drawn.nodes[:-1], end))
+    paid = [{SEATS[k % 2]: 0.05} for k in range(9)]
+    cast, _ = league([], every=2)
+    cast.restore({"taken": 1.0, "games/0": 0.0, "score/0": 0.0, "iterations": 0.0})
+    cast.settle([Credited(tree=found, rewards=({}, *paid))])
+    assert cast.state()["score/0"] == 0.5
+    assert cast.win_rate(0) == 0.5
+
+
+def test_a_game_that_was_won_is_won_whoever_was_paid_more_for_form():
+    cast, _ = league([], every=2)
+    cast.restore({"taken": 1.0, "games/0": 0.0, "score/0": 0.0, "iterations": 0.0})
+    won = chain([0.0], agents=SEATS)
+    end = replace(won.nodes[-1], metrics={"payoff_left": 1.0, "payoff_right": -1.0})
+    found = replace(won, cast=AGAINST_0, nodes=(won.nodes[0], end))
+    cast.settle([Credited(tree=found, rewards=({}, {"left": 1.0, "right": 2.0}))])
+    assert cast.state()["score/0"] == 1.0

@@ -14,7 +14,8 @@ from colearn.types import Action, Node, Observation, Tree
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from matches import elo, last_fault, tally, win_matrix
+from game_optimum import optimum
+from matches import add_percentages, elo, last_fault, tally, win_matrix
 
 SEATS = ("player_0", "player_1")
 
@@ -58,7 +59,6 @@ def test_a_players_games_are_counted_by_seat():
     assert (first.games, first.payoff) == (4, 0.25)
     assert (first.won, first.drawn, first.lost) == (0.5, 0.25, 0.25)
     assert first.error == pytest.approx(np.std([1, 0, -1, 1], ddof=1) / 2)
-    assert first.normalised(-1.0, 1.0) == 62.5
     assert tally(trees, "player_1", "player_1").lost == 1.0
 
 
@@ -116,3 +116,40 @@ def test_a_share_of_the_episodes_is_self_play():
 def test_a_match_without_an_opponent_is_refused():
     with pytest.raises(ConfigError, match="nobody to play against"):
         Against().seats("tic", 0, SEATS, SEATS, np.random.default_rng(0))
+
+
+def row(payoff, optimum, seat="player_0", opponent="equilibrium"):
+    return {
+        "game": "kuhn_poker",
+        "opponent": opponent,
+        "seat": seat,
+        "payoff": payoff,
+        "optimum": optimum,
+    }
+
+
+def test_percentages_are_those_of_the_papers_figure_3():
+    """Table 14's returns in Kuhn poker: Qwen3-4B, SPIRAL, the specialist and the generalist against
+    the equilibrium, whose value is -1/18 for who moves first and 1/18 for the other."""
+    first = [row(payoff, -1 / 18) for payoff in (-0.148, -0.301, -0.107, -0.114)]
+    second = [row(payoff, 1 / 18, "player_1") for payoff in (-0.141, -0.149, -0.103)]
+    rows = [*first, *second]
+    add_percentages(rows)
+    found = [round(one["normalised"], 1) for one in rows]
+    assert found == [62.3, 0.0, 79.0, 76.2, 3.9, 0.0, 22.5]
+
+
+def test_earlier_runs_count_as_observed_and_a_run_alone_has_no_percentage():
+    """Qwen3-4B against search in Tic-Tac-Toe, where a fixed-opponent specialist had lost all."""
+    alone = row(0.403, 1.0, opponent="mcts")
+    add_percentages([alone])
+    assert alone["normalised"] is None
+    add_percentages([alone], [row(-1.0, 1.0, opponent="mcts"), row(-2.0, 1.0)])
+    assert alone["normalised"] == pytest.approx(70.15)
+
+
+def test_the_optimum_against_an_equilibrium_is_the_games_value():
+    pytest.importorskip("pyspiel")
+    assert optimum("kuhn_poker", "equilibrium", seat=0) == pytest.approx(-1 / 18)
+    assert optimum("kuhn_poker", "equilibrium", seat=1) == pytest.approx(1 / 18)
+    assert optimum("tic_tac_toe", "mcts", seat=1) == 1.0

@@ -35,6 +35,14 @@ def group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
     return repr(tree.item), role
 
 
+def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key:
+    """The game and role that an agent's actions weigh in, whoever its opponents are. What a rival
+    does in the seat is apart."""
+    tree = episode.tree
+    role, player = agent if by_role else "", tree.player(agent)
+    return repr(tree.item), role if player in tree.agents else f"{role} by {player}"
+
+
 def of_actions(
     episodes: Episodes, value: Callable[[Credited[Any], str], Sequence[float]]
 ) -> Actions:

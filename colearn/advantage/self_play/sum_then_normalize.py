@@ -20,6 +20,7 @@ from .roles import (
     of_actions,
     summed,
     turn_rewards,
+    weight_group_of,
     whole_returns,
 )
 
@@ -27,7 +28,8 @@ from .roles import (
 @dataclass(frozen=True, kw_only=True)
 class SumThenNormalize(Advantage):
     """A_k^{p,i} = R_k^{p,i} - mean(R^p): R_k is the sum of the player's rewards from its turn k on,
-    the mean is over all turns of all trajectories of its game and role (MARSHAL, Eq. 3).
+    the mean is over all turns of all trajectories of its game and role (MARSHAL, Eq. 3). Roles that
+    share a model, and games that are trained together, weigh alike in its loss.
 
     This is GAE with gamma = lambda = 1 and one constant as the value of all states. Wrong when
     returns differ more between the turns of a role than between its choices: one mean cannot tell.
@@ -40,7 +42,8 @@ class SumThenNormalize(Advantage):
     normalize_std: bool = False
     """Divide by the group's population deviation + 1e-6, which Eq. 3 leaves out."""
     equal_trajectories: bool = True
-    """Weigh every trajectory alike, not every turn: the 1/K^i of Eq. 2 and 3."""
+    """Weigh as Eq. 2 and 3: the groups of game and role alike (1/P), in a group its trajectories
+    (1/G^p), in a trajectory its turns (1/K^i). False: every turn alike."""
     order: Literal["paper", "released"] = "paper"
     """"released": as the authors' code does it. The mean of the turns' rewards is subtracted by
     role, the rest whitened over tokens; the sums from each turn on lose the mean of their different
@@ -60,8 +63,17 @@ class SumThenNormalize(Advantage):
             value = _returns if self.turn_level else whole_returns
             actions = self._centred(episodes, of_actions(episodes, value), keys)
         if self.equal_trajectories:
-            actions = equal_trajectories(actions, keys)
+            weighed_in = {
+                (place, agent): weight_group_of(episodes[place], agent, by_role=self.by_role)
+                for place, agent in keys
+            }
+            actions = equal_trajectories(actions, weighed_in)
         return by_node(episodes, actions)
+
+    def weight_group(self, episode: Credited[Any], agent: str) -> Key | None:
+        if not self.equal_trajectories:
+            return None
+        return weight_group_of(episode, agent, by_role=self.by_role)
 
     def _centred(
         self, episodes: Episodes, actions: Actions, keys: Mapping[tuple[int, str], Key]

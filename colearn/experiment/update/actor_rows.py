@@ -17,6 +17,7 @@ from colearn.types import Tree
 from .critic_objective import values_by_agent
 from .diagnostics import advantage_metrics
 from .objective import with_logprobs, with_targets
+from .weights import equal_groups
 
 Trees = Sequence[Tree[Any]]
 
@@ -145,7 +146,7 @@ class ActorRows:
         """The rows of the episodes `numbers` with their advantages, from their `values`; `now` are
         the parts as they stand at this point of the training budget."""
         mine = [episodes[number] for number in numbers]
-        advantages = now.advantage(mine, values)
+        advantages = equal_groups(now.advantage(mine, values), now.advantage, mine, self.model)
         targets = None
         if self.shared_head and values is not None:
             targets = now.advantage.targets(mine, values)

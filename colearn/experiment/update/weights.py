@@ -1,0 +1,51 @@
+"""Weights of actions: a model's groups count alike, however many actions each of them holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from colearn.contract import Advantage, Advantages, Episodes
+from colearn.types import Tree
+
+ModelOf = Callable[[Tree[Any], str], str | None]
+"""The trained model that plays an agent's seat, if one does."""
+
+
+def equal_groups(
+    advantages: Advantages, part: Advantage, episodes: Episodes, model_of: ModelOf
+) -> Advantages:
+    """Advantages times N / (P n) for a model with N actions in P groups, n of them in the action's
+    own (`Advantage.weight_group`). The mean over the model's actions, which a loss takes, is then
+    the mean over groups of their means.
+    """
+    groups: dict[tuple[int, str], tuple[str, Hashable]] = {}
+    sizes: Counter[tuple[str, Hashable]] = Counter()
+    for place, episode in enumerate(episodes):
+        for agent in episode.tree.agents:
+            group, model = part.weight_group(episode, agent), model_of(episode.tree, agent)
+            acted = sum(agent in by_agent for by_agent in advantages[place])
+            if group is not None and model is not None and acted:
+                groups[place, agent] = model, group
+                sizes[model, group] += acted
+    if not groups:
+        return advantages
+    actions: Counter[str] = Counter()
+    counts: Counter[str] = Counter(model for model, _ in sizes)
+    for (model, _), size in sizes.items():
+        actions[model] += size
+
+    def weighed(place: int, agent: str, advantage: Any) -> Any:
+        if (place, agent) not in groups:
+            return advantage
+        model, _ = key = groups[place, agent]
+        return advantage * actions[model] / (counts[model] * sizes[key])
+
+    return [
+        tuple(
+            {agent: weighed(place, agent, advantage) for agent, advantage in by_agent.items()}
+            for by_agent in tree
+        )
+        for place, tree in enumerate(advantages)
+    ]
