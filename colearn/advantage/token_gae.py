@@ -39,6 +39,7 @@ class TokenGAE(Advantage):
     """After the clip: zero mean, unit deviation over all tokens of one agent in the call."""
 
     reads = "token"
+    by_token = True
 
     def __post_init__(self) -> None:
         for name in ("gamma", "trace"):

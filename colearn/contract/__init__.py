@@ -15,7 +15,7 @@ from .advantage import (
 )
 from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
-from .critic import Critic, Segment
+from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Request, Sampled, Sampling, Session
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
@@ -54,6 +54,7 @@ __all__ = [
     "PolicyBatch",
     "PolicyLoss",
     "Prepared",
+    "ReadAt",
     "Request",
     "Rollout",
     "Round",
@@ -65,6 +66,7 @@ __all__ = [
     "Table",
     "TokenAdvantages",
     "TokenValues",
+    "Tokenize",
     "Tracker",
     "ValueLoss",
     "Values",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 from colearn.types import Credited
 
@@ -57,8 +57,10 @@ class Advantage(ABC):
     call is repeated for every minibatch, since the critic moves between them.
     """
 
-    reads: Literal["v", "q", "token"] | None = None
-    """The kind of value that it needs; None: it needs no critic."""
+    reads: str | None = None
+    """The kind of value that it needs (`Critic.value`); None: it needs no critic."""
+    by_token: bool = False
+    """It gives an advantage for each token of an action."""
     reads_future: bool = True
     """It reads what comes after an action (returns, values), which only some siblings have where a
     shape cuts branches. False: it reads the action's own credited reward alone."""

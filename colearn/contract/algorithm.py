@@ -144,12 +144,12 @@ class Algorithm(ABC):
         if parts.advantage.reads != value:
             raise ConfigError(
                 f"advantage: {type(parts.advantage).__name__} reads "
-                f"{_VALUES[parts.advantage.reads]}, and {name} has {_VALUES[value]}; choose an "
+                f"{_values(parts.advantage.reads)}, and {name} has {_values(value)}; choose an "
                 "advantage and a critic that fit (critic.value: v or q)"
             )
         if parts.rollout.cuts:
             _check_cuts(parts)
-        if value == "token" and not parts.loss.by_token:
+        if parts.advantage.by_token and not parts.loss.by_token:
             raise ConfigError(
                 f"loss.ratio: {name} has an advantage for each token; set it to token"
             )
@@ -175,9 +175,5 @@ def _check_cuts(parts: Parts) -> None:
         )
 
 
-_VALUES = {
-    "v": "a critic of V",
-    "q": "a critic of Q",
-    "token": "a critic of tokens",
-    None: "no critic",
-}
+def _values(kind: str | None) -> str:
+    return "no critic" if kind is None else f"a critic of {kind} values"

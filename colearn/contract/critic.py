@@ -1,13 +1,22 @@
-"""The critic: which text a value model reads, and whom its value is for."""
+"""The critic: what a value model reads, where it gives values, and whose they are."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.types import Node
+from colearn.types import Tree
+
+from .advantage import AgentValues
+from .rows import Row
+
+Tokenize = Callable[[str], Sequence[int]]
+"""A text as the value model's token ids."""
+
+ReadAt = Literal["observation", "action"]
+"""Where in a turn a value is read: after what an agent sees there, V, or after its action, Q."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +28,68 @@ class Segment:
 
 
 class Critic(ABC):
-    """A strategy: V(h) or Q(h, a), central or decentral, as streams of marked text.
+    """A strategy, frozen and picklable: which values there are, in which row each is read, and how
+    numbers at a row's marks become values of agents and back.
 
     The experiment gives every reader a value model (a language model with a scalar head in fp32)
-    and reads all values of a tree in one forward pass: V(h_t) at the end of `seen` of node t,
-    Q(h_{t-1}, a_{t-1}) at the end of `done` of node t. A critic of "token" values reads no stream:
-    its value model is given an agent's own history, token by token, and values every prefix of it.
+    and reads all values of a tree in one forward pass over the reader's `row`.
     """
 
-    value: Literal["v", "q", "token"]
+    value: str
+    """The kind of its values, such as "v" or "q"; an advantage that `reads` the same fits."""
     global_info: bool
-    """Whether m_t is part of the stream."""
+    """Whether m_t is part of what is read."""
+    reads_ids: bool = False
+    """Rows hold the agents' own token ids: value model and agents must share a tokenizer."""
+
+    @property
+    def of_state(self) -> bool:
+        """Whether a value at a node predicts the mean return of what follows it."""
+        return False
+
+    @property
+    def on_actor(self) -> ReadAt | None:
+        """Where a value head on the actor gives these values; None: it cannot."""
+        return None
 
     @abstractmethod
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Value models by name, and the agents whose value each one gives."""
 
     @abstractmethod
-    def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """What turn t adds before the joint action: observations, and m_t where it is on."""
+    def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
+        """What a reader reads of a whole tree, with a mark wherever a value is read.
 
-    @abstractmethod
-    def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """The joint action that led to `node`, as far as the reader sees it."""
+        Errors: ConfigError where the longest branch exceeds `limit` tokens.
+        """
+
+    def values(
+        self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]
+    ) -> AgentValues:
+        """The numbers at a row's marks as values by agent and node. A tree's texts may be gone.
+
+        Unless a mark names its agent, a number is the value of all agents of the reader, whether
+        they act at the node or not: a bootstrap goes on from the next joint history, whoever acts
+        there (CoLLM, Eq. 4).
+        """
+        found: dict[str, list[float | None]] = {
+            agent: [None] * len(tree.nodes) for agent in self.readers(tree.agents)[reader]
+        }
+        for mark, number in zip(row.marks, numbers, strict=True):
+            for agent in found if mark.agent is None else (mark.agent,):
+                found[agent][mark.node] = number
+        return {agent: tuple(series) for agent, series in found.items()}
+
+    def numbers(
+        self, tree: Tree[Any], reader: str, row: Row, values: AgentValues
+    ) -> tuple[float, ...]:
+        """The inverse: a number for each mark, that of the first agent who has one there."""
+        agents = self.readers(tree.agents)[reader]
+        return tuple(
+            next(
+                value
+                for agent in (agents if mark.agent is None else (mark.agent,))
+                if (value := values[agent][mark.node]) is not None
+            )
+            for mark in row.marks
+        )

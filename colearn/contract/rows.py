@@ -45,6 +45,8 @@ class Mark:
     index: int
     inside: int | None = None
     """None: of all that the node holds. k: before token k + 1 of the action that led to it."""
+    agent: str | None = None
+    """Whose value it is; None: that of all whom the reader values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Critic, Segment
+from colearn.contract import Segment
 from colearn.types import Node
+
+from .stream import StreamCritic
 
 TEAM = "team"
 """The reader's name: it names the value model, its checkpoint and its metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Centralized(Critic):
+class Centralized(StreamCritic):
     """V(h_t) or Q(h_t, a_t) of all agents' histories in one stream (CoLLM, Eq. 4 and 5).
 
     A turn is what each agent sees, m_t, then what each agent does, in the task's order of agents;

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Critic, Segment
+from colearn.contract import Segment
 from colearn.types import Node
 
 from .centralized import told
+from .stream import StreamCritic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decentralized(Critic):
+class Decentralized(StreamCritic):
     """V_i(h_{i,t}) or Q_i(h_{i,t}, a_{i,t}), one reader per agent (CoLLM, Eq. 2 and 3).
 
     A reader sees its agent's observations and actions only, and m_t where it is on: the paper

@@ -1,31 +1,80 @@
-"""A critic's append-only stream: its segments as token ids of the critic's own tokenizer."""
+"""Critics that read an append-only stream of marked text, in the value model's own tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract import Critic, Segment
-from colearn.types import Tree
+from colearn.contract import Critic, ReadAt, Segment, Tokenize
+from colearn.contract.rows import Mark, Row
+from colearn.errors import ConfigError
+from colearn.packing.packer import Packer
+from colearn.types import Node, Tree
 
-Tokenize = Callable[[str], Sequence[int]]
+
+class StreamCritic(Critic):
+    """V(h_t) is read at the end of `seen` of node t, Q(h_{t-1}, a_{t-1}) at the end of `done`."""
+
+    value: Literal["v", "q"]
+
+    @property
+    def of_state(self) -> bool:
+        return self.value == "v"
+
+    @property
+    def on_actor(self) -> ReadAt:
+        return "observation" if self.value == "v" else "action"
+
+    @abstractmethod
+    def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
+        """What turn t adds before the joint action: observations, and m_t where it is on."""
+
+    @abstractmethod
+    def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
+        """The joint action that led to `node`, as far as the reader sees it."""
+
+    def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
+        stream = text_stream(tree, self, reader, tokenize)
+        packer, marks = Packer(), []
+        piece_of: dict[int | None, int] = {None: -1}
+        needed = _above_values(tree, stream)
+        for node in tree.nodes:
+            if node.index not in needed:
+                continue  # no value depends on it: the last actions, for V
+            here = piece_of[node.parent]
+            for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
+                if tokens:
+                    here = packer.add(tokens, here)
+                if self.value == read and stream.reads[node.index]:
+                    marks.append(Mark(node.index, packer.last_index(here)))
+            piece_of[node.index] = here
+            check_length(packer.position_after(here), limit)
+        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+
+
+def check_length(tokens: int, limit: int) -> None:
+    """Errors: ConfigError for what a critic cannot read as a whole."""
+    if tokens > limit:
+        raise ConfigError(
+            f"critic.max_length: a stream of {tokens} tokens exceeds {limit}; raise it, or shorten "
+            "the task's texts"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
     """For each node of a tree: the ids it adds before and after the value of its turn."""
 
-    value: Literal["v", "q"]
     seen: tuple[tuple[int, ...], ...]
     done: tuple[tuple[int, ...], ...]
     reads: tuple[bool, ...]
     """Whether a value is read at the node."""
 
 
-def text_stream(tree: Tree[Any], critic: Critic, reader: str, tokenize: Tokenize) -> Stream:
+def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: Tokenize) -> Stream:
     """The stream of `reader` in the critic's own words: roles and turns marked, then the text."""
-    assert critic.value != "token", "it reads ids, no stream"
     agents = critic.readers(tree.agents)[reader]
     seen, done, reads = [], [], []
     for node in tree.nodes:
@@ -39,7 +88,7 @@ def text_stream(tree: Tree[Any], critic: Critic, reader: str, tokenize: Tokenize
         )
         here = node.observations if critic.value == "v" else node.actions
         reads.append(any(agent in here for agent in agents))
-    return Stream(critic.value, tuple(seen), tuple(done), tuple(reads))
+    return Stream(tuple(seen), tuple(done), tuple(reads))
 
 
 def piece_tag(role: str, turn: int) -> str:
@@ -54,3 +103,14 @@ def _ids(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int
     for segment in segments:
         ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))
     return ids
+
+
+def _above_values(tree: Tree[Any], stream: Stream) -> set[int]:
+    """Nodes with a value, and all on the way to them."""
+    needed: set[int] = set()
+    for node in reversed(tree.nodes):
+        if stream.reads[node.index] or node.index in needed:
+            needed.add(node.index)
+            if node.parent is not None:
+                needed.add(node.parent)
+    return needed

@@ -12,8 +12,7 @@ import numpy as np
 
 from colearn.agents import ChatFormat
 from colearn.agents.language import read_prompt
-from colearn.contract import Ask, DecPOMDP, Player, Rollout, Spoken, Table
-from colearn.critic.stream import Tokenize
+from colearn.contract import Ask, DecPOMDP, Player, Rollout, Spoken, Table, Tokenize
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.rollout.transition import prompts

@@ -9,7 +9,6 @@ from typing import Any
 from colearn.config import Config
 from colearn.contract import NetworkKey, Parts
 from colearn.contract.rows import Row
-from colearn.learn.critic_row import critic_row, head_value
 from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows
 from colearn.types import Tree
@@ -68,7 +67,7 @@ def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[NetworkKey, 
                 key=number,
                 window=settings.window,
                 budget=None if shared else config.train.token_budget,
-                value=head_value(parts.critic) if shared else None,
+                value=parts.critic.on_actor if parts.critic and shared else None,
             )
             kept = [row for row in rows if row.spans or row.marks]
             found.setdefault(NetworkKey("actor", settings.model), []).append(kept)
@@ -87,11 +86,9 @@ def _critic_rows(
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     found: dict[NetworkKey, list[list[Row]]] = {}
-    for number, tree in enumerate(trees):
+    for tree in trees:
         for reader in critic.readers(tree.agents):
-            row = critic_row(
-                tree, critic, reader, limit_tokens(ids), key=number, limit=settings.max_length
-            )
+            row = critic.row(tree, reader, limit_tokens(ids), limit=settings.max_length)
             if not row.marks:
                 continue
             key = NetworkKey("critic", settings.value_model(reader))

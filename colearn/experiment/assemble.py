@@ -31,7 +31,6 @@ from colearn.contract import (
 )
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
-from colearn.learn.critic_row import head_value
 from colearn.learn.follower import Follower
 from colearn.learn.minibatch import Pace
 from colearn.models.embedded import EMBEDDED, embedded_model
@@ -151,9 +150,7 @@ def _updater(
     if not actors:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
     shared = parts.critic is not None and critic is None
-    if shared:
-        head_value(parts.critic)
-    elif critic is not None and critic.critic.value == "token":
+    if critic is not None and critic.critic.reads_ids:
         _check_words(config, tokenizers)
     return Updater(
         parts=parts,

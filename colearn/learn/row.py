@@ -8,39 +8,13 @@ context window C hides, from the tokens of a turn, what the agent had forgotten 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
-from colearn.contract.rows import Mark, Piece, Row, Span
-from colearn.critic.stream import Stream
-from colearn.errors import ConfigError
+from colearn.contract import ReadAt
+from colearn.contract.rows import Mark, Row, Span
+from colearn.packing.contexts import Part, contexts
+from colearn.packing.packer import Packer
 from colearn.types import Tree
-
-from .context import Part, contexts
-
-
-@dataclass(slots=True)
-class _Packer:
-    tokens: list[int] = field(default_factory=list)
-    pieces: list[Piece] = field(default_factory=list)
-
-    def add(self, tokens: Sequence[int], parent: int, visible_from: int) -> int:
-        first = self.position_after(parent)
-        start = len(self.tokens)
-        self.tokens.extend(tokens)
-        self.pieces.append(Piece(start, len(self.tokens), parent, first, visible_from))
-        return len(self.pieces) - 1
-
-    def position_after(self, piece: int) -> int:
-        if piece < 0:
-            return 0
-        before = self.pieces[piece]
-        return before.first_position + before.end - before.start
-
-    def last_index(self, piece: int) -> int:
-        while self.pieces[piece].end == self.pieces[piece].start:
-            piece = self.pieces[piece].parent
-        return self.pieces[piece].end - 1
 
 
 def window_start(previous: int, length: int, window: int | None) -> int:
@@ -56,21 +30,22 @@ def actor_rows(
     window: int | None = None,
     temperature: float = 1.0,
     budget: int | None = None,
-    value: Literal["v", "q", "next"] | None = None,
+    value: ReadAt | Literal["next"] | None = None,
 ) -> list[Row]:
     """The history of `agent` over a whole tree, every action of it a span in exactly one row.
 
     Every context (`Observation.fresh`) has rows of its own. One row holds a context if it fits
     `budget` tokens; a larger one is cut at its leaves into several rows, in which the shared prefix
-    is context and trained only once. With `value` each V(h) or Q(h, a) of the agent is a mark in
-    exactly one row, for a value head on the actor; with "next" the end of every node is one.
+    is context and trained only once. With `value` each V(h), after an observation, or Q(h, a),
+    after an action, is a mark in exactly one row, for a value head on the actor; with "next" the
+    end of every node is one.
     """
     rows = []
     trained: set[int] = set()
     valued: set[int] = set()
     bunches = (bunch for context in contexts(tree, agent) for bunch in _bunches(context, budget))
     for bunch in bunches:
-        packer, spans, marks, behaviour = _Packer(), list[Span](), list[Mark](), list[float]()
+        packer, spans, marks, behaviour = Packer(), list[Span](), list[Mark](), list[float]()
         piece_of: dict[int | None, int] = {None: -1}
         start_of: dict[int | None, int] = {None: 0}
         for part in bunch:
@@ -96,12 +71,14 @@ def actor_rows(
             else:
                 acted = here
             if part.node not in valued and (
-                (value == "v" and part.observation is not None)
-                or (value == "q" and part.action is not None)
+                (value == "observation" and part.observation is not None)
+                or (value == "action" and part.action is not None)
                 or value == "next"
             ):
                 valued.add(part.node)
-                marks.append(Mark(part.node, packer.last_index(acted if value == "q" else here)))
+                marks.append(
+                    Mark(part.node, packer.last_index(acted if value == "action" else here))
+                )
             piece_of[part.node], start_of[part.node] = here, start
         rows.append(
             Row(
@@ -115,80 +92,6 @@ def actor_rows(
             )
         )
     return rows
-
-
-def stream_row(
-    tree: Tree[object], stream: Stream, *, key: int = 0, limit: int, field_name: str
-) -> Row:
-    """A critic's stream over a whole tree: one row, a mark at every node with a value.
-
-    Errors: ConfigError where the longest branch exceeds `limit` tokens.
-    """
-    packer, marks = _Packer(), []
-    piece_of: dict[int | None, int] = {None: -1}
-    needed = _above_values(tree, stream)
-    for node in tree.nodes:
-        if node.index not in needed:
-            continue  # no value depends on it: the last actions, for V
-        here = piece_of[node.parent]
-        for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
-            if tokens:
-                here = packer.add(tokens, here, 0)
-            if stream.value == read and stream.reads[node.index]:
-                marks.append(Mark(node.index, packer.last_index(here)))
-        piece_of[node.index] = here
-        if packer.position_after(here) > limit:
-            raise too_long(field_name, packer.position_after(here), limit)
-    return Row(
-        tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks), key=key
-    )
-
-
-def token_row(tree: Tree[object], agent: str, *, key: int = 0, limit: int, field_name: str) -> Row:
-    """An agent's history over a whole tree, all of its contexts side by side, with a mark before
-    every token of its actions. Without a mark where the agent's texts have no tokens.
-
-    Errors: ConfigError where the longest branch exceeds `limit` tokens.
-    """
-    packer, marks = _Packer(), []
-    for context in contexts(tree, agent):
-        piece_of: dict[int | None, int] = {None: -1}
-        for part in context:
-            here = piece_of[part.parent]
-            if part.action is not None and part.action.tokens:
-                here = packer.add(part.action.tokens, here, 0)
-                start = packer.pieces[here].start
-                marks += [
-                    Mark(part.node, start + k, inside=k) for k in range(len(part.action.tokens) - 1)
-                ]
-            if part.observation is not None and part.observation.tokens:
-                here = packer.add(part.observation.tokens, here, 0)
-                marks.append(Mark(part.node, packer.last_index(here)))
-            piece_of[part.node] = here
-            if packer.position_after(here) > limit:
-                raise too_long(field_name, packer.position_after(here), limit)
-    return Row(
-        tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks), key=key
-    )
-
-
-def too_long(field_name: str, tokens: int, limit: int) -> ConfigError:
-    """What a critic cannot read as a whole."""
-    return ConfigError(
-        f"{field_name}: a stream of {tokens} tokens exceeds {limit}; raise it, or shorten the "
-        "task's texts"
-    )
-
-
-def _above_values(tree: Tree[object], stream: Stream) -> set[int]:
-    """Nodes with a value, and all on the way to them."""
-    needed: set[int] = set()
-    for node in reversed(tree.nodes):
-        if stream.reads[node.index] or node.index in needed:
-            needed.add(node.index)
-            if node.parent is not None:
-                needed.add(node.parent)
-    return needed
 
 
 _REPEATED = 1.25

@@ -106,6 +106,10 @@ class TeamBuilder:
                 network.head = _head(network.base)
                 team.critics[model] = network
             return
+        if critic.on_actor is None:
+            raise ConfigError(
+                "critic.share: this critic needs a value model of its own; set critic.path"
+            )
         for reader, valued in readers.items():
             if tuple(valued) != (reader,):
                 raise ConfigError(

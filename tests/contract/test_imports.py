@@ -21,7 +21,7 @@ LAYERS = (
     ("cache", "errors", "seeding", "statistics", "text", "types"),
     ("anneal", "json_text", "pictures", "sandbox", "tabular"),
     ("contract",),
-    ("registry",),
+    ("packing", "registry"),
     ("advantage", "agents", "cast", "client", "credit", "critic", "loss", "wrappers"),
     ("config", "rollout"),
     ("models", "record", "testing"),

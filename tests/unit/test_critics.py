@@ -1,5 +1,6 @@
 import dataclasses
 
+import pytest
 from trees import chain, tree
 
 from colearn.contract import Segment
@@ -72,10 +73,45 @@ def test_nothing_is_seen_after_the_end():
 def test_a_critic_of_tokens_reads_what_its_agent_reads_and_says_and_no_more():
     critic = Tokenwise()
     assert critic.readers(("alice", "bob")) == {"alice": ("alice",), "bob": ("bob",)}
-    assert critic.seen(ROOT, "alice") == (Segment("alice", "alice sees 0"),)
-    assert critic.done(END, "bob") == (Segment("bob", "bob makes 1"),)
+    said = [a.tokens for a in (ROOT.observations["alice"], END.actions["alice"])]
+    assert critic.row(TURN, "alice", list, limit=99).tokens == sum(said, ())
     turns = tree([(0, 1.0)], acting={0: ("bob",)})
-    assert critic.seen(turns.nodes[0], "alice") == critic.done(turns.nodes[1], "alice") == ()
+    assert critic.row(turns, "alice", list, limit=99).tokens == ()
+
+
+@pytest.mark.parametrize(
+    ("critic", "reader"),
+    [
+        (Centralized(), TEAM),
+        (Centralized(value="q"), TEAM),
+        (Decentralized(), "alice"),
+        (Tokenwise(), "alice"),
+    ],
+)
+def test_numbers_at_marks_are_values_of_agents_and_come_back(critic, reader):
+    turns = chain([0.0, 1.0], acting={0: ("alice",), 1: ("bob",)})
+    row = critic.row(turns, reader, lambda text: [7, 8, 9], limit=99)
+    numbers = tuple(float(number) for number in range(len(row.marks)))
+    values = critic.values(turns, reader, row, numbers)
+    assert set(values) == set(critic.readers(turns.agents)[reader])
+    assert numbers and critic.numbers(turns, reader, row, values) == numbers
+
+
+def test_a_central_value_is_every_agents_whoever_acts():
+    turns = chain([0.0, 1.0], acting={0: ("alice",), 1: ("bob",)})
+    row = Centralized().row(turns, TEAM, whole, limit=99)
+    values = Centralized().values(turns, TEAM, row, [3.0, 4.0])
+    assert values == {"alice": (3.0, 4.0, None), "bob": (3.0, 4.0, None)}
+
+
+def test_values_before_tokens_lie_inside_their_action():
+    row = Tokenwise().row(TURN, "alice", list, limit=99)
+    inside = len(END.actions["alice"].tokens) - 1
+    own = Tokenwise().values(TURN, "alice", row, [float(n) for n in range(1 + inside)])["alice"]
+    assert own.seen == (0.0, None) and own.inside == (
+        (),
+        tuple(float(n + 1) for n in range(inside)),
+    )
 
 
 def whole(text):

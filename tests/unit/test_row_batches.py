@@ -14,7 +14,6 @@ from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.tokenwise import Tokenwise
 from colearn.errors import ConfigError
 from colearn.learn.batch import make_batch, micro_batches
-from colearn.learn.critic_row import critic_row, head_value
 from colearn.learn.row import actor_rows
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
@@ -130,11 +129,11 @@ TALK = worded(
 
 
 def test_an_action_is_predicted_from_the_last_token_before_it():
-    (found,) = actor_rows(TALK, "ada", value="v")
+    (found,) = actor_rows(TALK, "ada", value="observation")
     assert found.tokens == (1, 2, 5, 6, 7, 3, 8)
     assert found.spans == (Span(1, 2, 5, 1), Span(2, 6, 7, 5))
     assert found.marks == (Mark(0, 1), Mark(1, 5))
-    (found,) = actor_rows(TALK, "ada", value="q")
+    (found,) = actor_rows(TALK, "ada", value="action")
     assert found.marks == (Mark(1, 4), Mark(2, 6))
 
 
@@ -142,7 +141,7 @@ def test_where_nothing_was_shown_an_action_is_predicted_from_the_action_before_i
     silent = worded(
         chain([0.0, 1.0], agents=("ada",)), {0: (), 1: (5, 6), 2: (8,)}, {0: (1,), 1: (), 2: ()}
     )
-    (found,) = actor_rows(silent, "ada", value="v")
+    (found,) = actor_rows(silent, "ada", value="observation")
     assert found.tokens == (1, 5, 6, 8)
     assert found.spans == (Span(1, 1, 3, 0), Span(2, 3, 4, 2))
     assert found.marks == (Mark(0, 0), Mark(1, 2))
@@ -171,23 +170,23 @@ def test_branches_share_a_row_where_they_fit_and_share_enough(shown, lengths, bu
 
 
 def test_a_row_of_token_values_marks_the_place_before_every_token_of_an_action():
-    found = critic_row(TALK, Tokenwise(), "ada", list, key=4, limit=7)
+    found = Tokenwise().row(TALK, "ada", list, limit=7)
     assert found.tokens == (1, 2, 5, 6, 7, 3, 8)
     before_first = [Mark(0, 1), Mark(1, 5)]
     inside = [Mark(1, 2, inside=0), Mark(1, 3, inside=1)]
     assert found.marks == (before_first[0], *inside, before_first[1])
-    assert (found.key, found.plain) == (4, True)
+    assert found.plain
 
 
 def test_a_row_of_streams_marks_the_last_word_before_every_joint_action():
     def words(text):
         return [ord(letter) for letter in text.split("\n")[-1] if letter.isdigit()]
 
-    found = critic_row(chain([0.0, 1.0]), Centralized(), TEAM, words, key=4, limit=6)
+    found = Centralized().row(chain([0.0, 1.0]), TEAM, words, limit=6)
     # both see 0, both make 1, both see 1; what they make last bears no value
     assert found.tokens == tuple(map(ord, "001111"))
     assert found.marks == (Mark(0, 1), Mark(1, 5))
-    assert (found.key, found.plain) == (4, True)
+    assert found.plain
 
 
 @pytest.mark.parametrize(
@@ -199,11 +198,10 @@ def test_a_stream_that_a_critic_cannot_read_as_a_whole_is_one_line(critic, reade
 
     line = rf"^critic\.max_length: a stream of {tokens} tokens exceeds {tokens - 1}; raise it"
     with pytest.raises(ConfigError, match=line):
-        critic_row(TALK, critic, reader, words, limit=tokens - 1)
-    assert critic_row(TALK, critic, reader, words, limit=tokens).marks
+        critic.row(TALK, reader, words, limit=tokens - 1)
+    assert critic.row(TALK, reader, words, limit=tokens).marks
 
 
 def test_a_head_on_an_actor_reads_states_or_actions_and_never_tokens():
-    assert [head_value(Centralized(value=value)) for value in ("v", "q")] == ["v", "q"]
-    with pytest.raises(ConfigError, match=r"^critic\.share: .* set critic\.path"):
-        head_value(Tokenwise())
+    read = [critic.on_actor for critic in (Centralized(), Centralized(value="q"), Tokenwise())]
+    assert read == ["observation", "action", None]

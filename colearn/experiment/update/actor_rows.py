@@ -8,13 +8,11 @@ from typing import Any, Literal
 
 from colearn.contract import AgentValues, Episodes, Learner, Parts, Prepared
 from colearn.contract.rows import Outputs, Row
-from colearn.learn.critic_row import head_value
 from colearn.learn.follower import Follower
 from colearn.learn.row import actor_rows
 from colearn.learn.score import evaluate
 from colearn.types import Tree
 
-from .critic_objective import values_by_agent
 from .diagnostics import advantage_metrics
 from .objective import with_logprobs, with_targets
 from .weights import equal_groups
@@ -68,7 +66,7 @@ class ActorRows:
 
     def build(self, token_budget: int, done: float) -> None:
         """The rows as they were sampled, when the share `done` of the budget was used."""
-        head = head_value(self.parts.critic) if self.shared_head else None
+        head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
                 role = self._role(tree, agent)
@@ -115,7 +113,6 @@ class ActorRows:
 
     def head_values(self, numbers: Sequence[int]) -> list[AgentValues]:
         """Values of these trees from the heads on the trained actors."""
-        assert self.parts.critic is not None
         found: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
         asked: dict[str, list[tuple[int, str]]] = {}
         for agent in self.trees[0].agents:
@@ -127,12 +124,11 @@ class ActorRows:
             outputs = self.actors[model].evaluate([self.rows[numbers[p], a] for p, a in seats])
             for (place, agent), group in zip(seats, outputs, strict=True):
                 number = numbers[place]
-                at = {
-                    mark.node: value
-                    for row, part in zip(self.rows[number, agent], group, strict=True)
-                    for mark, value in zip(row.marks, part.values.tolist(), strict=True)
-                }
-                found[place] |= values_by_agent(self.trees[number], self.parts.critic, agent, at)
+                series: list[float | None] = [None] * len(self.trees[number].nodes)
+                for row, part in zip(self.rows[number, agent], group, strict=True):
+                    for mark, value in zip(row.marks, part.values.tolist(), strict=True):
+                        series[mark.node] = value
+                found[place][agent] = tuple(series)
         return list(found)
 
     def ready(
@@ -160,8 +156,9 @@ class ActorRows:
                         row = with_targets(row, agent, advantages[place], targets, old, place)
                         if row.spans or row.marks:
                             ready.append(row)
-        reads = self.parts.critic.value if self.parts.critic else None
-        return Ready(by_model, advantage_metrics(advantages, mine, values, reads))
+        of_state = self.parts.critic is not None and self.parts.critic.of_state
+        seen = values if of_state else None
+        return Ready(by_model, advantage_metrics(advantages, mine, seen))
 
     def _role(self, tree: Tree[Any], agent: str) -> Role | None:
         role = self.roles.get(tree.player(agent))

@@ -14,15 +14,14 @@ from colearn.contract import (
     Episodes,
     Learner,
     Prepared,
+    Tokenize,
     ValueLoss,
     Values,
 )
 from colearn.contract.rows import Row
-from colearn.critic.stream import Tokenize
-from colearn.learn.critic_row import critic_row
 from colearn.types import Credited, Tree
 
-from .critic_objective import CriticObjective, at_marks, bare, by_agent
+from .critic_objective import CriticObjective, bare
 
 Trees = Sequence[Tree[Any]]
 
@@ -96,12 +95,12 @@ class CriticTrainer(ValueReader):
         aims = self.advantage.targets(episodes, old)
         for episode, aim, values in zip(episodes, aims, old, strict=True):
             tree = episode.tree
-            for reader, agents in self.critic.readers(tree.agents).items():
+            for reader in self.critic.readers(tree.agents):
                 row = self._packed[id(tree), reader][1]
                 row = replace(
                     row,
-                    targets=tuple(at_marks(aim, row, agents)),
-                    old_values=tuple(at_marks(values, row, agents)),
+                    targets=self.critic.numbers(tree, reader, row, aim),
+                    old_values=self.critic.numbers(tree, reader, row, values),
                 )
                 self._packed[id(tree), reader] = (tree, row)
 
@@ -129,7 +128,7 @@ class CriticTrainer(ValueReader):
     def _row(self, tree: Tree[Any], reader: str) -> Row:
         if (id(tree), reader) in self._packed:
             return self._packed[id(tree), reader][1]
-        return critic_row(tree, self.critic, reader, self.tokenize, limit=self.max_length)
+        return self.critic.row(tree, reader, self.tokenize, limit=self.max_length)
 
     def read(self, trees: Trees) -> list[AgentValues]:
         found: list[dict[str, Values]] = [{} for _ in trees]
@@ -138,7 +137,7 @@ class CriticTrainer(ValueReader):
             for row, outputs in zip(rows, learner.evaluate([[row] for row in rows]), strict=True):
                 reader, number = self._place(trees, model, row.key)
                 values = outputs[0].values.tolist()
-                found[number] |= by_agent(self.critic, trees[number], reader, row, values)
+                found[number] |= self.critic.values(trees[number], reader, row, values)
         return list(found)
 
     def train(
@@ -170,7 +169,7 @@ class CriticTrainer(ValueReader):
             for (group, _), values in done.values.items() if fixed is None else ():
                 (row,) = prepared.groups[group]
                 reader, number = self._place(trees, model, row.key)
-                found[number] |= by_agent(self.critic, trees[number], reader, row, values)
+                found[number] |= self.critic.values(trees[number], reader, row, values)
             for name, value in done.metrics.items():
                 metrics[name] = metrics.get(name, 0.0) + value / len(self.learners)
         return (list(found) if fixed is None else list(fixed)), metrics

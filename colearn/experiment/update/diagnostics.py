@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -14,10 +13,9 @@ def advantage_metrics(
     advantages: Advantages,
     episodes: Episodes,
     values: Sequence[AgentValues] | None,
-    reads: Literal["v", "q", "token"] | None,
 ) -> dict[str, float]:
-    """Spread of the advantages and how many actions had one; with a V critic, the share of the
-    variance of the credited returns that it explains."""
+    """Spread of the advantages and how many actions had one; with `values` of states, the share of
+    the variance of the credited returns that they explain."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]
@@ -25,7 +23,7 @@ def advantage_metrics(
     flat = np.hstack([np.asarray(value, dtype=float) for value in (*actions, ())])
     if len(flat):
         metrics |= {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
-    if values is not None and reads in ("v", "token"):
+    if values is not None:
         pairs = []
         for episode, by_agent in zip(episodes, values, strict=True):
             below = episode.tree.below()
