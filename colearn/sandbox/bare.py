@@ -8,7 +8,7 @@ import builtins
 from collections import Counter
 from collections.abc import Iterable
 
-_LOUD_BUILTINS = {
+_QUIET_BUILTINS = set(dir(builtins)) - {
     *("__import__", "breakpoint", "compile", "delattr", "eval", "exec", "globals", "input"),
     *("locals", "next", "open", "setattr", "vars"),
 }
@@ -46,7 +46,7 @@ class BareAsserts:
             if isinstance(node, ast.Import | ast.ImportFrom)
             for alias in node.names
         } - set(bound)
-        self._quiet = (set(dir(builtins)) - _LOUD_BUILTINS - set(bound)) | self._imported
+        self._quiet = (_QUIET_BUILTINS - set(bound)) | self._imported
         self._quiet |= set(program)
         candidates = {
             helper.name: helper

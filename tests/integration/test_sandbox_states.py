@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hostile_states import STATES, Forgery
 from hostile_suite import run_forgery, run_twin
 
+import colearn.sandbox.run
 from colearn.sandbox import Mechanism, run_tests
 from colearn.sandbox.mechanism import works
+from colearn.sandbox.process import Process
+from colearn.sandbox.start import Side
 
 CASES = [
     pytest.param(
@@ -82,3 +87,19 @@ assert f(4) == 5
 """
     verdict = run_tests(program, "f", tests, mechanism=mechanism)
     assert verdict.passed == (True, False, True, True)
+
+
+def test_what_dies_in_a_loop_is_not_started_again(
+    mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, started = colearn.sandbox.run.start, []
+
+    def counted(side: Side, *settings: Any) -> Process:
+        started.append(side)
+        return start(side, *settings)
+
+    monkeypatch.setattr(colearn.sandbox.run, "start", counted)
+    program = "import os\ndef f(n): os._exit(0)"
+    tests = "for n in range(3):\n    assert f(n) == n + 1\nassert f(3) == 4"
+    assert run_tests(program, "f", tests, mechanism=mechanism).passed == (False, False)
+    assert started == ["checker", "program"]
