@@ -6,10 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Node, Tree
 
-from .finish import EPSILON, check_clip, clipped, deviation
+from .finish import EPSILON, clipped, deviation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +28,11 @@ class AgentTurn(Advantage):
 
     normalize_std: bool = True
     """Divide by the group's population deviation + 1e-6."""
-    clip: float | None = None
+    clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
 
     minimum_group = 2
     reads_future = False
-
-    def __post_init__(self) -> None:
-        check_clip(self.clip)
 
     def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:
         """What actions must share to be compared."""

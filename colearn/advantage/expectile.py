@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.anneal import check_anneal, left
-from colearn.errors import ConfigError
+from colearn.anneal import left
 
 MEAN = 0.5
 """The level at which the expectile is the mean."""
-
-
-def check_level(level: float, field: str, anneal: float | None = None) -> None:
-    """Errors: ConfigError for a level that is no expectile's, or a share that is none."""
-    if not 0.0 < level < 1.0:
-        raise ConfigError(f"{field}: must lie between 0 and 1, got {level}; 0.5 is the mean")
-    check_anneal(anneal)
 
 
 def faded(level: float, anneal: float | None, done: float) -> float:

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from colearn.contract import NodeAdvantages
-from colearn.errors import ConfigError
 
 EPSILON = 1e-6
 """Added to a standard deviation before dividing by it."""
-
-
-def check_clip(clip: float | None) -> None:
-    """Errors: ConfigError for a clip that leaves nothing."""
-    if clip is not None and clip <= 0.0:
-        raise ConfigError(f"clip: must be above 0, got {clip}; leave it out for no clip")
 
 
 def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[NodeAdvantages]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from colearn.bounds import Anneal, Clip, Expectile
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
-from colearn.errors import ConfigError
 from colearn.types import Credited
 
-from .expectile import MEAN, check_level, faded, weighted
-from .finish import check_clip, clipped, normalized
+from .expectile import MEAN, faded, weighted
+from .finish import clipped, normalized
 from .recursion import backed_up, own_rewards, worth_of_nodes
 
 
@@ -29,30 +31,22 @@ class Bootstrap(Advantage):
     reaches the early turns. Wrong at trace=1 when episodes are long: all later luck is in A.
     """
 
-    trace: float = 0.0
+    trace: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     """lambda"""
-    steps: int | None = None
+    steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
     """n: bootstrap from V at the n-th next node that has one, at the latest (an agent's n-th next
     decision, or with a central critic the team's); with trace=1 this is the n-step return."""
-    clip: float | None = None
+    clip: Clip | None = None
     """Keep each advantage within [-clip, clip] (the paper's "advantage clip"); never the target."""
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all actions of one agent in the call."""
-    expectile: float = MEAN
+    expectile: Expectile = MEAN
     """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
     trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
-    anneal: float | None = None
+    anneal: Anneal | None = None
     """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
 
     reads = "v"
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.trace <= 1.0:
-            raise ConfigError(f"trace: must lie in 0 to 1, got {self.trace}; 0.95 is usual")
-        if self.steps is not None and self.steps < 1:
-            raise ConfigError(f"steps: must be 1 or more, got {self.steps}; 1 is the TD error")
-        check_clip(self.clip)
-        check_level(self.expectile, "expectile", self.anneal)
 
     def at(self, done: float) -> Bootstrap:
         return replace(self, expectile=faded(self.expectile, self.anneal, done), anneal=None)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from colearn.bounds import Anneal, Clip, Expectile
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
-from .expectile import MEAN, check_level, expectile, faded, weighted
-from .finish import EPSILON, check_clip, clipped, deviation, normalized
+from .expectile import MEAN, expectile, faded, weighted
+from .finish import EPSILON, clipped, deviation, normalized
 from .turn_weights import equal_turns
 
 
@@ -29,7 +30,7 @@ class GroupBaseline(Advantage):
     make the expected gradient smaller by a constant, and leave its direction.
     """
 
-    clip: float | None = None
+    clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all actions of one agent in the iteration."""
@@ -37,9 +38,6 @@ class GroupBaseline(Advantage):
     """Weigh every turn of a tree alike, not every joint action (`turn_weights.path_weights`)."""
 
     minimum_group = 2
-
-    def __post_init__(self) -> None:
-        check_clip(self.clip)
 
     @abstractmethod
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
@@ -132,14 +130,10 @@ class GroupExpectile(GroupBaseline):
     Wrong when rewards are random: luck is then taken for skill.
     """
 
-    level: float = MEAN
+    level: Expectile = MEAN
     """tau; 1/2 is `GroupMean`."""
-    anneal: float | None = None
+    anneal: Anneal | None = None
     """The share of the training budget over which `level` comes to 1/2; None keeps it."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_level(self.level, "level", self.anneal)
 
     def at(self, done: float) -> GroupExpectile:
         return replace(self, level=faded(self.level, self.anneal, done), anneal=None)

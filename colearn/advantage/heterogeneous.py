@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
-from colearn.errors import ConfigError
 from colearn.seeding import derive_rng
 from colearn.types import Credited, Node
 
-from .finish import EPSILON, check_clip, clipped, deviation
+from .finish import EPSILON, clipped, deviation
 
 Group = tuple[object, ...]
 
@@ -49,22 +51,17 @@ class Heterogeneous(Advantage):
     """What comes of actions alone in their group. "shuffled": dealt at random into groups of
     `size`, whoever acted; those left over are dropped (Algorithm 5). "same_fork": one group for
     each agent among the trees that fork at the same agent (the text's version)."""
-    size: int = 4
+    size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
     """G, of shuffled groups."""
     equal_roles: bool = True
     """Weigh as Eq. 6: the roles of a question alike (1/n), however many actions a role has (1/G_k).
     False: every action alike."""
     normalize_std: bool = True
     """Divide by the group's population deviation + 1e-6."""
-    clip: float | None = None
+    clip: Clip | None = None
     """Keep each advantage within [-clip, clip]."""
 
     minimum_group = 2
-
-    def __post_init__(self) -> None:
-        check_clip(self.clip)
-        if self.size < 2:
-            raise ConfigError(f"size: must be 2 or more, got {self.size}; 4 is the paper's")
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
-from colearn.errors import ConfigError
 from colearn.types import Credited, Tree
 
-from .finish import check_clip, clipped, normalized
+from .finish import clipped, normalized
 from .recursion import own_rewards
 
 
@@ -26,15 +26,13 @@ class QValue(Advantage):
 
     baseline: Literal["none", "siblings"] = "none"
     """"siblings" needs a shape that draws several joint actions per history."""
-    clip: float | None = None
+    clip: Clip | None = None
     normalize: bool = False
 
     reads = "q"
 
     def __post_init__(self) -> None:
-        check_clip(self.clip)
-        if self.baseline not in ("none", "siblings"):
-            raise ConfigError(f"baseline: unknown baseline '{self.baseline}'; use none or siblings")
+        super().__post_init__()
         if self.baseline == "siblings":
             object.__setattr__(self, "minimum_group", 2)
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
-from .finish import check_clip, clipped
+from .finish import clipped
 from .turn_weights import equal_turns
 
 
@@ -21,12 +22,9 @@ class RawReturn(Advantage):
     that matters drowns.
     """
 
-    clip: float | None = None
+    clip: Clip | None = None
     equal_turns: bool = False
     """Weigh every turn of a tree alike, not every joint action (`turn_weights.path_weights`)."""
-
-    def __post_init__(self) -> None:
-        check_clip(self.clip)
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

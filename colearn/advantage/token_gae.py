@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, TokenAdvantages, TokenValues
-from colearn.errors import ConfigError
 from colearn.types import Credited, Node
 
-from .finish import EPSILON, check_clip, deviation
+from .finish import EPSILON, deviation
 from .recursion import own_rewards
+
+Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
 
 Worths = tuple[tuple[float, ...], ...]
 """By node: a number for each token of the agent's action that led there."""
@@ -29,24 +33,17 @@ class TokenGAE(Advantage):
     whole worth already (`invocation`): it then counts twice.
     """
 
-    gamma: float = 1.0
+    gamma: Decay = 1.0
     """Between the tokens of an action."""
-    trace: float = 1.0
+    trace: Decay = 1.0
     """lambda: 1 is the return minus V at every token, 0 the difference to the next token's V."""
-    clip: float | None = None
+    clip: Clip | None = None
     """Keep each advantage within [-clip, clip]; never the target."""
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all tokens of one agent in the call."""
 
     reads = "token"
     by_token = True
-
-    def __post_init__(self) -> None:
-        for name in ("gamma", "trace"):
-            value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise ConfigError(f"{name}: must lie in 0 to 1, got {value}; 1.0 is the paper's")
-        check_clip(self.clip)
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

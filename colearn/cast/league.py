@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from colearn.bounds import Count, Positive, Share
 from colearn.contract import Cast
 from colearn.contract.player import past_self
-from colearn.errors import ConfigError
 from colearn.types import Credited
 
 
@@ -33,30 +33,18 @@ class League(Cast):
     slot holds a copy of every trained model (of its adapter, where it is one).
     """
 
-    pool: int = 4
+    pool: Count = 4
     """Slots; the oldest past self makes place for a new one."""
-    every: int = 20
+    every: Count = 20
     """Iterations between two past selves."""
-    self_play: float = 0.5
+    self_play: Share = 0.5
     """Share of episodes without past selves, drawn."""
     weigh: Literal["hard", "even", "uniform"] = "hard"
-    power: float = 2.0
+    power: Positive = 2.0
     """Of 1 - w, for "hard"."""
-    decay: float = 0.9
+    decay: Share = 0.9
     """What a game of the iteration before weighs."""
     _memory: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        for name, number in (("pool", self.pool), ("every", self.every)):
-            if number < 1:
-                raise ConfigError(f"{name}: must be 1 or more, got {number}")
-        for name, share in (("self_play", self.self_play), ("decay", self.decay)):
-            if not 0.0 <= share <= 1.0:
-                raise ConfigError(f"{name}: must lie in 0 to 1, got {share}")
-        if self.weigh not in ("hard", "even", "uniform"):
-            raise ConfigError(f"weigh: unknown '{self.weigh}'; use hard, even or uniform")
-        if self.power <= 0.0:
-            raise ConfigError(f"power: must be above 0, got {self.power}")
 
     def seats(
         self,

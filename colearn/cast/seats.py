@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from colearn.bounds import Share
 from colearn.contract import Cast
 from colearn.errors import ConfigError
 
@@ -53,12 +54,8 @@ class Against(Cast):
     Table 3). `self_play` keeps a share of episodes in which everyone plays its own seat.
     """
 
-    self_play: float = 0.0
+    self_play: Share = 0.0
     """Share of episodes without opponents, drawn."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.self_play <= 1.0:
-            raise ConfigError(f"self_play: must lie in 0 to 1, got {self.self_play}")
 
     def seats(
         self,

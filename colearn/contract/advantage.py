@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from colearn.bounds import check_bounds
 from colearn.types import Credited
 
 Values = Sequence[float | None]
@@ -66,6 +67,10 @@ class Advantage(ABC):
     shape cuts branches. False: it reads the action's own credited reward alone."""
     minimum_group: int = 1
     """The fewest joint actions per node for which the baseline carries a signal."""
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError for a setting outside of its bounds."""
+        check_bounds(self)
 
     def at(self, done: float) -> Advantage:
         """The advantage when the share `done` of the training budget is used; most stay as they

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from colearn.anneal import check_anneal, left
+from colearn.anneal import left
+from colearn.bounds import Anneal, Expectile, Positive, check_bounds
 from colearn.errors import ConfigError
 from colearn.types import Credited, Tree
 
@@ -23,15 +24,15 @@ from .task import DecPOMDP
 class ValueLoss:
     """Squared error of the critic, Eq. 3 and 5 of CoLLM, with PPO's optional value clip."""
 
-    coefficient: float = 1.0
-    clip: float | None = None
+    coefficient: Positive = 1.0
+    clip: Positive | None = None
     """Keep V within +-clip of its value at rollout (pessimistic maximum of both errors)."""
     frozen_targets: bool = False
     """Targets and advantages of all epochs come from the critic as it was at rollout, not from the
     current one, which has seen these returns by then."""
-    expectile: float = 0.5
+    expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
-    anneal: float | None = None
+    anneal: Anneal | None = None
     """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
     rescale: bool = False
     """The head speaks in units of the returns seen so far: V = centre + deviation * output, where
@@ -39,14 +40,7 @@ class ValueLoss:
     so no shift of the reward passes for an advantage before the critic has learned it."""
 
     def __post_init__(self) -> None:
-        for name, number in (("coefficient", self.coefficient), ("clip", self.clip)):
-            if number is not None and number <= 0.0:
-                raise ConfigError(f"{name}: must be above 0, got {number}")
-        if not 0.0 < self.expectile < 1.0:
-            raise ConfigError(
-                f"expectile: must lie between 0 and 1, got {self.expectile}; 0.5 is the mean"
-            )
-        check_anneal(self.anneal)
+        check_bounds(self)
 
     def at(self, done: float) -> ValueLoss:
         """The settings when the share `done` of the training budget is used."""

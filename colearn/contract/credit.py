@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from colearn.bounds import check_bounds
 from colearn.types import Rewards, Tree
 
 Paid = Literal["team", "local"]
@@ -34,6 +35,10 @@ class Credit(ABC):
     at_once: bool = True
     """`step` gives all that an edge is credited, apart from delayed rewards. False: later edges or
     the actions themselves count, too."""
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError for a setting outside of its bounds."""
+        check_bounds(self)
 
     @abstractmethod
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:

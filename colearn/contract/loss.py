@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from colearn.bounds import check_bounds
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -48,6 +50,10 @@ class PolicyLoss(ABC):
     """It takes an advantage for each token of an action, too."""
     refresh: int | None = None
     """Iterations after which the reference becomes the policy as it then is; None: it stays."""
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError for a setting outside of its bounds."""
+        check_bounds(self)
 
     def at(self, done: float) -> PolicyLoss:
         """The loss when the share `done` of the training budget is used; most stay as they are."""

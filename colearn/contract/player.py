@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from colearn.bounds import check_bounds
 from colearn.types import Action, Credited, Observation, Prompt
 
 from .task import DecPOMDP
@@ -90,6 +91,10 @@ class Cast(ABC):
 
     pool: int = 0
     """Slots for past selves: each holds every trained model as it was at some iteration."""
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError for a setting outside of its bounds."""
+        check_bounds(self)
 
     @abstractmethod
     def seats(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from colearn.bounds import check_bounds
 from colearn.seeding import Key, derive_rng
 from colearn.types import Node, Outcome
 
@@ -73,6 +74,10 @@ class Rollout(ABC):
     (`next_round`) and keeps the best (`continues`); MHGPO's forks draw several actions of one agent
     only (`samples`) and choose that agent item by item (`trees`).
     """
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError for a setting outside of its bounds."""
+        check_bounds(self)
 
     def trees(
         self, item: Any, agents: Sequence[str], rng: np.random.Generator

@@ -36,6 +36,7 @@ class Concise(Credit):
     at_once = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.shortest < self.longest:
             raise ConfigError(
                 f"longest: must lie above shortest, got {self.longest} and {self.shortest}"

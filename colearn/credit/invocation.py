@@ -30,6 +30,7 @@ class Invocation(Credit):
     reads = frozenset({"team", "local"})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "at_once", self.trajectory == 0.0)
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from colearn.anneal import check_anneal, left
+from colearn.anneal import left
+from colearn.bounds import Anneal, Count, Weight
 from colearn.contract import PolicyBatch, PolicyLoss
 from colearn.errors import ConfigError
 
@@ -28,64 +30,43 @@ class PolicyGradient(PolicyLoss):
     reduction: Literal["sample_mean", "token_mean", "action_mean"] = "sample_mean"
     """Divide the sum by the minibatch's actions (the paper's 1/|beta|) or by its tokens.
     "action_mean": the mean over actions of the mean over an action's tokens (GRPO, MHGPO Eq. 6)."""
-    clip: float | None = None
+    clip: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
     """epsilon: no gain from moving the ratio below 1 - epsilon or above 1 + epsilon."""
-    clip_high: float | None = None
+    clip_high: Annotated[float, Field(gt=0.0, description="0.28 is DAPO's")] | None = None
     """Another epsilon above 1 (DAPO)."""
-    dual_clip: float | None = None
+    dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
-    kl: float = 0.0
+    kl: Weight = 0.0
     """Weight of KL(policy || reference), per token: what the policy says, judged by how much less
     the reference would say it (k3 on the policy's own samples: exp(d) - d - 1). It keeps the policy
     from saying what the reference never would, and lets it give up what the reference might."""
-    refresh: int | None = None
+    refresh: Count | None = None
     """Every so many iterations the reference becomes the policy as it then is. In self-play a
     policy gradient cycles around a mixed equilibrium; held back by the policy of a while ago it
     comes to rest there (R-NaD, magnetic mirror descent). None: the reference stays what it was."""
-    entropy: float = 0.0
+    entropy: Weight = 0.0
     """Weight of the entropy bonus, per token, over all words, legal or not."""
     old: Literal["read", "behaviour"] = "read"
     """Where pi_old comes from: read anew by the trainer before the first of several steps, or, a
     pass cheaper, "behaviour": as the generator sampled, whose arithmetic and weights may differ."""
-    importance_cap: float | None = None
+    importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
     """C: what an action (with ratio "token", a token) teaches weighs min(C, pi_old / pi_behaviour):
     truncated importance weights for samples of older weights or of another engine."""
-    anneal: float | None = None
+    anneal: Anneal | None = None
     """The share of the training budget over which `kl` and `entropy` fall to 0, linearly; None
     keeps them. Early they keep a team trying what is legal, late they keep it from deciding."""
 
     def __post_init__(self) -> None:
-        if self.ratio not in ("sequence", "token"):
-            raise ConfigError(f"ratio: unknown '{self.ratio}'; use sequence or token")
-        if self.reduction not in ("sample_mean", "token_mean", "action_mean"):
-            raise ConfigError(
-                f"reduction: unknown '{self.reduction}'; use sample_mean, token_mean or action_mean"
-            )
-        if self.clip is not None and not 0.0 < self.clip < 1.0:
-            raise ConfigError(f"clip: must lie between 0 and 1, got {self.clip}; 0.2 is usual")
-        if self.clip_high is not None and (self.clip is None or self.clip_high <= 0.0):
-            raise ConfigError("clip_high: must be above 0; set clip too")
-        if self.dual_clip is not None and self.dual_clip <= 1.0:
-            raise ConfigError(f"dual_clip: must be above 1, got {self.dual_clip}; 3 is usual")
-        if self.old not in ("read", "behaviour"):
-            raise ConfigError(f"old: unknown '{self.old}'; use read or behaviour")
-        if self.importance_cap is not None and self.importance_cap <= 0.0:
-            raise ConfigError(
-                f"importance_cap: must be above 0, got {self.importance_cap}; 2 is usual"
-            )
+        super().__post_init__()
+        if self.clip_high is not None and self.clip is None:
+            raise ConfigError("clip_high: is the upper side of clip; set clip too")
         if self.importance_cap is not None and self.old == "behaviour":
             raise ConfigError(
                 "importance_cap: nothing differs where the behaviour policy is the old one; "
                 "use old: read, or leave the cap out"
             )
-        for name, weight in (("kl", self.kl), ("entropy", self.entropy)):
-            if weight < 0.0:
-                raise ConfigError(f"{name}: must be 0 or more, got {weight}; 0 is off")
-        if self.refresh is not None and self.refresh < 1:
-            raise ConfigError(f"refresh: must be 1 or more iterations, got {self.refresh}")
         if self.refresh is not None and self.kl == 0.0:
             raise ConfigError("refresh: there is no reference to move; set kl above 0")
-        check_anneal(self.anneal)
         # The contract's flags follow from the weights; nothing else is ever set here.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)

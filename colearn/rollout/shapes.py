@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated
+
+from pydantic import Field
 
 from colearn.contract import Branching, Rollout
-from colearn.errors import ConfigError
 
 
 class Aligned(Rollout):
@@ -25,12 +27,8 @@ class Aligned(Rollout):
 class Group(Rollout):
     """What shapes with groups of K share."""
 
-    k: int = 4
+    k: Annotated[int, Field(ge=1, description="set 2 or more")] = 4
     """K."""
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise ConfigError(f"k: must be 1 or more, got {self.k}; set 2 or more")
 
     @property
     def group_size(self) -> int:

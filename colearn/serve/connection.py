@@ -1,5 +1,9 @@
-"""HTTP connections that do not wait for ever, and not too many of one address: uvicorn limits
-neither a request's headers, nor what is left of a refused body, nor a client that does not read."""
+"""HTTP connections that do not wait for ever, and not too many of one address.
+
+uvicorn limits all connections and idle ones (`limit_concurrency`, `timeout_keep_alive`); it times
+neither a request that arrives slowly, nor the rest of a refused body, nor a client that does not
+read, and counts nobody's connections, so these four are counted and timed here.
+"""
 
 from __future__ import annotations
 

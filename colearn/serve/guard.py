@@ -1,4 +1,8 @@
-"""Around every request: who may ask, how often, what is logged, and how failures look."""
+"""Around every request: who may ask, how often, what is logged, and how failures look.
+
+Starlette's TrustedHostMiddleware refuses in plain text, and uvicorn's limit on headers holds only
+for those that arrive in pieces; clients of this API read errors as JSON, so both checks are here.
+"""
 
 from __future__ import annotations
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
+from colearn.bounds import Count, check_bounds
 from colearn.contract import View
 from colearn.errors import ConfigError
 
@@ -26,18 +28,14 @@ class MCTS:
     Errors: ConfigError for a game of another task, one with hidden cards, or chance.
     """
 
-    simulations: int = 100
+    simulations: Count = 100
     exploration: float = 2.0
     """uct_c."""
-    rollouts: int = 10
+    rollouts: Count = 10
     """Random games played out for each new position."""
 
     def __post_init__(self) -> None:
-        if self.simulations < 1 or self.rollouts < 1:
-            raise ConfigError(
-                f"simulations: must be 1 or more, as rollouts, got {self.simulations} and "
-                f"{self.rollouts}"
-            )
+        check_bounds(self)
 
     def act(self, view: View) -> str:
         """The most visited move of a fresh search."""
@@ -70,17 +68,14 @@ class Equilibrium:
     Errors: ConfigError for a game of another task, or one without information states.
     """
 
-    iterations: int = 200
+    iterations: Count = 200
     """Of CFR+, for games without a closed form; its average policy is played."""
-    alpha: float = 1 / 3
+    alpha: Annotated[float, Field(ge=0.0, le=1 / 3)] = 1 / 3
     """Kuhn poker: how often player_0 bets with the Jack, 0 to 1/3; with the King three times as
     often."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.alpha <= 1 / 3:
-            raise ConfigError(f"alpha: must lie in 0 to 1/3, got {self.alpha}")
-        if self.iterations < 1:
-            raise ConfigError(f"iterations: must be 1 or more, got {self.iterations}")
+        check_bounds(self)
 
     def act(self, view: View) -> str:
         """A draw from the policy at the player's information state."""

@@ -19,7 +19,7 @@ FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
     ("cache", "errors", "seeding", "statistics", "text", "types"),
-    ("anneal", "json_text", "pictures", "sandbox", "tabular"),
+    ("anneal", "bounds", "json_text", "pictures", "sandbox", "tabular"),
     ("contract",),
     ("packing", "registry"),
     ("advantage", "agents", "cast", "client", "credit", "critic", "loss", "wrappers"),

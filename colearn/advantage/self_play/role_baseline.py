@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
-from colearn.errors import ConfigError
 
 from .roles import Actions, by_node, group_of, whole_returns
 
@@ -20,14 +22,10 @@ class RoleBaseline(Advantage):
     episodes are long: every turn has the credit of the whole game.
     """
 
-    decay: float = 0.95
+    decay: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.95
     _baselines: dict[str, float] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.decay < 1.0:
-            raise ConfigError(f"decay: must be at least 0 and below 1, got {self.decay}")
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
