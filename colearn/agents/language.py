@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from colearn.contract import Ask, Generator, Player, Request, Spoken, Table
+from colearn.errors import TaskError
 from colearn.types import Action, Observation, Prompt
 
 from .chat import ChatFormat
@@ -60,13 +61,17 @@ class Language(Player):
     """By the share of the training budget that is used; None: always that of its voice."""
     temperature: float | None = None
     """Instead of that of its voice."""
+    positions: int | None = None
+    """The longest text in tokens that its model reads; None: not said."""
 
     @property
     def table(self) -> LanguageTable:
         return self.own_table
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        return read_prompt(self.chat, prompt, last)
+        found = read_prompt(self.chat, prompt, last)
+        check_length(self.voice, len(found.tokens), self.positions)
+        return found
 
     def at(self, done: float) -> Language:
         if self.training_temperature is None:
@@ -75,6 +80,15 @@ class Language(Player):
 
     def version(self) -> int:
         return self.weights_version()
+
+
+def check_length(agent: str, tokens: int, positions: int | None) -> None:
+    """Errors: TaskError for a prompt that no attention of the model spans."""
+    if positions is not None and tokens > positions:
+        raise TaskError(
+            f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
+            f"{positions}; show less, or name a model with a longer context"
+        )
 
 
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from colearn.contract import View
+from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
 
@@ -23,7 +24,8 @@ class Legal:
     """Whatever legal action the task draws, for tasks that offer `legal_action`."""
 
     def act(self, view: View) -> str:
-        action = view.task.legal_action(view.state, view.seat, view.rng)
+        with asking(view.task, "legal_action"):
+            action = view.task.legal_action(view.state, view.seat, view.rng)
         if action is None:
             raise ConfigError(
                 "program: 'legal' needs a task with legal_action; name another program"

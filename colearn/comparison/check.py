@@ -34,11 +34,11 @@ def _needs(config: Config) -> str:
 def _check(config: Config) -> None:
     from colearn.models.embedded import EMBEDDED, embedded_recipe
     from colearn.models.load import check_model, resolve_device
-    from colearn.rollout.validate import validate_items
+    from colearn.rollout.transition import items_of
 
     task = build_task(config)
     for split in ("train", config.evaluation.split):
-        validate_items(task.items(split), split)
+        items_of(task, split)
     config = bind_agents(config, task.agents)
     if not build_algorithm(config).learns:
         config = untrained_config(config)

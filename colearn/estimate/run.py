@@ -23,13 +23,13 @@ from colearn.config import (
 from colearn.contract import Algorithm, Cast, DecPOMDP, NetworkKey, Rollout
 from colearn.errors import ConfigError, DataNotHere, MissingExtra
 from colearn.rollout.shapes import Chain
-from colearn.rollout.validate import validate_items
+from colearn.rollout.transition import items_of
 
 from .architecture import Architectures
 from .fake_team import FakeTeamBuilder
 from .memory import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases
-from .script import Script, Speech, read_script, rehearse
+from .script import Script, Speech, check_lengths, read_script, rehearse
 from .voices import read_speech, tokenizer_bytes
 from .work import Updates, plan_updates
 
@@ -102,6 +102,8 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     scripts = _scripts(task, train)
     networks = count_networks(config, team, builder.missing, processes)
     speech = read_speech(config, architectures)
+    if speech is not None:
+        check_lengths(task, train, scripts, speech)
     updates = None
     if speech is not None and algorithm.learns:
         trees = [
@@ -144,7 +146,7 @@ def _read_task(
     gone: dict[str, str] = {}
     try:
         task = build_task(config)
-        train = task.items("train")
+        train = items_of(task, "train")
     except (DataNotHere, MissingExtra) as error:
         if "data" not in config.task.settings:
             raise
@@ -153,9 +155,8 @@ def _read_task(
         own = {key: value for key, value in config.task.settings.items() if key not in _DATA}
         chosen = type(config.task)(name=config.task.name, **own)
         task = build_task(config.model_copy(update={"task": chosen}))
-        train = task.items("train")
-    split = config.evaluation.split
-    return task, validate_items(train, "train"), validate_items(task.items(split), split), gone
+        train = items_of(task, "train")
+    return task, train, items_of(task, config.evaluation.split), gone
 
 
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from colearn.agents import ChatFormat
-from colearn.agents.language import read_prompt
+from colearn.agents.language import check_length, read_prompt
 from colearn.contract import Ask, DecPOMDP, Player, Rollout, Spoken, Table, Tokenize
+from colearn.contract.asking import item_name, placed
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.rollout.transition import prompts
+from colearn.rollout.transition import begin, legal_action, prompts, step, told
 from colearn.seeding import derive_rng
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
@@ -42,15 +43,16 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     turn that is not reached is taken to be like the last one that was; where agents act in turn,
     like the last one of those whose turn it would be."""
     rng = derive_rng("estimate", number)
-    state = task.reset(item, rng)
+    name = item_name(item)
+    state = begin(task, item, rng, name)
     turns: list[ScriptedTurn] = []
     for _ in range(task.horizon):
-        seen = prompts(task, state)
+        seen = prompts(task, state, name)
         if not seen:
             break
-        turns.append(ScriptedTurn(seen, task.global_info(state)))
-        actions = {agent: task.legal_action(state, agent, rng) or "" for agent in seen}
-        outcome = task.step(state, actions, rng)
+        turns.append(ScriptedTurn(seen, told(task, state, name)))
+        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
+        outcome = step(task, state, actions, rng, name)
         state = outcome.state
         if outcome.done:
             break
@@ -65,6 +67,8 @@ class Speech:
 
     chat: ChatFormat | None
     max_tokens: int
+    positions: int | None = None
+    """Tokens that its model reads at most; None: not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,23 @@ class Rehearsed:
     """Histories that are extended, by turn and agent."""
     drawn: Mapping[tuple[int, str], int]
     """Actions that are sampled, by turn and agent."""
+
+
+def check_lengths(
+    task: DecPOMDP[Any, Any],
+    items: Sequence[Any],
+    scripts: Sequence[Script],
+    speech: Mapping[str, Speech],
+) -> None:
+    """Errors: TaskError where an agent is shown more than its model reads."""
+    for item, script in zip(items, scripts, strict=False):
+        for turn in script:
+            for agent, prompt in turn.seen.items():
+                own = speech.get(agent)
+                if own is not None and own.chat is not None:
+                    with placed(task, item_name(item)):
+                        tokens = read_prompt(own.chat, prompt, None).tokens
+                        check_length(agent, len(tokens), own.positions)
 
 
 def rehearse(

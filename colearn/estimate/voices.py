@@ -13,13 +13,15 @@ def read_speech(config: Config, architectures: Architectures) -> dict[str, Speec
     """By agent; None where a tokenizer is not on this machine."""
     speech = {}
     for agent, settings in config.voices.items():
-        path = config.models[settings.model].path
+        path, field = config.models[settings.model].path, f"models.{settings.model}.path"
         try:
-            tokenizer = architectures.tokenizer(path, f"models.{settings.model}.path")
+            tokenizer = architectures.tokenizer(path, field)
+            architecture = architectures.config(path, field).get_text_config()
         except NotHere:
             return None
         chat = ChatFormat(tokenizer, **settings.chat_format)
-        speech[agent] = Speech(chat, settings.sampling.max_tokens)
+        positions = getattr(architecture, "max_position_embeddings", None)
+        speech[agent] = Speech(chat, settings.sampling.max_tokens, positions)
     return speech
 
 

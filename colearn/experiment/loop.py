@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -18,12 +19,13 @@ import torch
 
 import colearn
 from colearn.config import Config, build_tracker
+from colearn.errors import TaskError
 from colearn.models.load import resolve_device
 from colearn.record import Best, Line, Progress, RunRecord, RunWriter
 from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.rollout.validate import validate_items
+from colearn.rollout.transition import items_of
 from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Tree
 
@@ -55,7 +57,7 @@ class Experiment:
             undo.callback(self.record.close)
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
             self.parts: Assembly = assemble(config)
-            self.items = list(validate_items(self.parts.task.items("train"), "train"))
+            self.items = items_of(self.parts.task, "train")
             self.record.open()
             self.config = self.parts.config
             self.folder = folder
@@ -276,7 +278,13 @@ class Experiment:
         with ProcessPoolExecutor(
             self.config.run.step_workers, initializer=signal.signal, initargs=quiet
         ) as pool:
-            yield pool
+            try:
+                yield pool
+            except BrokenProcessPool:
+                raise TaskError(
+                    "task.step: a worker ended in the middle of a step (killed, out of memory, or "
+                    "ended by the task); set run.step_workers to 0 to see where"
+                ) from None
 
     def _write_run(self, status: Literal["running", "interrupted", "finished"]) -> RunRecord:
         evaluations = self.record.folder.evaluations()

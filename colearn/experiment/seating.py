@@ -45,7 +45,12 @@ def seat_players(
             own = config.voices.get(name)
             learner = None if own is None else learners.get(NetworkKey("actor", own.model))
             players[name] = Language(
-                table, name, voice.chat, _steps_of(learner), temperatures[name]
+                table,
+                name,
+                voice.chat,
+                _steps_of(learner),
+                temperatures[name],
+                positions=bases[key].positions,
             )
     everyone = {**config.agents, **config.players}
     for name, settings in everyone.items():

@@ -40,6 +40,11 @@ class Base(Adapted):
         return self._causal.config.get_text_config()
 
     @property
+    def positions(self) -> int | None:
+        """Tokens that it was made to read at most, where its config says so."""
+        return getattr(self.config, "max_position_embeddings", None)
+
+    @property
     def device(self) -> torch.device:
         return self._causal.device
 

@@ -25,10 +25,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from filelock import FileLock
 
+from colearn.agents.language import check_length
 from colearn.cache import cache_folder
 from colearn.contract import DecPOMDP
+from colearn.contract.asking import item_name, placed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
+from colearn.rollout.transition import begin, items_of, legal_action, prompts, step, told
 from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Action
 
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from colearn.agents import ChatFormat
 
 EMBEDDED = "embedded"
+POSITIONS = 32768
+"""Tokens of the longest text."""
 DRILLS = 4096
 """Different ones; the warm start draws from them."""
 
@@ -168,38 +173,44 @@ def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
 
 def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
     rng = derive_rng("embedded", "legal")
-    state = task.reset(task.items("train")[0], rng)
-    seen = task.joint_observations(state)
-    return all(task.legal_action(state, agent, rng) is not None for agent in seen)
+    item = items_of(task, "train")[0]
+    name = item_name(item)
+    state = begin(task, item, rng, name)
+    seen = prompts(task, state, name)
+    return all(legal_action(task, state, agent, rng, name) is not None for agent in seen)
 
 
 def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], list[str]]:
     """Episodes on the training items with uncoordinated legal actions, and every m_t on the way."""
-    items = list(task.items("train"))
-    episodes, told = [], set[str]()
+    items = items_of(task, "train")
+    episodes, information = [], set[str]()
     for number in range(recipe.episodes):
         rng = derive_rng("embedded", number)
-        state = task.reset(items[number % len(items)], rng)
+        item = items[number % len(items)]
+        name = item_name(item)
+        state = begin(task, item, rng, name)
         contexts: dict[str, list[list[tuple[str, str]]]] = {agent: [[]] for agent in task.agents}
         for turn in range(task.horizon):
-            seen = task.joint_observations(state)
-            told.add(task.global_info(state))
+            seen = prompts(task, state, name)
+            information.add(told(task, state, name))
             actions = {
-                agent: _legal(task, recipe, state, agent, turn, prompt.text, rng)
+                agent: _legal(task, recipe, state, agent, turn, prompt.text, rng, name)
                 for agent, prompt in seen.items()
             }
             for agent, prompt in seen.items():
+                with placed(task, name):  # a word is a token or more, and counted at once
+                    check_length(agent, len(prompt.text.split()), POSITIONS)
                 if prompt.fresh:
                     contexts[agent].append([])
                 contexts[agent][-1].append((prompt.text, actions[agent]))
             if turn + 1 == task.horizon:  # nobody reads what a slow last step would say
                 break
-            outcome = task.step(state, actions, rng)
+            outcome = step(task, state, actions, rng, name)
             state = outcome.state
             if outcome.done:
                 break
         episodes.append([turns for own in contexts.values() for turns in own if turns])
-    return episodes, sorted(told)
+    return episodes, sorted(information)
 
 
 def _legal(
@@ -210,10 +221,11 @@ def _legal(
     turn: int,
     text: str,
     rng: np.random.Generator,
+    item: str,
 ) -> str:
     """A legal action, drawn as the recipe says."""
     if not recipe.concentration:
-        return task.legal_action(state, agent, rng) or ""
+        return legal_action(task, state, agent, rng, item) or ""
     words: Sequence[str] = task.action_words(agent)
     table = derive_rng("embedded", "table", *recipe.draw, agent, turn, text)
     weights = table.dirichlet([recipe.concentration] * len(words))
@@ -260,7 +272,7 @@ def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaCo
         num_hidden_layers=recipe.layers,
         num_attention_heads=recipe.heads,
         num_key_value_heads=recipe.heads,
-        max_position_embeddings=32768,
+        max_position_embeddings=POSITIONS,
         tie_word_embeddings=True,
         initializer_range=recipe.spread,
         bos_token_id=None,

@@ -29,6 +29,7 @@ from colearn.credit.team import Team
 from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
+from colearn.rollout.transition import pictured, rendered
 from colearn.types import Action, Node, Outcome, Tree
 
 from .person import Person, PersonTurns
@@ -186,7 +187,8 @@ class _Play:
     async def grown(self, node: Node[Any]) -> None:
         if self.room.tell is None:
             return
-        shown = await _beside(self.room.thread, _look, self.room.task, node.state)
+        name = self.growth.item_name
+        shown = await _beside(self.room.thread, _look, self.room.task, node.state, name)
         texts = {agent: seen.text for agent, seen in node.observations.items()}
         self._tell("observed", turn=node.turn, observations=texts, **shown)
 
@@ -219,10 +221,6 @@ async def _beside(pool: Executor, work: Callable[..., Any], *arguments: Any) -> 
     return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
-def _look(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
+def _look(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
     """The world as text and as plain data, each None where the task does not offer it."""
-    picture = task.picture(state)
-    return {
-        "picture": task.render(state),
-        "world": None if picture is None else picture.plain(),
-    }
+    return {"picture": rendered(task, state, item), "world": pictured(task, state, item)}

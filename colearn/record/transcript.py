@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import DecPOMDP
+from colearn.contract.asking import item_name
+from colearn.rollout.transition import drawn, pictured, rendered
 from colearn.types import Node, Tree
 
 
@@ -16,26 +18,27 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     A task's `render` gives the text of the last state, its `picture` the picture after each turn,
     its `svg` the drawing of the whole.
     """
+    name = item_name(tree.item)
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
     return {
         "episode": tree.episode,
         "item": str(tree.item),
         "return": tree.returns(1.0)[0],
         "metrics": dict(chain[-1].metrics),
-        "picture": task.render(chain[-1].state),
-        "drawing": task.svg(chain[-1].state),
+        "picture": rendered(task, chain[-1].state, name),
+        "drawing": drawn(task, chain[-1].state, name),
         "turns": [
             {
                 "reward": after.reward,
                 "observations": {a: o.text for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
-                **_plain_picture(task, after.state),
+                **_plain_picture(task, after.state, name),
             }
             for before, after in itertools.pairwise(chain)
         ],
     }
 
 
-def _plain_picture(task: DecPOMDP[Any, Any], state: Any) -> dict[str, Any]:
-    picture = task.picture(state)
-    return {} if picture is None else {"picture": picture.plain()}
+def _plain_picture(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
+    picture = pictured(task, state, item)
+    return {} if picture is None else {"picture": picture}

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
+from colearn.contract.asking import item_name, placed
 from colearn.errors import TaskError
 from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
-from .transition import prompts
+from .transition import begin, measured, prompts, told
 from .validate import validate_earned
 
 Joint = Mapping[str, Spoken]
-Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...]]
+Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...], str]
 """The arguments of `transition`."""
 
 
@@ -67,6 +68,7 @@ class Growth:
         member: int = 0,
     ) -> None:
         self.task, self.item, self.shape, self.credit = task, item, shape, credit
+        self.item_name = item_name(item)
         self.seats = {seat: players[name] for seat, name in cast.items()}
         self.cast = {seat: name for seat, name in cast.items() if seat != name}
         self.seed, self.episode, self.member = seed, episode, member
@@ -84,7 +86,8 @@ class Growth:
     def start(self) -> list[Live]:
         """The root, if anybody acts there."""
         rng = derive_rng(self.seed, "reset", self.episode)
-        outcome: Outcome[Any] = Outcome(state=self.task.reset(self.item, rng), reward=0.0)
+        state = begin(self.task, self.item, rng, self.item_name)
+        outcome: Outcome[Any] = Outcome(state=state, reward=0.0)
         root = self._add(None, 0, outcome, {}, {})
         return [] if root.terminal else [Live(root, {}, {}, {})]
 
@@ -124,7 +127,7 @@ class Growth:
             joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
             texts = {seat: spoken.action.text for seat, spoken in joint.items()}
             keys = (self.seed, "step", self.key, *at.node.path, child)
-            stepping = (self.task, at.node.state, texts, keys)
+            stepping = (self.task, at.node.state, texts, keys, self.item_name)
             found.append(Edge(child, chosen, following.candidate_of, joint, stepping))
         return found
 
@@ -216,14 +219,16 @@ class Growth:
     ) -> Node[Any]:
         """The node that an outcome leads to, with what each acting seat sees there."""
         path = () if parent is None else (*parent.path, child)
-        validate_earned(outcome, len(path))
+        with placed(self.task, self.item_name):
+            validate_earned(outcome, len(path))
         observations: dict[str, Observation] = {}
         if not outcome.done and len(path) < self.task.horizon:
-            for seat, prompt in prompts(self.task, outcome.state).items():
+            for seat, prompt in prompts(self.task, outcome.state, self.item_name).items():
                 before = None if prompt.fresh else last.get(seat)
-                observations[seat] = self.seats[seat].read(prompt, before)
-        info = self.task.global_info(outcome.state)
-        metrics = {} if observations else dict(self.task.metrics(outcome.state))
+                with placed(self.task, self.item_name):
+                    observations[seat] = self.seats[seat].read(prompt, before)
+        info = told(self.task, outcome.state, self.item_name)
+        metrics = {} if observations else measured(self.task, outcome.state, self.item_name)
         with self._adding:  # branches may grow in threads of their own
             node = Node(
                 index=len(self.nodes),

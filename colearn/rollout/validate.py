@@ -16,6 +16,9 @@ from colearn.types import Outcome, Prompt
 Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
 
+LARGEST_REWARD = 1e9
+"""Either way: beyond it squares and sums of returns leave single precision."""
+
 
 def validate_items(items: Items, split: str) -> Items:
     """The items of a split: a sequence that is not empty.
@@ -51,6 +54,43 @@ def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | Non
             "takes; replace it with text.encode(errors='replace').decode()"
         )
     return shown if isinstance(shown, Prompt) else Prompt(text)
+
+
+def validate_text(text: str, method: str) -> str:
+    """What a method that tells something in words gives.
+
+    Errors: TaskError.
+    """
+    if not isinstance(text, str):
+        raise TaskError(f"task.{method}: gave a {type(text).__name__}, must be str")
+    if not is_unicode(text):
+        raise TaskError(
+            f"task.{method}: gave half of a surrogate pair, which nothing can write; replace it "
+            "with text.encode(errors='replace').decode()"
+        )
+    return text
+
+
+def validate_metrics(found: Mapping[str, float]) -> Mapping[str, float]:
+    """What a state is worth: finite numbers by name.
+
+    Errors: TaskError.
+    """
+    if not isinstance(found, Mapping):
+        raise TaskError(
+            f"task.metrics: gave a {type(found).__name__}, must be a mapping from name to number"
+        )
+    for name, value in found.items():
+        if not isinstance(name, str):
+            raise TaskError(f"task.metrics: the name {name!r} must be str")
+        if not isinstance(value, (int, float)):
+            raise TaskError(
+                f"task.metrics: '{name}' is a {type(value).__name__}, must be a finite number; "
+                "use float(...)"
+            )
+        if not math.isfinite(value):
+            raise TaskError(f"task.metrics: '{name}' is {value}, must be a finite number")
+    return found
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
@@ -116,3 +156,7 @@ def _finite(value: object, what: str) -> None:
         )
     if not math.isfinite(value):
         raise TaskError(f"task.step: {what} is {value}, must be a finite number")
+    if abs(value) > LARGEST_REWARD:
+        raise TaskError(
+            f"task.step: {what} is {value:.3g}, beyond {LARGEST_REWARD:g}; scale it down"
+        )

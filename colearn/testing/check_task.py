@@ -14,8 +14,10 @@ from colearn.errors import TaskError
 from colearn.rollout.validate import (
     validate_earned,
     validate_items,
+    validate_metrics,
     validate_observation,
     validate_outcome,
+    validate_text,
 )
 from colearn.seeding import derive_rng
 from colearn.types import Outcome, Prompt
@@ -211,20 +213,14 @@ class _Checker:
 
     def _check_info(self, state: Any) -> None:
         text = self._pure("global_info", {"state": state}, lambda task: task.global_info(state))
-        if not isinstance(text, str):
-            raise TaskError(f"task.global_info: gave a {type(text).__name__}, must be str")
+        validate_text(text, "global_info")
 
     def _check_metrics(self, state: Any) -> None:
         found = self._pure("metrics", {"state": state}, lambda task: task.metrics(state))
-        if not isinstance(found, Mapping) or not found:
+        if not validate_metrics(found):
             raise TaskError(
                 "task.metrics: must be a mapping with at least one entry; return {'score': ...}"
             )
-        for name, value in found.items():
-            if not isinstance(name, str):
-                raise TaskError(f"task.metrics: the name {name!r} must be str")
-            if not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise TaskError(f"task.metrics: '{name}' is {value!r}, must be a finite number")
         if self.metric_names is not None and self.metric_names != set(found):
             raise TaskError(
                 f"task.metrics: names change from {sorted(self.metric_names)} to {sorted(found)}; "

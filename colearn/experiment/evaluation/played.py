@@ -9,7 +9,8 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP
-from colearn.rollout.validate import validate_items
+from colearn.errors import TaskError
+from colearn.rollout.transition import items_of
 from colearn.types import Credited, Tree
 
 
@@ -20,7 +21,7 @@ def evaluation_items(
 
     Errors: TaskError where the task breaks its contract.
     """
-    split = list(validate_items(task.items(settings.split), settings.split))
+    split = items_of(task, settings.split)
     played = settings.episodes or len(split)
     items = [split[number % len(split)] for number in range(played)] * settings.repeats
     return items, len(split)
@@ -45,7 +46,14 @@ def mean_outcomes(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float
     """`return`, the task's own metrics at the end, and `overlong`, means over chains."""
     ends = [tree.nodes[-1] for tree in trees]
     metrics = credited_returns(trees, credit)
-    for key in ends[0].metrics:
+    names = ends[0].metrics.keys()
+    for end in ends:
+        if end.metrics.keys() != names:
+            raise TaskError(
+                f"task.metrics: names change from {sorted(names)} to {sorted(end.metrics)}; give "
+                "the same ones for each state"
+            )
+    for key in names:
         metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
     metrics["overlong"] = mean_overlong(trees)
     return metrics

@@ -1,0 +1,74 @@
+"""Calls of a task, whose mistakes are told with the task, the method and the item."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from colearn.errors import ColearnError, TaskError
+
+from .task import DecPOMDP
+
+_LONGEST_ITEM, _LONGEST_REASON = 80, 200
+_INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib"))
+
+
+@contextmanager
+def asking(task: DecPOMDP[Any, Any], method: str, item: str | None = None) -> Iterator[None]:
+    """Around a call of `task.METHOD` about an `item` as `item_name` gives it.
+
+    Errors: TaskError for whatever the task raises, a SystemExit included, with its line, and for a
+    broken promise, with task and item; other ColearnErrors pass.
+    """
+    try:
+        with placed(task, item):
+            yield
+    except ColearnError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise TaskError(
+            f"task.{method}: raised {type(error).__name__}: {_reason(error)} ({_line(error)}); "
+            f"mend it there; {_place(task, item)}"
+        ) from error
+
+
+@contextmanager
+def placed(task: DecPOMDP[Any, Any], item: str | None = None) -> Iterator[None]:
+    """Where what a task gave is used: a TaskError is told with task and item, all else passes."""
+    try:
+        yield
+    except TaskError as error:
+        raise TaskError(f"{error}; {_place(task, item)}") from error
+
+
+def item_name(item: Any) -> str:
+    """An item in a few words."""
+    try:
+        name = _printable(str(item))
+    except Exception as error:  # noqa: BLE001 - a name is only asked for to tell of a mistake
+        name = f"{type(item).__name__} whose str() raises {type(error).__name__}"
+    return name if len(name) <= _LONGEST_ITEM else f"{name[:_LONGEST_ITEM]} ..."
+
+
+def _place(task: DecPOMDP[Any, Any], item: str | None) -> str:
+    return f"in {type(task).__name__}" + ("" if item is None else f", item '{item}'")
+
+
+def _reason(error: BaseException) -> str:
+    return _printable(str(error))[:_LONGEST_REASON] or "nothing said"
+
+
+def _line(error: BaseException) -> str:
+    """The last line of the traceback that is nobody's library, the last one where all are."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames[1:] if not frame.filename.startswith(_INSTALLED)]
+    at = (own or frames)[-1]
+    return f"{at.filename}, line {at.lineno}"
+
+
+def _printable(text: str) -> str:
+    """One line that a terminal shows as it is."""
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
