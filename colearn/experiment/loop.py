@@ -24,14 +24,14 @@ from colearn.models.load import resolve_device
 from colearn.record import Best, Line, Progress, RunRecord, RunWriter
 from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
-from colearn.rollout.grow import grow
 from colearn.rollout.transition import items_of
-from colearn.seeding import derive_rng, derive_seed
+from colearn.seeding import derive_seed
 from colearn.types import Tree
 
 from .assemble import Assembly, assemble
 from .evaluation.evaluate import evaluate_team
 from .evaluation.played import credited_returns
+from .experience import At, Experience, Now, TrainingEpisodes
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .keeper import Keeper
@@ -57,7 +57,7 @@ class Experiment:
             undo.callback(self.record.close)
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
             self.parts: Assembly = assemble(config)
-            self.items = items_of(self.parts.task, "train")
+            items = items_of(self.parts.task, "train")
             self.record.open()
             self.config = self.parts.config
             self.folder = folder
@@ -74,6 +74,18 @@ class Experiment:
                 for generator in self.parts.generators:
                     generator.sync()
             undo.pop_all()
+        self.episodes = TrainingEpisodes(
+            task=self.parts.task,
+            items=items,
+            players=self.parts.players,
+            rollout=self.parts.parts.rollout,
+            credit=self.parts.parts.credit,
+            cast=self.parts.cast,
+            seed=self.config.run.seed,
+            count=self.config.train.episodes,
+            order=self.config.run.order,
+        )
+        self.experience: Experience = Now(self.episodes, self.processes)
         self.progress = found or Progress()
         self.parts.parts.advantage.restore(self.progress.baselines)
         self.parts.cast.restore(self.progress.cast)
@@ -101,28 +113,12 @@ class Experiment:
     def trees(self) -> list[Tree[Any]]:
         """What the next update would learn from: the trees of its iteration, grown by the weights
         as they are now. Nothing changes: the run draws the same ones again."""
-        return self._grow(0, self._draw_items(), None)[0]
+        return self.episodes.grow(self._at, self.episodes.draw(self._at))[0]
 
     @property
-    def _done(self) -> float:
-        """The share of the training budget that is used."""
-        return self.progress.environment_steps / self.config.train.environment_steps
-
-    def _grow(
-        self, first: int, items: Sequence[Any], pool: Executor | None
-    ) -> tuple[list[Tree[Any]], Counts]:
-        return grow(
-            self.parts.task,
-            items,
-            {name: player.at(self._done) for name, player in self.parts.players.items()},
-            self.parts.parts.rollout,
-            credit=self.parts.parts.credit,
-            cast=self.parts.cast,
-            seed=derive_seed(self.config.run.seed, "train"),
-            first_episode=self.progress.episodes + first,
-            pool=pool,
-            order=self.config.run.order,
-        )
+    def _at(self) -> At:
+        done = self.progress.environment_steps / self.config.train.environment_steps
+        return At(self.progress.iteration, self.progress.episodes, done)
 
     def _train(self, report: Report) -> None:
         plain = self.config.model_dump(mode="json")
@@ -133,6 +129,7 @@ class Experiment:
                 stack.callback(tracker.close)
             for generator in self.parts.generators:
                 stack.callback(generator.close)
+            stack.callback(self.experience.close)
             for player in self.parts.players.values():
                 stack.callback(player.close)
             updater = self.parts.updater
@@ -159,8 +156,7 @@ class Experiment:
         self, updater: Updater, pool: Executor | None, trackers: Sequence[Any]
     ) -> dict[str, float]:
         started = time.perf_counter()
-        first, items = self.processes.share_of(self._draw_items())
-        trees, counts = self.processes.exchange(*self._grow(first, items, pool))
+        trees, counts = self.experience.take(self._at, pool=pool)
         rolled = time.perf_counter()
         with self.interruption.held():
             return self._update(updater, trees, counts, started, rolled, trackers)
@@ -176,7 +172,7 @@ class Experiment:
     ) -> dict[str, float]:
         """Everything that changes the state, and the line that tells of it."""
         progress, train = self.progress, self.config.train
-        metrics = updater.update(trees, progress.iteration, self._done)
+        metrics = updater.update(trees, progress.iteration, self._at.done)
         if self.parts.cast.pool:
             self._settle(trees)
         for generator in self.parts.generators:
@@ -188,6 +184,7 @@ class Experiment:
         progress.generations += counts.generations
         progress.generated_tokens += counts.tokens
         progress.updates += int(metrics.pop("optimizer_steps"))
+        self.experience.published(self._at)
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
@@ -206,15 +203,6 @@ class Experiment:
             for follower in self.parts.past[slot].values():
                 follower.follow()
         self.progress.cast = dict(self.parts.cast.state())
-
-    def _draw_items(self) -> list[Any]:
-        """The next items of an endless sequence of shuffled passes over the training items."""
-        first, chosen = self.progress.episodes, []
-        for place in range(first, first + self.config.train.episodes):
-            turn, number = divmod(place, len(self.items))
-            order = derive_rng(self.config.run.seed, "items", turn).permutation(len(self.items))
-            chosen.append(self.items[int(order[number])])
-        return chosen
 
     def _evaluate(self, report: Report, pool: Executor | None, trackers: Sequence[Any]) -> bool:
         """Whether it is the best evaluation so far."""

@@ -1,0 +1,89 @@
+"""What an update takes its trees from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+from colearn.config import Config
+from colearn.experiment.experience import At, Experience, Now
+from colearn.experiment.loop import Experiment
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_model(tmp_path_factory.mktemp("models") / "actor"))
+
+
+def experiment(model: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    register(monkeypatch, notes="tiny:Notes")
+    settings = {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
+        "models": {"*": {"path": model, "learning_rate": 1e-3}},
+        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "train": {"environment_steps": 24, "episodes": 2},
+        "evaluation": {"every": 9, "episodes": 1},
+        "run": {"device": "cpu"},
+    }
+    return Experiment(Config.model_validate(settings), folder)
+
+
+def said(trees: Any) -> list[Any]:
+    return [(tree.item, [dict(node.actions) for node in tree.nodes]) for tree in trees]
+
+
+def test_items_come_in_shuffled_passes_and_none_twice_in_one(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episodes = experiment(model, tmp_path / "run", monkeypatch).episodes
+    drawn = [item for n in (0, 2, 4) for item in episodes.draw(At(n // 2, n, 0.0))]
+    assert sorted(drawn[:3]) == sorted(drawn[3:]) == sorted(episodes.items)
+    # the same place in the sequence is the same item, wherever a run begins
+    assert episodes.draw(At(0, 1, 0.0)) == drawn[1:3]
+
+
+def test_now_grows_what_the_next_update_learns_from_and_nothing_before_it_is_asked(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = experiment(model, tmp_path / "run", monkeypatch)
+    wanted = run.trees()
+    trees, counts = run.experience.take(At(0, 0, 0.0))
+    assert isinstance(run.experience, Now)
+    assert said(trees) == said(wanted)
+    assert counts.joint_actions == sum(len(tree.nodes) - 1 for tree in trees)
+
+
+class Watched(Experience):
+    """Notes what a run asks and tells of it, and which weights the generators had by then."""
+
+    def __init__(self, run: Experiment) -> None:
+        self.run, self.inner, self.told = run, run.experience, list[Any]()
+
+    def take(self, at: At, *, pool: Any = None) -> Any:
+        self.told.append(("take", at.iteration, at.episodes))
+        return self.inner.take(at, pool=pool)
+
+    def published(self, at: At) -> None:
+        steps = {learner.steps for learner in self.run.parts.learners.values()}
+        self.told.append(("published", at.iteration, at.episodes, steps))
+
+    def close(self) -> None:
+        self.told.append("close")
+
+
+def test_a_run_says_which_weights_are_out_after_every_update_and_ends_with_close(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = experiment(model, tmp_path / "run", monkeypatch)
+    watched = run.experience = Watched(run)
+    run.run()
+    # two episodes of two turns with two joint actions each, until 24 of them are used
+    assert watched.told == [
+        *(("take", 0, 0), ("published", 1, 2, {1})),
+        *(("take", 1, 2), ("published", 2, 4, {2})),
+        "close",
+    ]
