@@ -62,6 +62,10 @@ that fork in two at every turn."""
 HOPE, FADES = 0.98, 0.5
 """The expectile at the start, and the share of the budget over which it comes to the mean."""
 
+HOT, COLD = 0.7, 0.2
+"""The sampling temperature at the start of training, and that of evaluation, to which it falls over
+the whole budget."""
+
 RECIPE = {
     "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
     "algorithm.advantage.normalize": True,
@@ -116,7 +120,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no warm-up": {"models.*.warmup_steps": 0},
     "constant rates": {"models.*.schedule": "constant", "critic.schedule": "constant"},
     "long memory in Adam": {"models.*.betas": (0.9, 0.999), "critic.betas": (0.9, 0.999)},
-    "temperature 1": {"agents.*.sampling.temperature": 1.0},
+    "constant temperature": {"agents.*.sampling": {"temperature": HOT, "anneal": None}},
+    "cold by half": {"agents.*.sampling.anneal": {"fraction": 0.5}},
+    "uniform start": {},
     "no hope": {},
     "lasting hope": {},
     "groups of sixteen": {"algorithm.rollout.k": 16},

@@ -6,11 +6,11 @@
     python benchmarks/optima.py --report benchmarks/results/optima          # the tables again
 
 Every agent is a fresh two-layer transformer (about 25 thousand parameters, the seed draws its
-weights) whose warm start taught it to give legal replies, all alike. Nothing reported is a sample:
-it is the value of the joint policy that the networks stand for, computed over all histories, next
-to the best joint policy that an exact search finds, the best that knows the turn only, and the best
-that forgets all but its latest observation. Runs go through `Experiment`, as a user's do. What is
-finished is not run again.
+weights) whose warm start taught it to give legal replies. Values are exact: they are computed over
+all histories from the joint policy that the networks define, not sampled. They stand next to the
+best joint policy that an exact search finds, the best that knows the turn only, and the best that
+forgets all but its latest observation. Runs go through `Experiment`, as a user's do. Finished runs
+are not repeated.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from pathlib import Path
 from typing import Any
 
 from _optima_problems import (
+    COLD,
     CRITIC_ONLY,
     FADES,
     GROUPS_ONLY,
     HOPE,
     HOPELESS,
+    HOT,
     METHODS,
     ONE_PASS_CRITIC,
     PROBLEMS,
@@ -70,7 +72,9 @@ def config_of(run: Run) -> dict[str, Any]:
             algorithm |= {"advantage": {**hope}, "value_loss": {**hope}}
         else:
             algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
-    model = f"embedded-tiny:{run.seed}"
+    size = "embedded-tiny" if run.variant == "uniform start" else "embedded-tiny-varied"
+    model = f"{size}:{run.seed}"
+    sampling = {"max_tokens": 2, "temperature": COLD, "anneal": {"start": HOT, "fraction": 1.0}}
     config: dict[str, Any] = {
         "task": {
             "name": "dpomdp",
@@ -82,7 +86,7 @@ def config_of(run: Run) -> dict[str, Any]:
         },
         "algorithm": algorithm,
         "models": {"*": {"path": model}},
-        "agents": {"*": {"sampling": {"max_tokens": 2, "temperature": 0.7}}},
+        "agents": {"*": {"sampling": sampling}},
         "critic": {"path": model},
         "train": {
             "environment_steps": run.steps,
@@ -139,10 +143,16 @@ def train(run: Run) -> dict[str, Any]:
         text = (Path(folder) / "run" / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     curve = [line for line in lines if line["kind"] == "evaluation"]
+
+    def values(name: str) -> list[float]:
+        return [round(line["metrics"][name] / scale, 4) for line in curve]
+
     return {
         **asdict(run),
         "curve_steps": [line["environment_steps"] for line in curve],
-        "curve_values": [round(line["metrics"]["exact_return"] / scale, 4) for line in curve],
+        "curve_values": values("exact_return"),
+        "curve_cold": values("exact_return_cold"),
+        "curve_greedy": values("exact_return_greedy"),
         "rejected": round(curve[-1]["metrics"]["exact_rejected"], 5),
         "updates": lines[-1]["updates"],
         "seconds": round(time.perf_counter() - started, 1),
