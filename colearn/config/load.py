@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from colearn import registry
 from colearn.errors import ConfigError, nearest
 
+from .base import with_base
 from .settings import Config
 from .suite import SuiteSettings
 
@@ -99,6 +100,8 @@ def _validated(
     pairs = overrides.items() if isinstance(overrides, Mapping) else map(_split, overrides)
     for key, value in pairs:
         data = _set(data, key.split("."), value, key)
+    if cls is Config:
+        data = with_base(data)
     try:
         return cls.model_validate(data)
     except ValidationError as error:

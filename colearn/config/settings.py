@@ -72,8 +72,8 @@ class OptimizerSettings(_Settings):
 
 class ModelSettings(OptimizerSettings):
     path: str
-    """A folder, a hub name, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`, `-large`) for the
-    small model made on this machine; `embedded:N` starts from other weights."""
+    """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`,
+    `-large`) for the small model made on this machine; `embedded:N` starts from other weights."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type. Trained weights and optimiser state are float32 whatever it is."""
     lora: LoRASettings | None = None
@@ -360,6 +360,9 @@ class Config(_Settings):
     """Play the task by one of the prompt-based protocols (`parallel`, `pipeline`, `discussion`), or
     by one agent (`single`), instead of decentrally."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
+    base: str | dict[str, str] | None = None
+    """The path of every model, and of the critic, that has none; or paths by name, for `path:
+    base.NAME`."""
     models: dict[str, ModelSettings]
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
     """By seat of the task: who plays it unless the cast says otherwise."""

@@ -1,0 +1,48 @@
+"""`base`: the one place where a config names its pretrained models; one setting resizes them all.
+
+base: Qwen/Qwen3-1.7B                            # of every model and critic without a path
+base: {small: Qwen/Qwen3-0.6B, large: Qwen/Qwen3-1.7B}      # of `path: base.small` and so on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from colearn.errors import ConfigError, nearest
+
+_PREFIX = "base."
+
+
+def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A config's plain data with `base` in place of the paths that are left out or refer to it.
+
+    A single path stands for every name of `base.NAME`. Errors: ConfigError for an unknown name.
+    """
+    base, found = data.get("base"), dict(data)
+    if not isinstance(base, str | Mapping):
+        return found
+    models, critic = data.get("models"), data.get("critic")
+    if isinstance(models, Mapping):
+        found["models"] = {
+            name: _with_path(model, base, f"models.{name}") for name, model in models.items()
+        }
+    if isinstance(critic, Mapping) and critic.get("share") is None:
+        found["critic"] = _with_path(critic, base, "critic")
+    return found
+
+
+def _with_path(section: Any, base: str | Mapping[str, Any], where: str) -> Any:
+    if not isinstance(section, Mapping):
+        return section
+    path = section.get("path")
+    if path is None:
+        return {**section, "path": base} if isinstance(base, str) else section
+    if not (isinstance(path, str) and path.startswith(_PREFIX)):
+        return section
+    if isinstance(base, str):
+        return {**section, "path": base}
+    name = path.removeprefix(_PREFIX)
+    if name not in base:
+        raise ConfigError(f"{where}.path: base has no '{name}'; {nearest(name, list(base))}")
+    return {**section, "path": base[name]}
