@@ -13,6 +13,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -20,9 +21,12 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from colearn.agents import ChatFormat
 from colearn.contract import Generator, Request, Sampled, Sampling
+from colearn.generate.kinds import VLLM
+from colearn.generate.token_generator import TokenGenerator
 from colearn.generate.transformers import TransformersGenerator, Voice
-from colearn.generate.vllm import VLLMGenerator
 from colearn.models.base import Base
+from colearn.models.network import Network
+from colearn.models.published import published
 
 
 def main() -> None:
@@ -50,7 +54,9 @@ def main() -> None:
         f"{options.turns} turns of {options.tokens} new tokens"
     )
     started = time.perf_counter()
-    engine = VLLMGenerator(base, {"a": voice}, tolerance=float("inf"))
+    engine = VLLM(tolerance=float("inf")).build(base, {"a": voice})
+    assert isinstance(engine, TokenGenerator)
+    engine.follow([partial(published, Network(base, None), 3)])
     print(f"vLLM engine start: {time.perf_counter() - started:.1f} s; gap {engine.gap:.1e} nats")
     first = TransformersGenerator(base, {"a": voice})
     generators: dict[str, Generator] = {"vllm": engine, "transformers": first}

@@ -29,6 +29,7 @@ class LanguageTable(Table):
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
         requests = []
+        versions = [ask.player.version() for ask in asks]
         for ask in asks:
             assert isinstance(ask.player, Language)
             requests.append(
@@ -42,8 +43,8 @@ class LanguageTable(Table):
             )
         answers = self.generator.generate(requests, greedy=greedy)
         return [
-            [Spoken(_versioned(one.action, ask.player.version()), one.session) for one in drawn]
-            for ask, drawn in zip(asks, answers, strict=True)
+            [Spoken(_versioned(one.action, version), one.session) for one in drawn]
+            for version, drawn in zip(versions, answers, strict=True)
         ]
 
 
@@ -79,7 +80,8 @@ class Language(Player):
         return replace(self, temperature=self.training_temperature(done))
 
     def version(self) -> int:
-        return self.weights_version()
+        own = self.own_table.generator.version(self.voice)
+        return self.weights_version() if own is None else own
 
 
 def check_length(agent: str, tokens: int, positions: int | None) -> None:

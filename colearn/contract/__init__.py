@@ -24,6 +24,7 @@ from .player import Acts, Ask, Cast, Player, Spoken, Table, View
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
 from .tracker import Tracker
+from .weights import WeightUpdate
 
 __all__ = [
     "Accumulated",
@@ -71,4 +72,5 @@ __all__ = [
     "ValueLoss",
     "Values",
     "View",
+    "WeightUpdate",
 ]

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from colearn.types import Action
 
+from .weights import Publish
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
@@ -91,6 +93,14 @@ class Generator(ABC):
     @abstractmethod
     def sync(self) -> None:
         """Take over the learners' current weights; called after each update."""
+
+    def follow(self, sources: Sequence[Publish]) -> None:  # noqa: B027 - it may read live weights
+        """The models that it speaks with, each by what publishes its weights at a `sync`."""
+
+    def version(self, agent: str) -> int | None:
+        """Of the weights with which this agent's next request starts; None: the learner's own, as
+        they are now."""
+        return None
 
     def close(self) -> None:  # noqa: B027 - most generators hold nothing beyond Python's own memory
         """Free what the generator holds outside this process's garbage collector."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from .rows import Outputs, Row, RowBatch
+    from .weights import WeightUpdate
 
 
 class Objective(Protocol):
@@ -95,6 +96,10 @@ class Learner(ABC):
     @abstractmethod
     def load(self, folder: Path) -> None:
         """The inverse of `save`; a truncated or foreign file is a `CheckpointError`."""
+
+    @abstractmethod
+    def publish(self) -> WeightUpdate:
+        """The weights as they are now, for generators; every process calls it."""
 
     @abstractmethod
     def weights(self) -> dict[str, Any]:

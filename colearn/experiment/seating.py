@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from colearn.agents import ChatFormat, Language, LanguageTable, Program
 from colearn.agents.language import no_version
 from colearn.config import AgentSettings, Config, build_part, build_program
 from colearn.contract import Generator, GeneratorKind, Learner, NetworkKey, Player, Sampling
 from colearn.contract.player import past_self
+from colearn.contract.weights import Publish
 from colearn.errors import MissingExtra
 from colearn.generate.transformers import Voice
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
+from colearn.models.published import published
 from colearn.models.team import TeamNetworks
 
 
@@ -39,6 +42,7 @@ def seat_players(
     generators: list[Generator] = []
     for key, group in voices.items():
         generator = kind.build(bases[key], group)
+        generator.follow(_sources(bases[key], learners, team))
         generators.append(generator)
         table = LanguageTable(generator)
         for name, voice in group.items():
@@ -60,6 +64,22 @@ def seat_players(
             players[name] = _remote(name, settings)
     past = [name for name in players if name not in everyone]
     return {name: players[name] for name in (*everyone, *past)}, generators
+
+
+def _sources(
+    base: Base, learners: Mapping[NetworkKey, Learner], team: TeamNetworks
+) -> list[Publish]:
+    """What publishes the weights that agents on this base speak with and that change."""
+    sources: list[Publish] = []
+    for name, network in team.actors.items():
+        learner = learners.get(NetworkKey("actor", name))
+        if network.base is base and learner is not None:
+            sources.append(learner.publish)
+    for models in team.past.values():
+        for network in models.values():
+            if network.base is base:
+                sources.append(partial(published, network, 0))
+    return sources
 
 
 def _speakers(config: Config, team: TeamNetworks) -> Iterator[tuple[str, str, Network]]:

@@ -64,18 +64,20 @@ class VLLM(GeneratorKind):
         )
 
     def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
-        from .vllm import VLLMGenerator
+        from .token_generator import TokenGenerator, check_roles
+        from .vllm import VLLMEngine
 
-        return VLLMGenerator(
+        check_roles(VLLMEngine, roles)
+        engine = VLLMEngine(
             base,
             roles,
             cache_gib=self.cache_gib,
             max_length=self.max_length,
             max_rows=self.max_rows,
             eager=self.eager,
-            tolerance=self.tolerance,
             options=self.options,
         )
+        return TokenGenerator(base, roles, engine, tolerance=self.tolerance)
 
 
 def _check_positive(**settings: float | None) -> None:

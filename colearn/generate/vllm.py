@@ -1,27 +1,47 @@
-"""vLLM in this process: the same contract, with prefix caching and an adapter per agent."""
+"""vLLM in this process: prefix caching, and an adapter for each request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import copy
+import importlib.util
+import os
+import random
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
-from colearn.agents import ChatFormat
-from colearn.contract import Generator, Request, Sampled, Sampling
-from colearn.errors import ColearnError, ConfigError
+from colearn.contract import WeightUpdate
+from colearn.errors import ConfigError, MissingExtra
 from colearn.models.base import Base
-from colearn.types import Action, Finish
+from colearn.models.published import plain_weights
 
+from .token_engine import TokenAnswer, TokenEngine, TokenRequest
 from .transformers import Voice
-from .vllm_engine import VllmEngine
 
-TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
-"""Largest gap, in nats, between a token's log-probability in the engine and in the live model.
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
-In half precision the two round in different places, so the check finds wrong wiring, not one
-stale update of a small learning rate."""
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM takes for max_lora_rank."""
+_ZEROS, _ADAPTER_WEIGHTS = "__zeros__", "adapter_model.safetensors"
+_FORCED = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the weights are handed over as tensors, by reference
+    "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler whose scores `_UncutScores` takes
+}
+_DEFAULTS = {
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # training shares these threads
+}
+
 
 _LOWEST_TEMPERATURE = 0.01
 """vLLM raises lower ones to this in silence; 0 is greedy."""
@@ -29,214 +49,266 @@ _CPU_OPTIONS = {
     "block_size": 32,  # the default is 128, which short histories rarely fill
     "enable_chunked_prefill": False,  # it fails on the CPU for requests with a seed
 }
-_PROBE_TOKENS = 144
-"""More than a block of the cache, so that a block of old weights would show."""
-_PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
 
 
-class ParityError(ColearnError, RuntimeError):
-    """The engine's log-probabilities are not those of the model that is trained."""
+class VLLMEngine(TokenEngine):
+    """The vLLM side of one base: its weights, and a folder for each adapter that a role has.
 
+    It starts from the live weights. `cache_gib` is the memory of its key/value cache (default 1 on
+    the CPU, 4 elsewhere), `eager` turns graph capture off (default: on the CPU), `options` go to
+    `vllm.LLM` as they are.
 
-@dataclass(frozen=True, slots=True)
-class TokenSession:
-    """A history as ids alone: what the engine has cached of it is the engine's business."""
-
-    tokens: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        return len(self.tokens)
-
-
-class VLLMGenerator(Generator):
-    """All requests of a call run as one engine call; a history's ids find their cached blocks.
-
-    The engine starts from the live weights of `base` and is brought up to date by `sync`, which
-    compares log-probabilities with the live model's and raises where they differ.
-    `cache_gib` is the memory of its key/value cache in GiB (default 1 on the CPU, 4 elsewhere),
-    `max_length` the longest history in tokens (default: the model's, or what the cache holds),
-    `max_rows` the rows decoded together, `eager` turns graph capture off (default: on the CPU),
-    `tolerance` replaces the entry of `TOLERANCES`, `options` go to `vllm.LLM` as they are.
-
-    Errors: MissingExtra without vLLM; ConfigError for a voice that vLLM cannot honour (a context
-    window, a temperature below 0.01, a LoRA rank above 512); ParityError as in `sync`.
+    Errors: MissingExtra without vLLM; ConfigError for an adapter that vLLM cannot take.
     """
+
+    name = "vLLM"
 
     def __init__(
         self,
         base: Base,
-        voices: Mapping[str, Voice],
+        roles: Mapping[str, Voice],
         *,
         cache_gib: float | None = None,
         max_length: int | None = None,
         max_rows: int = 256,
         eager: bool | None = None,
-        tolerance: float | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        for agent, voice in voices.items():
-            _check_voice(agent, voice)
-        self.base = base
-        self.voices = dict(voices)
-        self.tolerance = TOLERANCES[base.compute] if tolerance is None else tolerance
-        self.prefilled_tokens = 0
-        """Tokens run through the model to extend histories, over the generator's life."""
-        self.gap = 0.0
-        """Largest difference that the last check found, in nats."""
+        if importlib.util.find_spec("vllm") is None:
+            raise MissingExtra("vllm", "vllm")
+        os.environ.update(_FORCED)
+        for name, value in _DEFAULTS.items():
+            os.environ.setdefault(name, value)
         on_cpu = base.device.type == "cpu"
-        spoken = list(voices.values())
-        self.engine = VllmEngine(
-            base,
-            spoken[0].chat.tokenizer,
-            sorted({voice.adapter for voice in spoken}, key=str),
-            cuts=any(v.sampling.top_p < 1 or v.sampling.top_k is not None for v in spoken),
-            cache_gib=cache_gib or (1.0 if on_cpu else 4.0),
-            max_length=max_length,
-            max_rows=max_rows,
-            eager=on_cpu if eager is None else eager,
-            options=(_CPU_OPTIONS if on_cpu else {}) | dict(options or {}),
+        spoken = list(roles.values())
+        tokenizer: PreTrainedTokenizerBase = spoken[0].chat.tokenizer
+        adapters = {role.adapter for role in spoken}
+        self.device = base.device
+        self._folder = TemporaryDirectory(prefix="colearn-vllm-")
+        names = sorted(name for name in adapters if name is not None)
+        self._adapters = {name: self._path(f"adapter-{n}") for n, name in enumerate(names)}
+        # on the CPU a row without an adapter gets the last one (vllm#48421), so it is given zeros
+        self._zeros = bool(names) and None in adapters and on_cpu
+        model = self._path("model")
+        config = copy.deepcopy(base.config)
+        config.architectures = [type(base.causal).__name__]
+        config.save_pretrained(model)
+        tokenizer.save_pretrained(model)
+        save_file(
+            _untied(plain_weights(base), base.compute),
+            model / "model.safetensors",
+            metadata={"format": "pt"},
         )
-        self.check()
+        lora = {}
+        if names:
+            lora = {
+                "enable_lora": True,
+                "max_loras": len(names) + self._zeros,
+                "max_lora_rank": _rank_limit(base, names),
+            }
+        with _global_state_kept(base.device):
+            from vllm import LLM
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: ConfigError where a history and its action exceed the engine's length;
-        ParityError where the live weights have moved since the last `sync`."""
-        if self.engine.stale:
-            raise ParityError("the weights have moved since vLLM's last sync(); call it first")
-        prompts, params, adapters = [], [], []
-        histories: list[tuple[int, ...]] = []
-        for request in requests:
-            history = self._history(request)
-            histories.append(history)
-            voice = self.voices[request.agent]
-            sampling = request.sampling(voice.sampling, greedy=greedy)
-            for seed in request.seeds:
-                prompts.append({"prompt_token_ids": list(history)})
-                params.append(self._params(voice.chat, sampling, seed))
-                adapters.append(voice.adapter)
-        if not prompts:
-            return [[] for _ in requests]
-        outputs = iter(self.engine.generate(prompts, params, adapters))
-        return [
-            [self._sampled(request.agent, history, next(outputs)) for _ in request.seeds]
-            for request, history in zip(requests, histories, strict=True)
-        ]
-
-    def sync(self) -> None:
-        """Hand the live weights and adapters to the engine, empty its cache, and check.
-
-        Errors: ParityError, with the gap, where the engine is off by more than the tolerance.
-        """
-        self.engine.load()
-        self.check()
-
-    def check(self) -> None:
-        """Compare the engine with the live model: what every voice samples after a fixed prompt.
-
-        Errors: ParityError.
-        """
-        vocabulary = self.base.config.get_text_config().vocab_size
-        length = min(_PROBE_TOKENS, self.engine.max_length - _PROBE_ACTION)
-        probe = [(number * 7919 + 11) % vocabulary for number in range(length)]
-        agents = [agent for agent in self.voices for _ in _PROBE_SEEDS]
-        params = []
-        for agent, seed in zip(agents, _PROBE_SEEDS * len(self.voices), strict=True):
-            voice = self.voices[agent]
-            settings = self._params(voice.chat, voice.sampling, seed)
-            settings.max_tokens = _PROBE_ACTION
-            settings.stop_token_ids, settings.stop = [], []
-            params.append(settings)
-        prompts = [{"prompt_token_ids": probe} for _ in agents]
-        outputs = self.engine.generate(prompts, params, [self.voices[a].adapter for a in agents])
-        self.gap, worst = max(
-            (self._gap(self.voices[agent], probe, output), agent)
-            for agent, output in zip(agents, outputs, strict=True)
-        )
-        if not self.gap <= self.tolerance:
-            raise ParityError(
-                f"vLLM's log-probabilities for agent '{worst}' are off the trained model's by "
-                f"{self.gap:.3g} nats (allowed: {self.tolerance:g}); set run.generator: "
-                "transformers, or report the model and the vLLM version"
+            self.llm: Any = LLM(
+                model=str(model),
+                dtype=str(base.compute).removeprefix("torch."),
+                max_model_len=max_length or -1,
+                max_num_seqs=max_rows,
+                kv_cache_memory_bytes=int((cache_gib or (1.0 if on_cpu else 4.0)) * 2**30),
+                enable_prefix_caching=True,
+                enforce_eager=on_cpu if eager is None else eager,
+                # of softmax(logits / temperature), and greedy rows at temperature 1
+                logprobs_mode="processed_logprobs",
+                generation_config="vllm",
+                use_tqdm_on_load=False,
+                **lora,
+                **(_CPU_OPTIONS if on_cpu else {}),
+                **(options or {}),
             )
+        if any(role.sampling.top_p < 1 or role.sampling.top_k is not None for role in spoken):
+            self.llm.collective_rpc(_score_before_cuts)
+        for name in names:
+            base.model.save_pretrained(
+                self._adapters[name], selected_adapters=[name], save_embedding_layers=False
+            )
+            self._load_adapter(name)
+        if self._zeros:
+            _write_zeros(self._adapter_folder(names[0]), self._path(_ZEROS))
+
+    @property
+    def max_length(self) -> int:
+        """Tokens that one history can have, its action included."""
+        length: int = self.llm.llm_engine.model_config.max_model_len
+        return length
+
+    @classmethod
+    def check_role(cls, agent: str, role: Voice) -> None:
+        if 0 < role.sampling.temperature < _LOWEST_TEMPERATURE:
+            raise ConfigError(
+                f"agents.{agent}.sampling.temperature: vLLM samples at {_LOWEST_TEMPERATURE} or "
+                f"above, got {role.sampling.temperature}; use 0 for greedy, or run.generator: "
+                "transformers"
+            )
+
+    def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+        with torch.random.fork_rng(_accelerators(self.device)):
+            outputs: list[Any] = self.llm.generate(
+                [{"prompt_token_ids": list(request.prompt)} for request in requests],
+                [_params(request) for request in requests],
+                use_tqdm=False,
+                lora_request=[self._lora_request(request.adapter) for request in requests],
+            )
+        return [_answer(output) for output in outputs]
+
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        """Errors: RuntimeError where the cache cannot be emptied because a request is running."""
+        for update in updates:
+            if update.full is not None:
+                # a tied head comes along: on the CPU the engine keeps a packed copy of it
+                handed = iter(update.full.items())
+                self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": handed})
+            for name, tensors in update.adapters.items():
+                if name in self._adapters:
+                    self._write_adapter(name, tensors)
+                    self._load_adapter(name)
+        if not self.llm.reset_prefix_cache():
+            raise RuntimeError("vLLM kept blocks of the old weights: a request is still running")
 
     def close(self) -> None:
-        """Stop the engine and remove its folder."""
-        self.engine.close()
+        """Stop the engine and remove the folder; the engine cannot be used afterwards."""
+        if hasattr(self, "llm"):
+            self.llm.llm_engine.engine_core.shutdown()
+            del self.llm
+        self._folder.cleanup()
 
-    def _history(self, request: Request) -> tuple[int, ...]:
-        session = request.session
-        assert session is None or isinstance(session, TokenSession)
-        history = (*(() if session is None else session.tokens), *request.tokens)
-        if not history:
-            raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
-        most = self.voices[request.agent].sampling.max_tokens
-        if len(history) + most > self.engine.max_length:
-            raise ConfigError(
-                f"agents.{request.agent}.sampling.max_tokens: a history of {len(history)} tokens "
-                f"and {most} new ones exceed vLLM's {self.engine.max_length}; lower it, or set "
-                "run.generator: transformers"
-            )
-        return history
+    def _path(self, name: str) -> Path:
+        return Path(self._folder.name) / name
 
-    def _params(self, chat: ChatFormat, sampling: Sampling, seed: int) -> Any:
-        from vllm import SamplingParams
+    def _adapter_folder(self, name: str) -> Path:
+        return self._adapters[name] / name  # peft appends the name to the folder it is given
 
-        return SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k or 0,
-            max_tokens=sampling.max_tokens,
-            seed=seed,
-            logprobs=0,
-            stop=list(sampling.stop),
-            # the format alone says what ends an action, not the model folder's generation config
-            stop_token_ids=sorted(chat.end_ids),
-            ignore_eos=True,
-            detokenize=bool(sampling.stop),
+    def _write_adapter(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        """Over the weights in its folder, whose settings stay."""
+        save_file(
+            {key: tensor.to("cpu").contiguous() for key, tensor in tensors.items()},
+            self._adapter_folder(name) / _ADAPTER_WEIGHTS,
+            metadata={"format": "pt"},
         )
 
-    def _sampled(self, agent: str, history: tuple[int, ...], output: Any) -> Sampled:
-        chat, limit = self.voices[agent].chat, self.voices[agent].sampling.max_tokens
-        (drawn,) = output.outputs
-        self.prefilled_tokens += len(history) - output.num_cached_tokens
-        tokens = tuple(drawn.token_ids)
-        finish: Finish = "stop"
-        if tokens[-1] in chat.end_ids:
-            finish = "end"
-        elif len(tokens) >= limit:
-            finish = "length"
-        action = Action(
-            text=chat.decode(tokens), tokens=tokens, logprobs=_logprobs(drawn), finish=finish
-        )
-        return Sampled(action, TokenSession(history + tokens))
+    def _load_adapter(self, name: str) -> None:
+        # without load_inplace an engine that knows the number keeps the old tensors
+        self.llm.llm_engine.add_lora(self._lora_request(name, load_inplace=True))
 
-    @torch.inference_mode()
-    def _gap(self, voice: Voice, probe: list[int], output: Any) -> float:
-        (drawn,) = output.outputs
-        ids = torch.tensor([[*probe, *drawn.token_ids]], device=self.base.device)
-        with self.base.using(voice.adapter):
-            logits = self.base.logits(self.base.hidden(ids)[0, len(probe) - 1 : -1])
-        scores = (logits / (voice.sampling.temperature or 1.0)).log_softmax(-1)
-        live = scores.gather(-1, ids[0, len(probe) :, None]).squeeze(-1)
-        gaps = (live.cpu() - torch.tensor(_logprobs(drawn))).abs()
-        return float(gaps.nan_to_num(nan=torch.inf).max())
+    def _lora_request(self, name: str | None, *, load_inplace: bool = False) -> Any:
+        from vllm.lora.request import LoRARequest
+
+        if name is None:
+            if not self._zeros:
+                return None
+            return LoRARequest(_ZEROS, len(self._adapters) + 1, str(self._path(_ZEROS)))
+        number = list(self._adapters).index(name) + 1
+        folder = str(self._adapter_folder(name))
+        return LoRARequest(name, number, folder, load_inplace=load_inplace)
 
 
-def _logprobs(drawn: Any) -> tuple[float, ...]:
-    return tuple(
-        entry[token].logprob for entry, token in zip(drawn.logprobs, drawn.token_ids, strict=True)
+def _params(request: TokenRequest) -> Any:
+    from vllm import SamplingParams
+
+    sampling = request.sampling
+    return SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k or 0,
+        max_tokens=sampling.max_tokens,
+        seed=request.seed,
+        logprobs=0,
+        stop=list(sampling.stop),
+        # the request alone says what ends an action, not the model folder's generation config
+        stop_token_ids=sorted(request.end_ids),
+        ignore_eos=True,
+        detokenize=bool(sampling.stop),
     )
 
 
-def _check_voice(agent: str, voice: Voice) -> None:
-    if voice.window is not None:
+def _answer(output: Any) -> TokenAnswer:
+    (drawn,) = output.outputs
+    tokens = tuple(drawn.token_ids)
+    return TokenAnswer(
+        tokens=tokens,
+        logprobs=tuple(
+            entry[token].logprob for entry, token in zip(drawn.logprobs, tokens, strict=True)
+        ),
+        cached=output.num_cached_tokens,
+    )
+
+
+def _untied(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """As a checkpoint stores them: each tensor once, on the CPU."""
+    once: dict[int, str] = {}
+    for name, tensor in weights.items():
+        once.setdefault(id(tensor), name)
+    return {name: weights[name].detach().to("cpu", dtype).contiguous() for name in once.values()}
+
+
+def _write_zeros(adapter: Path, folder: Path) -> None:
+    """An adapter of the same shape that changes nothing."""
+    shutil.copytree(adapter, folder)
+    weights = load_file(adapter / _ADAPTER_WEIGHTS)
+    save_file(
+        {name: torch.zeros_like(tensor) for name, tensor in weights.items()},
+        folder / _ADAPTER_WEIGHTS,
+        metadata={"format": "pt"},
+    )
+
+
+class _UncutScores(nn.Module):
+    """vLLM's draw by top-k and top-p, reporting log-probabilities from before the cuts.
+
+    Its own modes report them before the temperature ('raw') or after the cuts ('processed').
+    """
+
+    def __init__(self, draw: nn.Module) -> None:
+        super().__init__()
+        self.draw: Any = draw
+
+    def forward(
+        self, logits: Tensor, generators: Any, top_k: Tensor | None, top_p: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`logits` are already divided by the temperature."""
+        scores = logits.log_softmax(-1, dtype=torch.float32)
+        tokens, _ = self.draw.forward(logits, generators, top_k, top_p)
+        return tokens, scores
+
+
+def _score_before_cuts(worker: Any) -> None:
+    sampler = worker.model_runner.sampler
+    sampler.topk_topp_sampler = _UncutScores(sampler.topk_topp_sampler)
+
+
+def _rank_limit(base: Base, adapters: Sequence[str]) -> int:
+    rank = max(base.model.peft_config[name].r for name in adapters)
+    if rank > _RANKS[-1]:
         raise ConfigError(
-            f"agents.{agent}.window: vLLM cannot keep the positions of what a window has evicted; "
-            "set run.generator: transformers, or drop the window"
+            f"models.lora.rank: vLLM takes ranks up to {_RANKS[-1]}, got {rank}; lower it or set "
+            "run.generator: transformers"
         )
-    if 0 < voice.sampling.temperature < _LOWEST_TEMPERATURE:
-        raise ConfigError(
-            f"agents.{agent}.sampling.temperature: vLLM samples at {_LOWEST_TEMPERATURE} or above, "
-            f"got {voice.sampling.temperature}; use 0 for greedy, or run.generator: transformers"
-        )
+    return min(limit for limit in _RANKS if limit >= rank)
+
+
+def _accelerators(device: torch.device) -> list[torch.device]:
+    return [] if device.type == "cpu" else [device]
+
+
+@contextmanager
+def _global_state_kept(device: torch.device) -> Iterator[None]:
+    """An engine seeds every global generator at its start and takes torch.set_num_threads away."""
+    python, legacy = random.getstate(), np.random.get_state()
+    threads, set_threads = torch.get_num_threads(), torch.set_num_threads
+    with torch.random.fork_rng(_accelerators(device)):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(legacy)
+            torch.set_num_threads = set_threads
+            torch.set_num_threads(threads)

@@ -81,6 +81,7 @@ class DeepSpeedLearner(NetworkLearner):
                 group["lr"] = rate
             with self.network.base.using(self.network.adapter):
                 self.engine.step()
+            self.network.base.revision += 1
             if self.engine.zero_optimization():
                 # ZeRO has left the weights alone where this is not finite.
                 self._norm = float(self.engine.get_global_grad_norm())
@@ -99,6 +100,7 @@ class DeepSpeedLearner(NetworkLearner):
     def load(self, folder: Path) -> None:
         state, self.steps = files.load_learner(folder, self.network.state())
         write_state(self.engine, list(self.parameters.values()), state)
+        self.network.base.revision += 1
 
     def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Stage 0, between the sum over processes and AdamW: DeepSpeed keeps no norm there."""

@@ -31,6 +31,7 @@ class Follower:
             for name, weight in self.learner.weights().items():
                 if not name.startswith("head."):
                     own[self._own(name)].copy_(weight)
+        self.network.base.revision += 1
 
     def save(self, folder: Path) -> None:
         """Errors: OSError where the file cannot be written."""
@@ -39,6 +40,7 @@ class Follower:
     def load(self, folder: Path) -> None:
         """Errors: CheckpointError for a file that is missing, cut short, or of another model."""
         files.load_weights(folder, self._weights())
+        self.network.base.revision += 1
 
     def _weights(self) -> Mapping[str, Tensor]:
         return self.network.trained()

@@ -66,6 +66,7 @@ class LocalLearner(NetworkLearner):
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.steps += 1
+        self.network.base.revision += 1
         return {"grad_norm": norm, "learning_rate": rate}
 
     def save(self, folder: Path) -> None:
@@ -78,6 +79,7 @@ class LocalLearner(NetworkLearner):
     def load(self, folder: Path) -> None:
         state, self.steps = files.load_learner(folder, self.network.state())
         self.optimizer.load_state_dict(state)
+        self.network.base.revision += 1
 
     def _gathered(self, value: Any) -> list[Any]:
         if self.processes == 1:

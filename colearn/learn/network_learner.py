@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from colearn.config import OptimizerSettings
-from colearn.contract import Accumulated, Learner, Objective, Prepared
+from colearn.contract import Accumulated, Learner, Objective, Prepared, WeightUpdate
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.models.network import Network
+from colearn.models.published import published
 
 from .batch import make_batch, micro_batches
 from .rounds import Micro, Round, contents, rounds
@@ -78,6 +79,9 @@ class NetworkLearner(Learner):
         if self.network.head is None:
             raise ValueError(f"{self.name} has no value head to scale")
         self.network.head.observe(returns, centre)
+
+    def publish(self) -> WeightUpdate:
+        return published(self.network, self.steps)
 
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}

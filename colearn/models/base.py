@@ -31,6 +31,9 @@ class Base(Adapted):
         self.compute = compute
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(NAME)
+        self.revision = 0
+        """Times that a learner has written to the weights or an adapter: fused optimisers leave
+        torch's own count of writes alone."""
         self.in_use = threading.RLock()
         """Held while a generator runs: which adapter is on belongs to one thread at a time."""
 

@@ -222,6 +222,21 @@ def test_a_players_version_goes_with_what_it_said():
     }
 
 
+def test_a_version_is_that_of_the_weights_with_which_a_request_started(monkeypatch):
+    task, version = Notes(horizon=1, items=1), [3]
+    players = players_of(task)
+    players["ada"] = replace(players["ada"], weights_version=lambda: version[0])
+    answers = Seeded.generate
+
+    def updated_meanwhile(self, requests, *, greedy=False):
+        version[0] = 4
+        return answers(self, requests, greedy=greedy)
+
+    monkeypatch.setattr(Seeded, "generate", updated_meanwhile)
+    (tree,), _ = grown(task, players=players)
+    assert tree.nodes[1].actions["ada"].version == 3
+
+
 # --- contexts ------------------------------------------------------------------------------------
 
 

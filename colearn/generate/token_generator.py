@@ -1,0 +1,217 @@
+"""A generator over any engine of tokens: histories, ends of actions, versions, the parity check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from colearn.contract import Generator, Request, Sampled, WeightUpdate
+from colearn.contract.weights import Publish
+from colearn.errors import ColearnError, ConfigError
+from colearn.models.base import Base
+from colearn.types import Action, Finish
+
+from .token_engine import TokenAnswer, TokenEngine, TokenRequest
+from .transformers import Voice
+
+TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
+"""Largest gap, in nats, between a token's log-probability in the engine and in the live model.
+
+In half precision the two round in different places, so the check finds wrong wiring, not one
+stale update of a small learning rate."""
+
+_PROBE_TOKENS = 144
+"""More than a block of a cache, so that a block of old weights would show."""
+_PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
+
+
+class ParityError(ColearnError, RuntimeError):
+    """The engine's log-probabilities are not those of the model that is trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSession:
+    """A history as ids alone: what the engine has cached of it is the engine's business."""
+
+    tokens: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.tokens)
+
+
+def check_roles(engine: type[TokenEngine], roles: Mapping[str, Voice]) -> None:
+    """Before an engine is started.
+
+    Errors: ConfigError for a context window, or for what this kind of engine cannot honour.
+    """
+    for agent, role in roles.items():
+        if role.window is not None:
+            raise ConfigError(
+                f"agents.{agent}.window: {engine.name} cannot keep the positions of what a window "
+                "has evicted; set run.generator: transformers, or drop the window"
+            )
+        engine.check_role(agent, role)
+
+
+class TokenGenerator(Generator):
+    """All requests of a call are one call of the engine; a history is its ids.
+
+    The engine starts from the weights of `base` and is brought up to date by `sync`, which compares
+    log-probabilities with the live model's and raises where they differ. `tolerance` replaces the
+    entry of `TOLERANCES`.
+
+    Errors: ParityError as in `sync`.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        roles: Mapping[str, Voice],
+        engine: TokenEngine,
+        *,
+        tolerance: float | None = None,
+    ) -> None:
+        self.base, self.roles, self.engine = base, dict(roles), engine
+        self.tolerance = TOLERANCES[base.compute] if tolerance is None else tolerance
+        self.prefilled_tokens = 0
+        """Tokens run through the model to extend histories, over the generator's life."""
+        self.gap = 0.0
+        """Largest difference that the last check found, in nats."""
+        self._sources: tuple[Publish, ...] = ()
+        self._versions: dict[str | None, int] = {}
+        self._revision = base.revision
+        self.check()
+
+    def follow(self, sources: Sequence[Publish]) -> None:
+        self._sources = tuple(sources)
+
+    def version(self, agent: str) -> int:
+        return self._versions.get(self.roles[agent].adapter, 0)
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+        """Errors: ConfigError where a history and its action exceed the engine's length;
+        ParityError where the live weights have moved since the last `sync`."""
+        if self.base.revision != self._revision:
+            name = self.engine.name
+            raise ParityError(f"the weights have moved since {name}'s last sync(); call it first")
+        histories = [self._history(request) for request in requests]
+        asked = [
+            self._request(request, history, seed, greedy)
+            for request, history in zip(requests, histories, strict=True)
+            for seed in request.seeds
+        ]
+        answers = iter(self.engine.generate(asked) if asked else ())
+        return [
+            [self._sampled(request.agent, history, next(answers)) for _ in request.seeds]
+            for request, history in zip(requests, histories, strict=True)
+        ]
+
+    def sync(self) -> None:
+        """Take over what the followed models publish now, and check.
+
+        Errors: ParityError, with the gap, where the engine is off by more than the tolerance.
+        """
+        self.load([publish() for publish in self._sources])
+
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        """Hand the updates to the engine, and check. Errors: as for `sync`."""
+        revision = self.base.revision
+        self.engine.load(updates)
+        for update in updates:
+            names = update.adapters if update.full is None else (None,)
+            self._versions |= dict.fromkeys(names, update.version)
+        self._revision = revision
+        self.check()
+
+    def check(self) -> None:
+        """Compare the engine with the live model: what every role samples after a fixed prompt.
+
+        Errors: ParityError.
+        """
+        length = min(_PROBE_TOKENS, self.engine.max_length - _PROBE_ACTION)
+        vocabulary = self.base.config.vocab_size
+        probe = tuple((number * 7919 + 11) % vocabulary for number in range(length))
+        agents = [agent for agent in self.roles for _ in _PROBE_SEEDS]
+        asked = []
+        for agent, seed in zip(agents, _PROBE_SEEDS * len(self.roles), strict=True):
+            role = self.roles[agent]
+            asked.append(
+                TokenRequest(
+                    prompt=probe,
+                    adapter=role.adapter,
+                    sampling=replace(role.sampling, max_tokens=_PROBE_ACTION, stop=()),
+                    seed=seed,
+                    end_ids=frozenset(),
+                )
+            )
+        answers = self.engine.generate(asked)
+        self.gap, worst = max(
+            (self._gap(self.roles[agent], probe, answer), agent)
+            for agent, answer in zip(agents, answers, strict=True)
+        )
+        if not self.gap <= self.tolerance:
+            raise ParityError(
+                f"{self.engine.name}'s log-probabilities for agent '{worst}' are off the trained "
+                f"model's by {self.gap:.3g} nats (allowed: {self.tolerance:g}); set run.generator: "
+                f"transformers, or report the model and the version of {self.engine.name}"
+            )
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self.engine.close()
+
+    def _history(self, request: Request) -> tuple[int, ...]:
+        session = request.session
+        assert session is None or isinstance(session, TokenSession)
+        history = (*(() if session is None else session.tokens), *request.tokens)
+        if not history:
+            raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
+        most = self.roles[request.agent].sampling.max_tokens
+        if len(history) + most > self.engine.max_length:
+            raise ConfigError(
+                f"agents.{request.agent}.sampling.max_tokens: a history of {len(history)} tokens "
+                f"and {most} new ones exceed {self.engine.name}'s {self.engine.max_length}; lower "
+                "it, or set run.generator: transformers"
+            )
+        return history
+
+    def _request(
+        self, request: Request, history: tuple[int, ...], seed: int, greedy: bool
+    ) -> TokenRequest:
+        role = self.roles[request.agent]
+        return TokenRequest(
+            prompt=history,
+            adapter=role.adapter,
+            sampling=request.sampling(role.sampling, greedy=greedy),
+            seed=seed,
+            end_ids=role.chat.end_ids,
+        )
+
+    def _sampled(self, agent: str, history: tuple[int, ...], answer: TokenAnswer) -> Sampled:
+        chat, limit = self.roles[agent].chat, self.roles[agent].sampling.max_tokens
+        self.prefilled_tokens += len(history) - answer.cached
+        finish: Finish = "stop"
+        if answer.tokens[-1] in chat.end_ids:
+            finish = "end"
+        elif len(answer.tokens) >= limit:
+            finish = "length"
+        action = Action(
+            text=chat.decode(answer.tokens),
+            tokens=answer.tokens,
+            logprobs=answer.logprobs,
+            finish=finish,
+        )
+        return Sampled(action, TokenSession(history + answer.tokens))
+
+    @torch.inference_mode()
+    def _gap(self, role: Voice, probe: tuple[int, ...], answer: TokenAnswer) -> float:
+        ids = torch.tensor([[*probe, *answer.tokens]], device=self.base.device)
+        with self.base.using(role.adapter):
+            logits = self.base.logits(self.base.hidden(ids)[0, len(probe) - 1 : -1])
+        scores = (logits / (role.sampling.temperature or 1.0)).log_softmax(-1)
+        live = scores.gather(-1, ids[0, len(probe) :, None]).squeeze(-1)
+        gaps = (live.cpu() - torch.tensor(answer.logprobs)).abs()
+        return float(gaps.nan_to_num(nan=torch.inf).max())
