@@ -14,14 +14,15 @@ def published(network: Network, version: int) -> WeightUpdate:
     """What a network says with; its value head stays behind."""
     base, adapter = network.base, network.adapter
     if adapter is None:
-        return WeightUpdate(version=version, full=plain_weights(base))
+        weights = {name: tensor.detach() for name, tensor in plain_weights(base).items()}
+        return WeightUpdate(version=version, full=weights)
     return WeightUpdate(version=version, adapters={adapter: adapter_weights(base, adapter)})
 
 
 def plain_weights(base: Base) -> dict[str, Tensor]:
     """The base's own weights by their checkpoint names; tied ones under every name they have."""
     return {
-        name.replace(".base_layer.", "."): tensor.detach()
+        name.replace(".base_layer.", "."): tensor
         for name, tensor in base.causal.state_dict(keep_vars=True).items()
         if ".lora_" not in name
     }
