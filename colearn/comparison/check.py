@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from colearn.config import Config, bind_agents, build_algorithm, build_task, untrained_config
+from colearn.config import ResolvedRun
 
 from .plan import Plan
 
@@ -17,44 +17,44 @@ def check_plans(plans: Iterable[Plan]) -> None:
     """
     seen: set[str] = set()
     for plan in plans:
-        for config in {run.algorithm: run.config for run in plan.runs}.values():
-            needs = _needs(config)
+        for run in plan.resolved.values():
+            needs = _needs(run)
             if needs not in seen:
                 seen.add(needs)
-                _check(config)
+                _check(run)
 
 
-def _needs(config: Config) -> str:
-    """What decides whether a config's runs can start."""
-    data = config.model_dump(mode="json", include={"task", "wrapper", "models", "agents", "critic"})
-    split, device = config.evaluation.split, config.run.device
-    return json.dumps([data, split, device, config.algorithm.name], sort_keys=True)
+def _needs(run: ResolvedRun) -> str:
+    """What decides whether such a run can start."""
+    data = run.config.model_dump(mode="json", include={"task", "wrapper"})
+    return json.dumps([data, run.config.evaluation.split, _devices(run), _bases(run)])
 
 
-def _check(config: Config) -> None:
+def _devices(run: ResolvedRun) -> dict[str, str]:
+    """By field of the config."""
+    own = {field: name for name, field in map(run.device, run.networks)}
+    return {"run.device": run.config.run.device, **own}
+
+
+def _bases(run: ResolvedRun) -> dict[str, str]:
+    """By path, the first field of the config that names it."""
+    fields: dict[str, str] = {}
+    for key in run.networks:
+        fields.setdefault(run.path(key), f"{key.section}.path")
+    return fields
+
+
+def _check(run: ResolvedRun) -> None:
     from colearn.models.embedded import EMBEDDED, embedded_recipe
     from colearn.models.load import check_model, resolve_device
     from colearn.rollout.transition import items_of
 
-    task = build_task(config)
-    for split in ("train", config.evaluation.split):
-        items_of(task, split)
-    config = bind_agents(config, task.agents)
-    if not build_algorithm(config).learns:
-        config = untrained_config(config)
-    places = [("run.device", config.run.device)]
-    paths: dict[str, str] = {}
-    for name, model in config.models.items():
-        places.append((f"models.{name}.device", model.device or "auto"))
-        paths.setdefault(model.path, f"models.{name}.path")
-    if config.critic is not None:
-        places.append(("critic.device", config.critic.device or "auto"))
-        if config.critic.path is not None:
-            paths.setdefault(config.critic.path, "critic.path")
-    for field, device in places:
+    for split in ("train", run.config.evaluation.split):
+        items_of(run.task, split)
+    for field, device in _devices(run).items():
         resolve_device(device, field)
-    for path, field in paths.items():
+    for path, field in _bases(run).items():
         if path.startswith(EMBEDDED):
-            embedded_recipe(task, path, field)
+            embedded_recipe(run.task, path, field)
         else:
             check_model(path, field=field)

@@ -13,12 +13,13 @@ from typing import Any
 from colearn import registry
 from colearn.config import (
     Config,
-    bind_agents,
-    build_algorithm,
+    ResolvedRun,
     build_task,
     known_settings,
     load_config,
+    resolve,
 )
+from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.difference import BUDGET, FREE, scheduled
@@ -35,6 +36,8 @@ class PlannedRun:
     algorithm: str
     """Its label: a registered name, or any name whose settings give `algorithm.name`."""
     config: Config
+    budget: int
+    """Environment steps; 0 where nothing is learned."""
 
     @property
     def seed(self) -> int:
@@ -43,15 +46,6 @@ class PlannedRun:
     @property
     def name(self) -> str:
         return f"{self.algorithm}-s{self.seed}"
-
-    @property
-    def budget(self) -> int:
-        """Environment steps; 0 where nothing is learned."""
-        return self.config.train.environment_steps if self.learns else 0
-
-    @property
-    def learns(self) -> bool:
-        return registry.algorithm_class(self.config.algorithm.name).learns
 
     def folder(self, out: Path) -> RunFolder:
         return ComparisonFolder(out).run(self.name)
@@ -63,10 +57,12 @@ class Plan:
 
     config: Config
     runs: tuple[PlannedRun, ...]
+    resolved: Mapping[str, ResolvedRun]
+    """By algorithm."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(run.algorithm for run in self.runs))
+        return tuple(self.resolved)
 
     @property
     def digest(self) -> str:
@@ -112,22 +108,29 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
             )
     known = _known_by_entry(config, entries)
     configs = {label: _resolve(config, label, entries, known) for label in chosen}
-    teams: dict[str, tuple[str, ...]] = {}
-    for resolved in configs.values():
-        build_algorithm(resolved)
-        played = resolved.model_dump(mode="json", include={"task", "wrapper"})
-        task = json.dumps(played, sort_keys=True)
-        if task not in teams:  # its data may come from far
-            teams[task] = build_task(resolved).agents
-        bind_agents(resolved, teams[task])
+    resolved = _resolved(configs)
     return Plan(
         config=config,
         runs=tuple(
-            PlannedRun(algorithm=label, config=_seeded(resolved, seed))
+            PlannedRun(algorithm=label, config=_seeded(own, seed), budget=resolved[label].budget)
             for seed in seeds
-            for label, resolved in configs.items()
+            for label, own in configs.items()
         ),
+        resolved=resolved,
     )
+
+
+def _resolved(configs: Mapping[str, Config]) -> dict[str, ResolvedRun]:
+    """The run of each config; those on one task, whose data may come from far, share it."""
+    tasks: dict[str, DecPOMDP[Any, Any]] = {}
+    found = {}
+    for label, config in configs.items():
+        played = config.model_dump(mode="json", include={"task", "wrapper"})
+        key = json.dumps(played, sort_keys=True)
+        if key not in tasks:
+            tasks[key] = build_task(config)
+        found[label] = resolve(config, task=tasks[key])
+    return found
 
 
 def config_of(config: Config, label: str) -> Config:

@@ -1,16 +1,10 @@
 """Settings of a run: typed classes with every default, reading YAML, building what they name."""
 
-from .build import (
-    bind_agents,
-    build_algorithm,
-    build_program,
-    build_task,
-    build_tracker,
-    check_paces,
-    untrained_config,
-)
+from .build import build_algorithm, build_program, build_task, build_tracker
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
 from .parts import build_part, known_settings, own_code, part_name
+from .resolve import ResolvedRun, resolve
+from .seats import bind_agents
 from .settings import (
     EACH,
     AgentSettings,
@@ -44,6 +38,7 @@ __all__ = [
     "ModelSettings",
     "Named",
     "OptimizerSettings",
+    "ResolvedRun",
     "RunSettings",
     "SamplingSettings",
     "SuiteSettings",
@@ -57,7 +52,6 @@ __all__ = [
     "build_program",
     "build_task",
     "build_tracker",
-    "check_paces",
     "dump_config",
     "is_suite",
     "known_settings",
@@ -65,6 +59,6 @@ __all__ = [
     "load_suite",
     "own_code",
     "part_name",
+    "resolve",
     "shipped_configs",
-    "untrained_config",
 ]

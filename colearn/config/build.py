@@ -1,9 +1,9 @@
-"""From a `Config` to the task, the algorithm and the map from agents to models."""
+"""From a `Config` to the task, the algorithm, programs and trackers that it names."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from math import isnan
 from pathlib import Path
@@ -16,10 +16,10 @@ from colearn.errors import ConfigError, nearest
 
 from .load import one_line
 from .parts import build_dataclass
-from .settings import EACH, AgentSettings, Config, ModelSettings, Named
+from .settings import Config, Named
 
 if TYPE_CHECKING:
-    from colearn.contract import Acts, Algorithm, DecPOMDP, Parts, Tracker
+    from colearn.contract import Acts, Algorithm, DecPOMDP, Tracker
 
 
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
@@ -120,76 +120,3 @@ def build_program(chosen: Named, where: str) -> Acts:
     except ConfigError as error:
         raise ConfigError(f"{where}.{error}") from None
     return program
-
-
-def bind_agents(config: Config, agents: Sequence[str]) -> Config:
-    """Spell out `*`: every agent of the task with its settings, every model that one plays.
-
-    Errors: ConfigError for an agent without a model, a model without an agent, a foreign agent.
-    """
-    for name in config.agents:
-        if name != EACH and name not in agents:
-            raise ConfigError(f"agents.{name}: the task has no such agent; {nearest(name, agents)}")
-    for name in config.players:
-        if name in agents or name == EACH:
-            raise ConfigError(f"players.{name}: is a seat of the task; give it another name")
-    models: dict[str, ModelSettings] = {}
-    bound = {agent: _bound(config, "agents", agent, models) for agent in agents}
-    players = {name: _bound(config, "players", name, models) for name in config.players}
-    for name in config.models:
-        if "." in name:
-            raise ConfigError(
-                f"models.{name}: a dot separates keys; name it '{name.replace('.', '_')}'"
-            )
-        if name != EACH and name not in models:
-            raise ConfigError(
-                f"models.{name}: no agent plays this model; name it in agents.<agent>.model or "
-                "remove it"
-            )
-    return config.model_copy(update={"agents": bound, "players": players, "models": models})
-
-
-def _bound(
-    config: Config, section: str, name: str, models: dict[str, ModelSettings]
-) -> AgentSettings:
-    """The settings of one seat or player with its model's name, which goes into `models`."""
-    entries = config.agents if section == "agents" else config.players
-    settings = entries.get(name) or entries.get(EACH)
-    if settings is None:
-        raise ConfigError(
-            f"agents.{name}: this agent of the task has no entry; add it or a '*' entry"
-        )
-    if not settings.speaks:
-        return settings
-    chosen = name if settings.model == EACH else settings.model
-    model = config.models.get(chosen)
-    if model is None and settings.model == EACH:
-        model = config.models.get(EACH)
-    if model is None:
-        raise ConfigError(
-            f"{section}.{name}.model: no model '{chosen}' in models; "
-            f"{nearest(chosen, config.models)}"
-        )
-    models[chosen] = model
-    return settings.model_copy(update={"model": chosen})
-
-
-def untrained_config(config: Config) -> Config:
-    """The config with every model as it is, and no critic."""
-    models = {
-        name: model.model_copy(update={"trained": False, "lora": None})
-        for name, model in config.models.items()
-    }
-    return config.model_copy(update={"models": models, "critic": None})
-
-
-def check_paces(config: Config, parts: Parts) -> None:
-    """Errors: ConfigError where a model has epochs or minibatches of its own, and the algorithm
-    gives new advantages from its critic in each joint minibatch (CoLLM's Alg. 1)."""
-    fixed = parts.value_loss.frozen_targets or not parts.advantage.reads
-    for name in () if fixed else config.paced:
-        key = "epochs" if config.models[name].epochs is not None else "minibatch"
-        raise ConfigError(
-            f"models.{name}.{key}: the critic gives new advantages in each joint minibatch; set "
-            f"algorithm.value_loss.frozen_targets: true, or train.{key} for all"
-        )

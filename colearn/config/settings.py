@@ -339,22 +339,6 @@ class Config(_Settings):
         everyone = {**self.agents, **self.players}
         return {name: settings for name, settings in everyone.items() if settings.speaks}
 
-    @property
-    def paced(self) -> list[str]:
-        """Names of the trained models with epochs or minibatches of their own."""
-        return [
-            name
-            for name, model in self.models.items()
-            if model.trained and (model.epochs is not None or model.minibatch is not None)
-        ]
-
-    def pace(self, name: str | None) -> tuple[int, int | None]:
-        """Epochs and minibatch of a model; for None those of the team, critics included."""
-        own = None if name is None else self.models[name]
-        epochs = None if own is None else own.epochs
-        minibatch = None if own is None else own.minibatch
-        return epochs or self.train.epochs, minibatch or self.train.minibatch
-
     task: Named
     wrapper: Chosen | None = None
     """Play the task by one of the prompt-based protocols (`parallel`, `pipeline`, `discussion`), or

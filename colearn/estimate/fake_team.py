@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from colearn.config import Config, CriticSettings, LoRASettings, ModelSettings
+from colearn.config import CriticSettings, LoRASettings, ModelSettings, ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.load import DTYPES
@@ -23,8 +23,8 @@ class FakeTeamBuilder(TeamBuilder):
     `missing` holds, by field, what could not be counted; a single weight stands in for it.
     """
 
-    def __init__(self, config: Config, architectures: Architectures) -> None:
-        super().__init__(config)
+    def __init__(self, run: ResolvedRun, architectures: Architectures) -> None:
+        super().__init__(run)
         self.architectures = architectures
         self.missing: dict[str, str] = {}
         self._stand_ins: set[Base] = set()
@@ -32,32 +32,23 @@ class FakeTeamBuilder(TeamBuilder):
     def _network(
         self,
         key: NetworkKey,
-        path: str,
         settings: ModelSettings | CriticSettings,
         *,
         trained: bool,
         head: bool = True,
     ) -> Network:
-        network = super()._network(key, path, settings, trained=trained, head=head)
+        network = super()._network(key, settings, trained=trained, head=head)
         if network.base in self._stand_ins:
             field = f"{key.section}.path"  # a base may stand under several
-            self.missing[field] = str(NotHere(path, field))
+            self.missing[field] = str(NotHere(self.run.path(key), field))
         return network
 
-    def _load(
-        self,
-        path: str,
-        settings: ModelSettings | CriticSettings,
-        source: str,
-        *,
-        trained: bool,
-        head: bool = True,
-    ) -> Base:
+    def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:
         from transformers import AutoModelForCausalLM, LlamaConfig
 
         here = True
         try:
-            found = self.architectures.config(path, source)
+            found = self.architectures.config(self.run.path(key), f"{key.section}.path")
         except NotHere:
             here = False
             found = LlamaConfig(
@@ -70,7 +61,7 @@ class FakeTeamBuilder(TeamBuilder):
                 bos_token_id=None,
                 eos_token_id=None,
             )
-        dtype = DTYPES[settings.dtype]
+        dtype = DTYPES[self.run.settings(key).dtype]
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(
                 found, dtype=torch.float32 if trained else dtype

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 import torch
 
-from colearn.config import Config, build_part
-from colearn.contract import GeneratorKind, NetworkKey, Rollout
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey, Rollout
 from colearn.models.network import Network
-from colearn.models.team import TeamNetworks
 from colearn.rollout.shapes import Chain
 
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
-from .memory import NetworkMemory, device_of, networks_of
+from .memory import NetworkMemory
 from .script import Script, Speech, rehearse
 from .speaking import GeneratorCall, Speaker, cache_bytes, plan_calls, rehearse_call
 
@@ -40,18 +39,17 @@ class Phases:
 
     def __init__(
         self,
-        config: Config,
-        team: TeamNetworks,
-        networks: Sequence[NetworkMemory],
+        run: ResolvedRun,
+        networks: Mapping[NetworkKey, Network],
+        memory: Sequence[NetworkMemory],
         speech: Mapping[str, Speech],
         *,
         resident: int,
     ) -> None:
-        self.config, self.team, self.speech = config, team, speech
-        self.memory = {network.key: network for network in networks}
-        self.networks = {key: network for key, network, _ in networks_of(config, team)}
-        self.static = {network.device: 0 for network in networks} | {"cpu": FIXED_BYTES + resident}
-        for network in networks:
+        self.run, self.networks, self.speech = run, networks, speech
+        self.memory = {network.key: network for network in memory}
+        self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
+        for network in memory:
             self.static[network.device] += network.weights + network.adam
         self.found: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
@@ -109,11 +107,9 @@ class Phases:
     def _generators(self) -> list[dict[str, Speaker]]:
         """Agents by generator: those on one base, or each by itself."""
         groups: dict[object, dict[str, Speaker]] = {}
-        chosen = self.config.run.generator
-        kind: GeneratorKind = build_part(GeneratorKind, chosen, "run.generator")
-        for agent, settings in self.config.voices.items():
-            network = self.team.actors[settings.model]
-            key = agent if kind.apart else id(network.base)
+        for agent, settings in self.run.config.voices.items():
+            network = self._network_of(agent)
+            key = agent if self.run.generator.apart else id(network.base)
             sampling = settings.sampling
             groups.setdefault(key, {})[agent] = Speaker(
                 adapter=network.adapter,
@@ -124,10 +120,13 @@ class Phases:
         return list(groups.values())
 
     def _network_of(self, agent: str) -> Network:
-        return self.team.actors[self.config.voices[agent].model]
+        return self.networks[self._actor(agent)]
 
     def _device(self, agent: str) -> str:
-        return device_of(self.config, NetworkKey("actor", self.config.voices[agent].model))
+        return self.memory[self._actor(agent)].device
+
+    def _actor(self, agent: str) -> NetworkKey:
+        return NetworkKey("actor", self.run.config.voices[agent].model)
 
     def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Speaker]) -> int:
         with rehearsal() as ledger:
@@ -155,10 +154,9 @@ class Phases:
         return found
 
     def _kind(self, key: NetworkKey) -> str:
-        config = self.config
-        settings = config.critic if key.kind == "critic" else config.models[key.model]
-        assert settings is not None
-        chosen = settings.model_dump(mode="json", include={"path", "dtype", "lora", "device"})
+        chosen = self.run.settings(key).model_dump(
+            mode="json", include={"path", "dtype", "lora", "device"}
+        )
         return json.dumps([key.kind, chosen])
 
     def _step(self, key: NetworkKey) -> int:

@@ -11,17 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.config import (
-    Config,
-    bind_agents,
-    build_algorithm,
-    build_part,
-    build_task,
-    check_paces,
-    untrained_config,
-)
-from colearn.contract import Algorithm, Cast, DecPOMDP, NetworkKey, Rollout
-from colearn.errors import ConfigError, DataNotHere, MissingExtra
+from colearn.config import Config, ResolvedRun, build_task, resolve
+from colearn.contract import DecPOMDP, NetworkKey, Rollout
+from colearn.errors import DataNotHere, MissingExtra
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import items_of
 
@@ -57,9 +49,7 @@ class Steps:
 class Estimate:
     """A run that has been resolved and not started."""
 
-    config: Config
-    """With every agent and model spelled out."""
-    agents: tuple[str, ...]
+    run: ResolvedRun
     steps: Steps | None
     """None where nothing is learned."""
     networks: tuple[NetworkMemory, ...]
@@ -83,29 +73,19 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as the run's own.
     """
     task, train, held_out, gone = _read_task(config)
-    config = bind_agents(config, task.agents)
-    algorithm = build_algorithm(config)
-    algorithm.check_task(task)
-    parts = algorithm.checked_parts()
-    config = _learning_part(config, algorithm)
-    check_paces(config, parts)
+    run = resolve(config, task=task)
+    config, parts = run.config, run.parts
     architectures = Architectures(task, config)
-    builder = FakeTeamBuilder(config, architectures)
-    team = builder.build(
-        parts.critic,
-        task.agents,
-        reference=parts.loss.needs_reference,
-        moving=parts.loss.refresh is not None,
-        pool=build_part(Cast, config.cast, "cast").pool,
-    )
+    builder = FakeTeamBuilder(run, architectures)
+    networks = builder.build()
 
     scripts = _scripts(task, train)
-    networks = count_networks(config, team, builder.missing, processes)
-    speech = read_speech(config, architectures)
+    memory = count_networks(run, networks, builder.missing, processes)
+    speech = read_speech(run, architectures)
     if speech is not None:
         check_lengths(task, train, scripts, speech)
     updates = None
-    if speech is not None and algorithm.learns:
+    if speech is not None and run.learns:
         trees = [
             tree
             for number in range(config.train.episodes)
@@ -113,11 +93,11 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
                 number, scripts[number % len(scripts)], parts.rollout, speech
             ).trees
         ]
-        updates = plan_updates(config, parts, trees, architectures)
+        updates = plan_updates(run, trees, architectures)
     phases = None
     if speech is not None and not builder.missing:
-        resident = tokenizer_bytes(config, architectures)
-        found = Phases(config, team, networks, speech, resident=resident)
+        resident = tokenizer_bytes(run, architectures)
+        found = Phases(run, networks, memory, speech, resident=resident)
         played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
         found.add_play("evaluation", _play(_scripts(task, held_out), Chain(), played, processes))
         if updates is not None:
@@ -126,10 +106,9 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
             found.add_updates(updates.works, entropy=parts.loss.needs_entropy)
         phases = found
     return Estimate(
-        config=config,
-        agents=tuple(task.agents),
-        steps=_steps(config, parts.rollout, scripts, speech, updates) if algorithm.learns else None,
-        networks=networks,
+        run=run,
+        steps=_steps(run, scripts, speech, updates) if run.learns else None,
+        networks=memory,
         phases=None if phases is None else phases.found,
         caches=None if phases is None else phases.caches,
         missing=gone | builder.missing,
@@ -168,16 +147,15 @@ def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: i
 
 
 def _steps(
-    config: Config,
-    shape: Rollout,
+    run: ResolvedRun,
     scripts: Sequence[Script],
     speech: Mapping[str, Speech] | None,
     updates: Updates | None,
 ) -> Steps:
-    episodes = config.train.episodes
+    episodes, shape = run.config.train.episodes, run.parts.rollout
     everyone = speech or {
         agent: Speech(None, settings.sampling.max_tokens)
-        for agent, settings in config.agents.items()
+        for agent, settings in run.config.agents.items()
     }
     played = [rehearse(number, one, shape, everyone) for number, one in enumerate(scripts)]
     counts = played[0].counts
@@ -194,11 +172,3 @@ def _steps(
         prompt_tokens=prompts,
         padded_tokens=None if updates is None else updates.padded_tokens,
     )
-
-
-def _learning_part(config: Config, algorithm: Algorithm) -> Config:
-    if algorithm.learns:
-        if not any(model.trained for model in config.models.values()):
-            raise ConfigError("models: no model is trained; set trained: true on one of them")
-        return config
-    return untrained_config(config)

@@ -13,8 +13,8 @@ from .run import Estimate, Steps
 
 def estimate_tables(found: Estimate) -> Group:
     """Networks, peaks by device and phase, and what one iteration costs."""
-    config = found.config
-    title = f"{config.task.name}, {config.algorithm.name}, {len(found.agents)} agents"
+    run = found.run
+    title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
     parts: list[Table | Text] = [Text(title), _networks(found)]
     parts += [Text(f"{field}: {reason}") for field, reason in found.missing.items()]
     if found.phases is None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from colearn.agents import ChatFormat
-from colearn.config import Config
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey
 
 from .architecture import Architectures, NotHere
 from .script import Speech
 
 
-def read_speech(config: Config, architectures: Architectures) -> dict[str, Speech] | None:
+def read_speech(run: ResolvedRun, architectures: Architectures) -> dict[str, Speech] | None:
     """By agent; None where a tokenizer is not on this machine."""
     speech = {}
-    for agent, settings in config.voices.items():
-        path, field = config.models[settings.model].path, f"models.{settings.model}.path"
+    for agent, settings in run.config.voices.items():
+        key = NetworkKey("actor", settings.model)
+        path, field = run.path(key), f"{key.section}.path"
         try:
             tokenizer = architectures.tokenizer(path, field)
             architecture = architectures.config(path, field).get_text_config()
@@ -25,10 +27,8 @@ def read_speech(config: Config, architectures: Architectures) -> dict[str, Speec
     return speech
 
 
-def tokenizer_bytes(config: Config, architectures: Architectures) -> int:
+def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:
     """Resident bytes of a run's tokenizers, one for each path. The embedded models' are too small
     to count."""
-    uses = {config.models[settings.model].path for settings in config.voices.values()}
-    if config.critic is not None and config.critic.path is not None:
-        uses.add(config.critic.path)
+    uses = {run.path(key) for key in run.networks}
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.config import Config
-from colearn.contract import NetworkKey, Parts
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey
 from colearn.contract.rows import Row
 from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows
@@ -30,22 +30,20 @@ class Updates:
     """Over all epochs of an iteration."""
 
 
-def plan_updates(
-    config: Config, parts: Parts, trees: Trees, architectures: Architectures
-) -> Updates | None:
+def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates | None:
     """None where the critic's tokenizer is not on this machine.
 
     Errors: ConfigError where a stream is longer than the critic takes.
     """
     try:
-        rows = _actor_rows(config, parts, trees) | _critic_rows(config, parts, trees, architectures)
+        rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)
     except NotHere:
         return None
     works, padded = {}, {}
     for key, groups in rows.items():
-        epochs, minibatch = config.pace(key.model if key.kind == "actor" else None)
+        epochs, minibatch = run.pace(key)
         planned = [
-            plan_work([groups[number] for number in batch], config.train.token_budget)
+            plan_work([groups[number] for number in batch], run.config.train.token_budget)
             for batch in _groups_of(minibatch, trees, len(groups))
         ]
         works[key] = max(planned, key=lambda work: work.size)
@@ -53,31 +51,31 @@ def plan_updates(
     return Updates(works, padded)
 
 
-def _actor_rows(config: Config, parts: Parts, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
+def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
     """By learner: one group for each tree and agent, trees first."""
-    shared = parts.critic is not None and config.critic is not None and config.critic.path is None
     found: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
-        for agent, settings in config.voices.items():
-            if not config.models[settings.model].trained:
+        for agent, settings in run.config.voices.items():
+            key = NetworkKey("actor", settings.model)
+            if key not in run.learners:
                 continue
             rows = actor_rows(
                 tree,
                 agent,
                 key=number,
                 window=settings.window,
-                budget=None if shared else config.train.token_budget,
-                value=parts.critic.on_actor if parts.critic and shared else None,
+                budget=None if run.heads else run.config.train.token_budget,
+                value=run.parts.critic.on_actor if run.parts.critic and run.heads else None,
             )
             kept = [row for row in rows if row.spans or row.marks]
-            found.setdefault(NetworkKey("actor", settings.model), []).append(kept)
+            found.setdefault(key, []).append(kept)
     return found
 
 
 def _critic_rows(
-    config: Config, parts: Parts, trees: Trees, architectures: Architectures
+    run: ResolvedRun, trees: Trees, architectures: Architectures
 ) -> dict[NetworkKey, list[list[Row]]]:
-    critic, settings = parts.critic, config.critic
+    critic, settings = run.parts.critic, run.config.critic
     if critic is None or settings is None or settings.path is None:
         return {}
     tokenizer = architectures.tokenizer(settings.path, "critic.path")
@@ -87,11 +85,11 @@ def _critic_rows(
 
     found: dict[NetworkKey, list[list[Row]]] = {}
     for tree in trees:
-        for reader in critic.readers(tree.agents):
+        for reader, value_model in run.value_models.items():
             row = critic.row(tree, reader, limit_tokens(ids), limit=settings.max_length)
             if not row.marks:
                 continue
-            key = NetworkKey("critic", settings.value_model(reader))
+            key = NetworkKey("critic", value_model)
             found.setdefault(key, []).append([row])
     return found
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from colearn.agents import ChatFormat, Language, LanguageTable, Program
 from colearn.agents.language import no_version
-from colearn.config import AgentSettings, Config, build_part, build_program
-from colearn.contract import Generator, GeneratorKind, Learner, NetworkKey, Player, Sampling
+from colearn.config import AgentSettings, Config, ResolvedRun, build_program
+from colearn.contract import Generator, Learner, NetworkKey, Player, Sampling
 from colearn.contract.player import past_self
 from colearn.contract.weights import Publish
 from colearn.errors import MissingExtra
@@ -17,23 +17,22 @@ from colearn.models.base import Base
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.models.published import published
-from colearn.models.team import TeamNetworks
 
 
 def seat_players(
-    config: Config,
-    team: TeamNetworks,
+    run: ResolvedRun,
+    networks: Mapping[NetworkKey, Network],
     learners: Mapping[NetworkKey, Learner],
     tokenizers: Tokenizers,
 ) -> tuple[dict[str, Player], list[Generator]]:
     """One generator for each base in memory, so that agents that share it speak in one batch; one
     for each agent where the config wants them apart."""
-    kind: GeneratorKind = build_part(GeneratorKind, config.run.generator, "run.generator")
+    config = run.config
     voices: dict[int | str, dict[str, Voice]] = {}
     bases: dict[int | str, Base] = {}
     temperatures: dict[str, Callable[[float], float]] = {}
-    for name, agent, network in _speakers(config, team):
-        key = name if kind.apart else id(network.base)
+    for name, agent, network in _speakers(config, networks):
+        key = name if run.generator.apart else id(network.base)
         bases[key] = network.base
         speakers = voices.setdefault(key, {})
         temperatures[name] = config.voices[agent].sampling.training_temperature
@@ -41,8 +40,8 @@ def seat_players(
     players: dict[str, Player] = {}
     generators: list[Generator] = []
     for key, group in voices.items():
-        generator = kind.build(bases[key], group)
-        generator.follow(_sources(bases[key], learners, team))
+        generator = run.generator.build(bases[key], group)
+        generator.follow(_sources(bases[key], learners, networks))
         generators.append(generator)
         table = LanguageTable(generator)
         for name, voice in group.items():
@@ -67,30 +66,31 @@ def seat_players(
 
 
 def _sources(
-    base: Base, learners: Mapping[NetworkKey, Learner], team: TeamNetworks
+    base: Base, learners: Mapping[NetworkKey, Learner], networks: Mapping[NetworkKey, Network]
 ) -> list[Publish]:
     """What publishes the weights that agents on this base speak with and that change."""
     sources: list[Publish] = []
-    for name, network in team.actors.items():
-        learner = learners.get(NetworkKey("actor", name))
-        if network.base is base and learner is not None:
-            sources.append(learner.publish)
-    for models in team.past.values():
-        for network in models.values():
-            if network.base is base:
-                sources.append(partial(published, network, 0))
+    for key, network in networks.items():
+        if network.base is base and key.kind == "actor" and key in learners:
+            sources.append(learners[key].publish)
+        if network.base is base and key.kind == "past":
+            sources.append(partial(published, network, 0))
     return sources
 
 
-def _speakers(config: Config, team: TeamNetworks) -> Iterator[tuple[str, str, Network]]:
+def _speakers(
+    config: Config, networks: Mapping[NetworkKey, Network]
+) -> Iterator[tuple[str, str, Network]]:
     """Everyone whom a language model plays: the name, the agent whose settings it has, and the
     network; first those of the config, then the agents' past selves."""
     for agent, settings in config.voices.items():
-        yield agent, agent, team.actors[settings.model]
-    for slot, models in team.past.items():
+        yield agent, agent, networks[NetworkKey("actor", settings.model)]
+    slots = dict.fromkeys(key.slot for key in networks if key.slot is not None)
+    for slot in slots:
         for agent, settings in config.agents.items():
-            if settings.speaks and settings.model in models:
-                yield past_self(agent, slot), agent, models[settings.model]
+            past = networks.get(NetworkKey("past", settings.model, slot))
+            if settings.speaks and past is not None:
+                yield past_self(agent, slot), agent, past
 
 
 def _remote(name: str, settings: AgentSettings) -> Player:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from colearn.config import Config, bind_agents, build_algorithm, build_task, untrained_config
-from colearn.models.embedded import EMBEDDED, embedded_model
+from colearn.config import Config, ResolvedRun, resolve
+from colearn.models.folders import base_folders
 from colearn.record import Progress, RunFolder, RunRecord, open_run
 from colearn.record.checkpoints import Step
 
@@ -16,15 +16,18 @@ class Trained:
     """A run and one of its checkpoints."""
 
     folder: RunFolder
-    config: Config
-    """With every agent and model spelled out; paths as the run was given them. Where the algorithm
-    learns nothing, no model is trained."""
+    run: ResolvedRun
+    """Paths as the run was given them."""
     record: RunRecord
     checkpoint: Path
     progress: Progress
     """At the checkpoint."""
     paths: dict[str, str]
     """By physical model: the folder or hub name that its tokenizer and base weights come from."""
+
+    @property
+    def config(self) -> Config:
+        return self.run.config
 
     @property
     def agents(self) -> list[str]:
@@ -36,28 +39,17 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
 
     Errors: CheckpointError for a folder that holds no run, a comparison, or no such checkpoint.
     """
-    run = open_run(folder)
-    record = run.record()
-    checkpoint = run.checkpoints.choose(step)
+    there = open_run(folder)
+    record = there.record()
+    checkpoint = there.checkpoints.choose(step)
     checkpoint.say_passed()
-    config = bind_agents(run.config(), record.agents)
-    if not build_algorithm(config).learns:
-        config = untrained_config(config)
+    run = resolve(there.config(), agents=record.agents)
+    folders = base_folders(run, (key for key in run.networks if key.kind == "actor"))
     return Trained(
-        folder=run,
-        config=config,
+        folder=there,
+        run=run,
         record=record,
         checkpoint=checkpoint.path,
         progress=checkpoint.progress,
-        paths=_paths(config),
+        paths={name: folders[model.path] for name, model in run.config.models.items()},
     )
-
-
-def _paths(config: Config) -> dict[str, str]:
-    made: dict[str, str] = {}
-    for name, model in config.models.items():
-        made[name] = model.path
-        if model.path.startswith(EMBEDDED):
-            field = f"models.{name}.path"
-            made[name] = str(embedded_model(build_task(config), model.path, field))
-    return made

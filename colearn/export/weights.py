@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,13 @@ def load_actor(trained: Trained, name: str) -> Network:
 
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """
-    config = trained.config
-    path = {"path": trained.paths[name], "device": None}
-    alone = config.model_copy(
-        update={
-            "models": {name: config.models[name].model_copy(update=path)},
-            "run": config.run.model_copy(update={"device": "cpu"}),
-        }
-    )
-    network = TeamBuilder(alone).build(None, (), reference=False).actors[name]
-    if config.models[name].trained:
-        _copy_weights(network, trained.checkpoint / str(NetworkKey("actor", name)) / WEIGHTS)
+    config, key = trained.config, NetworkKey("actor", name)
+    here = {"path": trained.paths[name], "device": "cpu"}
+    models = {**config.models, name: config.models[name].model_copy(update=here)}
+    run = replace(trained.run, config=config.model_copy(update={"models": models}))
+    network = TeamBuilder(run).network(key)
+    if key in run.learners:
+        _copy_weights(network, trained.checkpoint / str(key) / WEIGHTS)
     return network
 
 

@@ -173,7 +173,10 @@ def _resolves(name: str, labels: Sequence[str]) -> None:
 def test_what_a_dry_run_counts_is_what_a_run_trains(config: str, tmp_path: Path) -> None:
     settings = load_config(config)
     done = Experiment(settings, tmp_path / "run").run()
-    counted = {n.key.model: n.trained for n in estimate(settings).networks}
+    counted = {
+        n.key.model if n.key.kind == "actor" else str(n.key): n.trained
+        for n in estimate(settings).networks
+    }
     assert counted == done.parameters
 
 

@@ -12,7 +12,7 @@ from updates import new_trainer, new_updater, value_network
 
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
-from colearn.config import Config, OptimizerSettings
+from colearn.config import Config, OptimizerSettings, resolve
 from colearn.contract import NetworkKey
 from colearn.contract.algorithm import ValueLoss
 from colearn.errors import ConfigError
@@ -129,7 +129,7 @@ def test_the_dry_run_counts_a_models_own_epochs() -> None:
                 "agents": {"ada": {"model": "ada"}, "ben": {"model": "ben"}},
             }
         )
-        updates = plan_updates(config, MAGRPO().parts(), trees, Architectures(Notes(), config))
+        updates = plan_updates(resolve(config, task=Notes()), trees, Architectures(Notes(), config))
         assert updates is not None
         return updates.padded_tokens
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,32 +14,44 @@ from colearn import registry
 from colearn.advantage.gae import Bootstrap
 from colearn.advantage.group_baseline import GroupMean
 from colearn.config import Config, load_config
-from colearn.contract import Advantage, Critic, DecPOMDP
+from colearn.contract import Advantage, Algorithm, Critic, DecPOMDP, Parts
+from colearn.credit.team import Team
 from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
+from colearn.loss.policy_gradient import PolicyGradient
+from colearn.rollout.shapes import KaryTree
 from colearn.types import Outcome
 
 
 @dataclass(frozen=True)
-class Critical:
-    learns: ClassVar[bool] = True
+class _Shared(Algorithm):
     discount: float = 1.0
+    advantage: Advantage = Bootstrap()
+    critic: Critic | None = None
+
+    def parts(self) -> Parts:
+        return Parts(
+            rollout=KaryTree(),
+            credit=Team(),
+            advantage=self.advantage,
+            loss=PolicyGradient(),
+            critic=self.critic,
+            discount=self.discount,
+        )
+
+
+@dataclass(frozen=True)
+class Critical(_Shared):
     critic_lag: int = 0
     advantage: Advantage = Bootstrap()
     critic: Critic | None = Centralized()
 
-    def checked_parts(self) -> None: ...
-
 
 @dataclass(frozen=True)
-class Grouped:
-    learns: ClassVar[bool] = True
-    discount: float = 1.0
+class Grouped(_Shared):
     samples: int = 2
     advantage: Advantage = GroupMean()
     critic: Critic | None = None
-
-    def checked_parts(self) -> None: ...
 
 
 class Task(DecPOMDP[int, int]):

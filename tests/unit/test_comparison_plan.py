@@ -119,7 +119,9 @@ def test_a_parts_settings_are_those_of_the_part_that_an_algorithm_puts_there():
         "critic": {"value": "q"},
     }
     algorithm["advantage"] = {"name": "raw_return", "clip": 0.2}
-    assert planned(algorithm)["magrpo"] == {"advantage": {"name": "raw_return", "clip": 0.2}}
+    assert planned(algorithm, magrpo={})["magrpo"] == {
+        "advantage": {"name": "raw_return", "clip": 0.2}
+    }
 
 
 @pytest.mark.parametrize(

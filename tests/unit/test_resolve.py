@@ -1,0 +1,103 @@
+"""A run is resolved once, before any weight is loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tiny import Notes
+
+from colearn.config import load_config, resolve
+from colearn.contract import NetworkKey
+from colearn.errors import ConfigError
+
+ACTORS = (NetworkKey("actor", "ada"), NetworkKey("actor", "ben"))
+TEAM = NetworkKey("critic", "team")
+CONFIG = {
+    "task": {"name": "notes"},
+    "algorithm": {"name": "collm_cc"},
+    "models": {"*": {"path": "x"}},
+    "critic": {"path": "y"},
+}
+
+
+def resolved(*sets: str, **sections: Any) -> Any:
+    return resolve(load_config({**CONFIG, **sections}, sets), task=Notes())
+
+
+def test_every_network_is_named_before_it_is_loaded() -> None:
+    assert resolved().networks == (*ACTORS, TEAM)
+
+
+def test_what_learns_is_what_is_trained_and_its_critic() -> None:
+    run = resolved("models.ben.path=x", "models.ben.trained=false")
+    assert list(run.learners) == [ACTORS[0], TEAM]
+
+
+def test_an_adapters_first_policy_needs_no_network_and_one_that_moves_does() -> None:
+    kl = "algorithm.loss.kl=0.1"
+    still, moving = (
+        resolved(kl, "models.*.lora.rank=2"),
+        resolved(kl, "models.*.lora.rank=2", "algorithm.loss.refresh=5"),
+    )
+    assert [key.kind for key in still.networks].count("reference") == 0
+    assert [key.kind for key in moving.networks].count("reference") == 2
+
+
+def test_past_selves_are_copies_of_each_trained_model() -> None:
+    run = resolved("cast.name=league", "cast.pool=2")
+    assert [str(key) for key in run.networks if key.kind == "past"] == [
+        *("past-0-ada", "past-0-ben", "past-1-ada", "past-1-ben")
+    ]
+
+
+def test_heads_on_the_actors_are_no_networks() -> None:
+    run = resolved(algorithm={"name": "collm_dc"}, critic={"share": "actor"})
+    assert run.heads and run.networks == ACTORS
+    assert run.value_models == {"ada": "ada", "ben": "ben"}
+
+
+def test_where_nothing_is_learned_no_budget_is_used_and_no_adapter_loaded() -> None:
+    run = resolved("models.*.lora.rank=2", algorithm={"name": "untrained"})
+    assert (run.budget, run.learners, run.networks) == (0, {}, ACTORS)
+    assert run.config.models["ada"].lora is None
+
+
+def test_a_device_is_named_by_the_field_that_says_it() -> None:
+    run = resolved("models.*.device=cuda:1", "run.device=cpu")
+    assert run.device(ACTORS[0]) == ("cuda:1", "models.ada.device")
+    assert run.device(TEAM) == ("cpu", "run.device")
+
+
+def test_a_critics_pace_is_the_teams() -> None:
+    frozen = "algorithm.value_loss.frozen_targets=true"
+    run = resolved("train.epochs=3", "models.*.epochs=5", frozen)
+    assert (run.pace(ACTORS[0]), run.pace(TEAM)) == ((5, None), (3, None))
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"critic": None}, "critic: this algorithm trains a critic"),
+        ({"critic": {"share": "actor"}}, "critic.share: a central critic reads every agent's text"),
+        ({"critic": {"path": "y", "readers": {"ada": "a"}}}, "critic.readers.ada: this critic"),
+        ({"models": {"*": {"path": "x", "trained": False}}}, "models: no model is trained"),
+        (
+            {"models": {"*": {"path": "x", "epochs": 2}}},
+            "models.ada.epochs: the critic gives new advantages",
+        ),
+        (
+            {"agents": {"*": {"program": {"name": "legal"}}}, "algorithm": {"name": "untrained"}},
+            "evaluation.exact: agents.ada is no language model",
+        ),
+        (
+            {"algorithm": {"name": "mappo"}, "critic": {"share": "actor"}},
+            "critic.share: this critic needs a value model of its own",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_line(sections: dict[str, Any], message: str) -> None:
+    exact = {"evaluation": {"exact": message.startswith("evaluation")}}
+    with pytest.raises(ConfigError) as caught:
+        resolved(**exact, **sections)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
