@@ -26,30 +26,33 @@ ROOT = Path(__file__).parents[1]
 PACKAGES: dict[str, tuple[str, str]] = {
     "advantage": (
         "advantage/*",
-        "unit/test_advantages unit/test_at_grpo unit/test_credit unit/test_mhgpo unit/test_recipe "
-        "unit/test_self_play_advantages unit/test_token_gae",
+        "unit/advantage/test_advantages unit/advantage/test_at_grpo unit/credit/test_credit "
+        "unit/advantage/test_mhgpo unit/algorithms/test_recipe "
+        "unit/advantage/test_self_play_advantages unit/advantage/test_token_gae",
     ),
-    "loss": ("loss/*", "unit/test_losses unit/test_recipe"),
+    "loss": ("loss/*", "unit/loss/test_losses unit/algorithms/test_recipe"),
     "critic": (
         "critic/*",
-        "unit/test_critics unit/test_token_gae integration/test_updater "
+        "unit/critic/test_critics unit/advantage/test_token_gae integration/test_updater "
         "integration/test_workflow_training",
     ),
     "learn": (
         "learn/*",
-        "unit/test_recipe unit/test_row_batches integration/test_fresh_prompts "
-        "integration/test_gradients integration/test_logprobs integration/test_references "
-        "integration/test_updater integration/test_workflow_training",
+        "unit/algorithms/test_recipe unit/learn/test_row_batches "
+        "integration/test_fresh_prompts integration/test_gradients integration/test_logprobs "
+        "integration/test_references integration/test_updater "
+        "integration/test_workflow_training",
     ),
     "rollout": (
         "rollout/*",
-        "unit/test_at_grpo unit/test_draws unit/test_grow unit/test_mhgpo unit/test_rollout_shapes "
-        "contract/test_check_task integration/test_free_order",
+        "unit/advantage/test_at_grpo unit/rollout/test_draws unit/rollout/test_grow "
+        "unit/advantage/test_mhgpo unit/rollout/test_rollout_shapes contract/test_check_task "
+        "integration/test_free_order",
     ),
     "statistics": ("statistics.py", "unit/test_statistics"),
     "update": (
         "experiment/update/*",
-        "unit/test_recipe integration/test_gradients integration/test_pace "
+        "unit/algorithms/test_recipe integration/test_gradients integration/test_pace "
         "integration/test_updater integration/test_values integration/test_who_learns "
         "integration/test_workflow_training",
     ),

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 FAST = {HERE / "integration" / f"test_{name}.py" for name in ("learning", "updater")}
 """Beside the unit tests: what an update does, by hand, and that teams learn by it."""
 NOT_FAST = {
-    HERE / "unit" / f"test_{name}.py"
+    f"test_{name}.py"
     for name in (
         *("comparison", "coop_humaneval", "estimate", "pictures", "play_runner"),
         *("remote_agent", "report", "serve_text", "suite", "tabular_search"),
@@ -37,7 +37,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _fast(path: Path) -> bool:
-    return path in FAST or (path.is_relative_to(HERE / "unit") and path not in NOT_FAST)
+    return path in FAST or (path.is_relative_to(HERE / "unit") and path.name not in NOT_FAST)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -12,7 +12,7 @@ from colearn.cast.seats import Against
 from colearn.errors import ConfigError
 from colearn.types import Action, Node, Observation, Tree
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
 from game_optimum import optimum
 from matches import add_percentages, elo, last_fault, tally, win_matrix
