@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from .async_agent import AsyncConversation, AsyncRemoteAgent, Reply
@@ -91,7 +92,11 @@ class RemoteAgent:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Wait for a coroutine in the agent's own event loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self.start(work).result()
+
+    def start(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """A coroutine under way in the agent's own event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

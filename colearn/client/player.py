@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colearn.contract import Ask, Player, Spoken, Table
+from colearn.contract import Ask, AsyncTable, Player, Spoken
 from colearn.types import Action
 
 from .agent import RemoteAgent
@@ -17,14 +17,18 @@ Messages = tuple[dict[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RemoteTable(Table):
-    """All asks of a turn are on their way at once."""
+class RemoteTable(AsyncTable):
+    """A server; its connections belong to the agent's own event loop."""
 
     agent: RemoteAgent
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
         """Errors: RemoteError where the server stays lost or says that a request is wrong."""
         return self.agent.run(self._all(asks, greedy))
+
+    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+        """Errors: as for `speak`."""
+        return await asyncio.wrap_future(self.agent.start(self._ask(ask, greedy)))
 
     async def _all(self, asks: Sequence[Ask], greedy: bool) -> list[list[Spoken]]:
         return list(await asyncio.gather(*(self._ask(ask, greedy) for ask in asks)))

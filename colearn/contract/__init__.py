@@ -20,7 +20,7 @@ from .generator import Generator, GeneratorKind, Request, Sampled, Sampling, Ses
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
-from .player import Acts, Ask, Cast, Player, Spoken, Table, View
+from .player import Acts, Ask, AsyncTable, Cast, Player, Spoken, Table, View
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
 from .tracker import Tracker
@@ -34,6 +34,7 @@ __all__ = [
     "AgentValues",
     "Algorithm",
     "Ask",
+    "AsyncTable",
     "Branching",
     "Cast",
     "Child",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,21 @@ class Table(ABC):
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
         """One list of actions for each ask, one action for each seed, in order. The draw of a seed
         depends on the seed and the history alone."""
+
+
+class AsyncTable(Table):
+    """Players who answer one by one, from elsewhere: none waits for a batch or for another."""
+
+    @abstractmethod
+    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+        """One action for each seed, in order; any number of asks may be under way."""
+
+    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        return asyncio.run(self.say_all(asks, greedy=greedy))
+
+    async def say_all(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+        """All of them at once."""
+        return list(await asyncio.gather(*(self.say(ask, greedy=greedy) for ask in asks)))
 
 
 class Player(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from colearn.contract import Sampling, WeightUpdate
@@ -45,6 +45,11 @@ class TokenEngine(ABC):
 
     name: str
     """For errors."""
+
+    @property
+    def place(self) -> Hashable:
+        """Engines of one place take turns."""
+        return id(self)
 
     @property
     @abstractmethod

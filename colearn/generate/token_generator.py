@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -84,6 +84,10 @@ class TokenGenerator(Generator):
         self._versions: dict[str | None, int] = {}
         self._revision = base.revision
         self.check()
+
+    @property
+    def place(self) -> Hashable:
+        return self.engine.place
 
     def follow(self, sources: Sequence[Publish]) -> None:
         self._sources = tuple(sources)

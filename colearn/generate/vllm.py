@@ -7,7 +7,7 @@ import importlib.util
 import os
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -134,6 +134,11 @@ class VLLMEngine(TokenEngine):
             self._load_adapter(name)
         if self._zeros:
             _write_zeros(self._adapter_folder(names[0]), self._path(_ZEROS))
+
+    @property
+    def place(self) -> Hashable:
+        """Engines in one process share vLLM's forward context: two at once end in a bus error."""
+        return "vllm"
 
     @property
     def max_length(self) -> int:

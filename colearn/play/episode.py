@@ -24,7 +24,7 @@ from typing import Any
 
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import RemoteError
-from colearn.contract import Ask, DecPOMDP, Player, Spoken, Table
+from colearn.contract import Ask, AsyncTable, DecPOMDP, Player, Spoken, Table
 from colearn.credit.team import Team
 from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
@@ -92,17 +92,17 @@ async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpiso
 
 @dataclass(frozen=True, slots=True)
 class _Seat(Player):
-    """An agent at its endpoint; the free order asks it through `_Play`."""
+    """An agent at its endpoint, or a person."""
 
-    agent: AsyncRemoteAgent | Person
+    own_table: _Play
 
     @property
     def table(self) -> Table:
-        raise TypeError("an endpoint is asked through its event loop")
+        return self.own_table
 
 
-class _Play:
-    """Speaks for the endpoints, and tells whoever follows."""
+class _Play(AsyncTable):
+    """The table of one episode: asks the endpoints, and tells whoever follows."""
 
     def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item
@@ -115,7 +115,7 @@ class _Play:
             item,
             Chain(),
             Team(),
-            {name: _Seat(agent) for name, agent in room.agents.items()},
+            {name: _Seat(self) for name in room.agents},
             {name: name for name in room.agents},
             seed=room.seed,
             episode=number,
@@ -127,7 +127,7 @@ class _Play:
         beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
         failed: list[_Lost] = []
         try:
-            await advance(self.growth, self._say, beside=beside, step=step, follower=self)
+            await advance(self.growth, self._asked, beside=beside, step=step, follower=self)
         except* _Lost as losses:
             failed = [error for error in losses.exceptions if isinstance(error, _Lost)]
         lost: Loss | None = None
@@ -144,7 +144,13 @@ class _Play:
         await asyncio.gather(*answering)
         return self._end(lost)
 
-    async def _say(self, ask: Ask) -> list[Spoken]:
+    async def _asked(self, ask: Ask) -> list[Spoken]:
+        table = ask.player.table
+        assert isinstance(table, AsyncTable)
+        return await table.say(ask, greedy=self.room.greedy)
+
+    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+        """Errors: _Lost where an endpoint stays lost."""
         node = self.growth.nodes[-1]
 
         def retried(reason: str) -> None:
@@ -158,9 +164,7 @@ class _Play:
             self._tell("asked", turn=node.turn, agent=ask.seat)
         (seed,) = ask.seeds
         try:
-            reply = await talk.act(
-                ask.observation.text, greedy=self.room.greedy, seed=seed, retried=retried
-            )
+            reply = await talk.act(ask.observation.text, greedy=greedy, seed=seed, retried=retried)
         except RemoteError as error:
             raise _Lost(ask.seat, error) from None
         if len(self.replies) == node.turn:

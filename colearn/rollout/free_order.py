@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from colearn.contract import Ask, Spoken, Table
+from colearn.contract import Ask, AsyncTable, Spoken, Table
 
 from .advance import advance
 from .counts import Counts
@@ -48,6 +48,8 @@ class Free:
 
             async def say(ask: Ask) -> list[Spoken]:
                 table = ask.player.table
+                if isinstance(table, AsyncTable):
+                    return await self._answer(table, ask)
                 if table not in desks:
                     free = places.setdefault(table.place, asyncio.Lock())
                     desks[table] = _Desk(table, free, threads, self.counts, greedy=self.greedy)
@@ -62,6 +64,14 @@ class Free:
             except BaseExceptionGroup as failures:
                 raise _first(failures) from None
         self.counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)
+
+    async def _answer(self, table: AsyncTable, ask: Ask) -> list[Spoken]:
+        """By itself: a slow reply delays no other question."""
+        started = time.perf_counter()
+        spoken = await table.say(ask, greedy=self.greedy)
+        self.counts.response_seconds.append(time.perf_counter() - started)
+        self.counts.spoke(spoken)
+        return spoken
 
 
 class _Desk:

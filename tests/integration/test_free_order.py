@@ -17,7 +17,7 @@ from tiny import Notes, save_model
 from colearn.agents import Program
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
-from colearn.contract import Ask, Player, Spoken, Table
+from colearn.contract import Ask, AsyncTable, Player, Spoken, Table
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
@@ -123,6 +123,45 @@ def test_a_workflow_in_lockstep_repeats_bit_for_bit(tmp_path):
     one, other = played(), played()
     assert one == other
     assert any(action.logprobs for node in one[0].nodes for action in node.actions.values())
+
+
+class Waiting(AsyncTable, Player):
+    """Its answer to the first question comes only after every other question was answered."""
+
+    def __init__(self, questions: int) -> None:
+        self.others, self.asked = questions - 1, 0
+        self.answered: asyncio.Event | None = None
+
+    @property
+    def table(self) -> Table:
+        return self
+
+    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+        if self.answered is None:
+            self.answered = asyncio.Event()
+        self.asked += 1
+        if self.asked == 1:
+            await asyncio.wait_for(self.answered.wait(), 20)
+        else:
+            self.others -= 1
+            if self.others == 0:
+                self.answered.set()
+        return [Spoken(Action("said")) for _ in ask.seeds]
+
+
+def test_a_slow_reply_of_a_server_delays_no_other_question() -> None:
+    task = Notes(horizon=1, items=5)
+    slow = Waiting(questions=5 * len(task.agents))
+    players = dict.fromkeys(task.agents, slow)
+    trees, counts = grow(task, task.items("train"), players, Chain(), seed=0, order="free")
+    assert len(trees) == 5 and counts.generations == slow.asked == 5 * len(task.agents)
+
+
+def test_a_table_that_answers_one_by_one_is_asked_all_at_once_in_lockstep() -> None:
+    task = Notes(horizon=1, items=5)
+    slow = Waiting(questions=5 * len(task.agents))
+    trees, _ = grow(task, task.items("train"), dict.fromkeys(task.agents, slow), Chain(), seed=0)
+    assert len(trees) == 5 and slow.others == 0
 
 
 # --- what both orders pass on --------------------------------------------------------------------

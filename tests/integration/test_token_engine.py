@@ -39,6 +39,13 @@ def test_an_engine_that_drops_an_update_is_found(
     assert setup.generator.gap < TOLERANCE
 
 
+def test_generators_take_turns_where_their_engines_do(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeEngine, "place", "one at a time")
+    assert setup.generator.place == "one at a time"
+
+
 @pytest.mark.parametrize("lora", [False, True])
 def test_a_config_names_it_and_trains_with_it(lora: bool, tmp_path: Path) -> None:
     from colearn.experiment.loop import Experiment
