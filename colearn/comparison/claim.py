@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import colearn
-from colearn.errors import CheckpointError, ConfigError
+from colearn.errors import CheckpointError
 from colearn.record import (
     ComparisonEntry,
     ComparisonFolder,
@@ -33,13 +33,8 @@ def check_claim(plan: Plan, out: Path) -> None:
         what = _first_difference(plan, folder)
         raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
     for run in plan.runs:
-        made = run.folder(out).environment_steps()
-        before = folder.settings(run.name).get("train", {}).get("environment_steps", 0)
-        if run.budget and run.budget < min(made, before):
-            raise ConfigError(
-                f"train.environment_steps: {run.budget} is less than the {before} of {run.name} in "
-                f"{out}; give at least as many or another --out"
-            )
+        if run.budget:
+            run.folder(out).check_budget(run.budget)
 
 
 def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:

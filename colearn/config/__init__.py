@@ -24,6 +24,7 @@ from .settings import (
     TrainSettings,
 )
 from .suite import MetricColumn, SuiteSettings, TaskColumns
+from .yaml_text import parse_yaml
 
 __all__ = [
     "EACH",
@@ -58,6 +59,7 @@ __all__ = [
     "load_config",
     "load_suite",
     "own_code",
+    "parse_yaml",
     "part_name",
     "resolve",
     "shipped_configs",

@@ -16,22 +16,9 @@ from colearn.errors import ConfigError, nearest
 from .base import with_base
 from .settings import Config
 from .suite import SuiteSettings
+from .yaml_text import parse_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which no section has a key twice, of which the first would be lost."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                problem = f"the key '{key.value}' stands twice in its section"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(key.value)
-        return node
 
 
 _BY_NAME = ("run.generator.", "run.learner.", "wrapper.")
@@ -139,13 +126,9 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"config: no file {path}; give a .yaml path or a shipped name")
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"config: {path} is not YAML ({' '.join(str(error).split())}); mend the file"
-        ) from None
-    except RecursionError:
-        raise ConfigError(f"config: {path} is nested too deeply; mend the file") from None
+        data = parse_yaml(path.read_bytes())
+    except ValueError as error:
+        raise ConfigError(f"config: {path} is {error}; mend the file") from None
     if not isinstance(data, dict):
         raise ConfigError(f"config: {path} must hold a mapping with task and models")
     return data
@@ -156,10 +139,10 @@ def _split(pair: str) -> tuple[str, Any]:
     if not found or not all(key.split(".")):
         raise ConfigError(f"--set {pair}: write dotted.key=value")
     try:
-        parsed = yaml.safe_load(value)
-    except yaml.YAMLError:
+        parsed = parse_yaml(value)
+    except ValueError as error:
         raise ConfigError(
-            f"--set {pair}: the value is not YAML; close brackets and quotes"
+            f"--set {pair}: the value is {error}; close brackets and quotes"
         ) from None
     if isinstance(parsed, str):  # YAML 1.1 reads 5e-6 as text
         try:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
+from colearn.config import parse_yaml
 from colearn.errors import CheckpointError
 
 Fields = TypeVar("Fields", bound=BaseModel)
@@ -57,12 +57,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Errors: CheckpointError naming the file.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = parse_yaml(path.read_bytes())
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file; run it again") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{path}: not YAML ({reason}); run it again") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}; run it again") from None
     if not isinstance(data, dict):
         raise CheckpointError(f"{path}: must hold a mapping; run it again")
     return data

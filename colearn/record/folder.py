@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colearn.config import Config, load_config
-from colearn.errors import CheckpointError
+from colearn.errors import CheckpointError, ConfigError
 
 from .checkpoints import Checkpoints
+from .difference import BUDGET
 from .fields import Episode, Line, RunRecord
 from .files import read_fields, read_lines, read_yaml
 from .tail import MetricsTail
@@ -74,6 +75,16 @@ class RunFolder:
     def environment_steps(self) -> int:
         """Joint actions made so far."""
         return max((line.environment_steps for line in self.lines()), default=0)
+
+    def check_budget(self, steps: int) -> None:
+        """Errors: ConfigError where so many environment steps would make the run shorter than it
+        is; what its last iteration made beyond its budget does not count."""
+        made = self.environment_steps()
+        if steps < made and steps < (least := min(made, self.config().train.environment_steps)):
+            raise ConfigError(
+                f"{BUDGET}: {steps} is less than the {least} that the run in {self.path} has made; "
+                "give at least as many, or name another folder with --out"
+            )
 
     def episodes(self) -> list[Episode]:
         """episodes.jsonl."""

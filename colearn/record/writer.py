@@ -14,7 +14,7 @@ import yaml
 from filelock import FileLock
 
 from colearn.config import Config, dump_config
-from colearn.errors import CheckpointError
+from colearn.errors import CheckpointError, ColearnError
 
 from .difference import BUDGET, first_difference, told_difference, value_at
 from .fields import Line, Progress, RunRecord
@@ -26,7 +26,8 @@ from .place import LOCK, check_place, lock_folder
 class RunWriter:
     """Writes one run's files, alone; every line is whole or not there.
 
-    Errors: ConfigError where the folder cannot be written; CheckpointError where it holds another
+    Errors: ConfigError where the folder cannot be written, or the budget is shorter than the run
+    in it; CheckpointError where it holds another
     run, one to be resumed explicitly, or one that another process is writing, and where a write
     fails.
     """
@@ -46,7 +47,7 @@ class RunWriter:
             self._lock = lock_folder(path)
         try:
             self._check()
-        except CheckpointError:
+        except ColearnError:
             self.close()
             raise
 
@@ -66,12 +67,7 @@ class RunWriter:
                 f"difference: {told_difference(key, there, here)}); leave "
                 "the config out to go on as it was, or name another folder"
             )
-        made, before = self.folder.environment_steps(), value_at(there, BUDGET)
-        if value_at(here, BUDGET) < min(made, before):
-            raise CheckpointError(
-                f"{BUDGET}: {value_at(here, BUDGET)} is less than the {made} that the run in "
-                f"{self.folder.path} has made; give at least as many, or name another folder"
-            )
+        self.folder.check_budget(value_at(here, BUDGET))
 
     def open(self) -> None:
         """Create the folder; called once everything has been assembled without a mistake."""

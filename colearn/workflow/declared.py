@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
+from colearn.config import parse_yaml
 from colearn.errors import ConfigError
 from colearn.json_text import read_json
 from colearn.qa import accuracy, exact_match, f1
@@ -102,17 +102,17 @@ def _filled(text: str, fields: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> Graph:
     try:
-        return Graph.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return Graph.model_validate(parse_yaml(path.read_bytes()))
     except OSError:
         raise ConfigError(
             f"task.graph: cannot read {path}; give the path of a .yaml file"
         ) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"task.graph: {path} is no YAML ({_one_line(error)})") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ConfigError(f"task.graph: {where}: {first['msg']}; mend {path}") from None
+    except ValueError as error:
+        raise ConfigError(f"task.graph: {path} is {error}; mend the file") from None
 
 
 def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
@@ -144,7 +144,3 @@ def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
     if not rows:
         raise ConfigError(f"task.graph: items: {path} is empty; write one object per line")
     return rows
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:160]

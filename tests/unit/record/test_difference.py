@@ -9,7 +9,7 @@ import fabricated_runs as fabricated
 import pytest
 
 from colearn.config import load_config
-from colearn.errors import CheckpointError
+from colearn.errors import ConfigError
 from colearn.record import RunWriter
 from colearn.record.difference import first_difference, told_difference
 
@@ -55,7 +55,7 @@ def test_a_run_is_not_made_shorter_than_it_is(tmp_path: Path) -> None:
         config = load_config(folder / "config.yaml", [f"train.environment_steps={steps}"])
         RunWriter(folder, config, resume=True).close()
 
-    with pytest.raises(CheckpointError, match=r"environment_steps: 399 is less than the 400 that"):
+    with pytest.raises(ConfigError, match=r"environment_steps: 399 is less than the 400 that"):
         resume(399)
     resume(400)
     (folder / "metrics.jsonl").write_text("")  # of a run that has made nothing yet

@@ -121,3 +121,17 @@ def test_a_field_that_one_way_leaves_unset_is_found(tmp_path):
     )
     with pytest.raises(ConfigError, match="reads 'found', which is not set on every way"):
         made(tmp_path, graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GRAPH + "tools: []\n", "the key 'tools' stands twice"),
+        ("roles: [", "is not YAML"),
+        ("[" * 5000, "is nested too deeply"),
+    ],
+)
+def test_a_graph_is_read_as_strictly_as_a_config(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        made(tmp_path, text)
+    assert str(caught.value).startswith("task.graph: ") and "\n" not in str(caught.value)
