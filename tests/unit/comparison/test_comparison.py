@@ -192,7 +192,7 @@ def test_a_comparison_is_extended_and_never_shortened(tmp_path):
     assert log == "making magrpo 0, resume False\nmaking magrpo 0, resume True\n"
     shorter = {**longer, "train": {"environment_steps": 300}}
     with pytest.raises(
-        ConfigError, match=r"300 is less than the 500 that the run in .*collm_cc-s0 has made"
+        ConfigError, match=r"300 is less than the 400 that the run in .*collm_cc-s0 has made"
     ):
         run(Config.model_validate(shorter), tmp_path)
 
