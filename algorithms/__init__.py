@@ -3,6 +3,7 @@
 NAMES = {
     "collm_cc": "collm_cc:CoLLMCC",
     "collm_dc": "collm_dc:CoLLMDC",
+    "coma": "coma:COMA",
     "magrpo": "magrpo:MAGRPO",
     "marloo": "marloo:MARLOO",
     "maremax": "maremax:MAReMax",

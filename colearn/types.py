@@ -100,6 +100,8 @@ class Node(Generic[State]):
     """m_t: critics may read it, agents never do."""
     actions: Mapping[str, Action] = field(default_factory=dict)
     """The joint action that led here; empty at the root."""
+    alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    """Further actions of each agent, drawn at the parent from the same history and not executed."""
     reward: float = 0.0
     local_rewards: Mapping[str, float] = field(default_factory=dict)
     earned: Mapping[tuple[int, str], float] = field(default_factory=dict)

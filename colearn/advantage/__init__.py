@@ -2,6 +2,7 @@
 
 NAMES = {
     "bootstrap": "gae:Bootstrap",
+    "counterfactual": "counterfactual:CounterfactualBaseline",
     "q_value": "q_value:QValue",
     "group_mean": "group_baseline:GroupMean",
     "group_expectile": "group_baseline:GroupExpectile",

@@ -34,6 +34,25 @@ class TokenValues(Sequence[float | None]):
         return len(self.seen)
 
 
+@dataclass(frozen=True, slots=True)
+class CounterfactualValues(Sequence[float | None]):
+    """An agent's Q(h, a_-i, a_i) of every edge, and Q(h, a_-i, a') of its alternatives a'."""
+
+    executed: tuple[float | None, ...]
+    """By the node that the edge leads to; None where the agent did not act."""
+    alternatives: tuple[tuple[float, ...], ...]
+
+    @overload
+    def __getitem__(self, node: int) -> float | None: ...
+    @overload
+    def __getitem__(self, node: slice) -> tuple[float | None, ...]: ...
+    def __getitem__(self, node: int | slice) -> float | tuple[float | None, ...] | None:
+        return self.executed[node]
+
+    def __len__(self) -> int:
+        return len(self.executed)
+
+
 AgentValues = Mapping[str, Values]
 """By agent name."""
 

@@ -143,6 +143,8 @@ class Algorithm(ABC):
             )
         if parts.rollout.cuts:
             _check_cuts(parts)
+        if parts.critic is not None and parts.critic.read_once:
+            _check_read_once(parts, name)
         if parts.advantage.by_token and not parts.loss.by_token:
             raise ConfigError(
                 f"loss.ratio: {name} has an advantage for each token; set it to token"
@@ -166,6 +168,22 @@ def _check_cuts(parts: Parts) -> None:
             f"credit: {type(parts.credit).__name__} credits an action by more than its "
             f"own step, and {shape} chooses the best candidate at once; set algorithm.credit.name "
             "to mixed, team or payoff, or algorithm.rollout.name to tree or parallel"
+        )
+
+
+def _check_read_once(parts: Parts, name: str) -> None:
+    """Errors: ConfigError where the values of a critic that is read once would be read again, or
+    where the shape draws nothing for it to read."""
+    critic = type(parts.critic).__name__
+    if not parts.value_loss.frozen_targets:
+        raise ConfigError(
+            f"value_loss.frozen_targets: {critic} is read once, before the update; set it to true"
+        )
+    if not parts.rollout.draws_alternatives:
+        raise ConfigError(
+            f"rollout: {name} compares actions with others that were drawn and not executed, and "
+            f"{type(parts.rollout).__name__} draws none; set algorithm.rollout.name to "
+            "counterfactual_chain"
         )
 
 

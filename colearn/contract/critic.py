@@ -39,6 +39,9 @@ class Critic(ABC):
     """The kind of its values, such as "v" or "q"; an advantage that `reads` the same fits."""
     global_info: bool
     """Whether m_t is part of what is read."""
+    read_once: bool = False
+    """Values are read at rollout, before the critic moves, and not again while it is trained: the
+    value loss must have `frozen_targets`."""
     reads_ids: bool = False
     """Rows hold the agents' own token ids: value model and agents must share a tokenizer."""
 
@@ -62,6 +65,11 @@ class Critic(ABC):
 
         Errors: ConfigError where the longest branch exceeds `limit` tokens.
         """
+
+    def training_row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
+        """The row that the value model is trained on: `row`, unless only some of its values have
+        targets. Such a critic sets `read_once`."""
+        return self.row(tree, reader, tokenize, limit=limit)
 
     def values(
         self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]

@@ -95,6 +95,12 @@ class Rollout(ABC):
     ) -> Sequence[Mapping[str, int]]:
         """The joint actions to execute: for each, which of its own actions every agent takes."""
 
+    @property
+    def draws_alternatives(self) -> bool:
+        """Actions that no joint action takes are kept, for a critic to read
+        (`Node.alternatives`)."""
+        return False
+
     def next_round(
         self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
     ) -> Round | None:

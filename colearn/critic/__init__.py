@@ -2,6 +2,7 @@
 
 NAMES = {
     "centralized": "centralized:Centralized",
+    "counterfactual": "counterfactual:Counterfactual",
     "decentralized": "decentralized:Decentralized",
     "tokenwise": "tokenwise:Tokenwise",
 }

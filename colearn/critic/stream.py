@@ -79,10 +79,12 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
     seen, done, reads = [], [], []
     for node in tree.nodes:
         seen.append(
-            tuple(_ids(critic.seen(node, reader), node.turn, tokenize)) if not node.terminal else ()
+            tuple(tokens_of(critic.seen(node, reader), node.turn, tokenize))
+            if not node.terminal
+            else ()
         )
         done.append(
-            tuple(_ids(critic.done(node, reader), node.turn - 1, tokenize))
+            tuple(tokens_of(critic.done(node, reader), node.turn - 1, tokenize))
             if node.parent is not None
             else ()
         )
@@ -96,7 +98,7 @@ def piece_tag(role: str, turn: int) -> str:
     return f"\n[{role} {turn}]\n"
 
 
-def _ids(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
+def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
     """Each piece ends with its own last word and not with a line break: a value is read there, and
     needs no attention to find m_t, or the newest observation, where that is one word."""
     ids: list[int] = []

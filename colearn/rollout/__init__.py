@@ -2,6 +2,7 @@
 
 NAMES = {
     "chain": "shapes:Chain",
+    "counterfactual_chain": "shapes:CounterfactualChain",
     "parallel": "shapes:Parallel",
     "tree": "shapes:KaryTree",
     "cross": "shapes:Cross",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
@@ -45,6 +46,7 @@ class Edge:
     candidate_of: str | None
     joint: Joint
     stepping: Stepping
+    alternatives: Mapping[str, tuple[Action, ...]]
 
 
 Tried = tuple[Edge, Outcome[Any]]
@@ -122,13 +124,20 @@ class Growth:
         following = self.shape.next_round(self._branching(at), counts, self._children(tried))
         if following is None:
             return []
+        alternatives = {}
+        if self.shape.draws_alternatives:
+            taken = {(seat, k) for chosen in following.joint_actions for seat, k in chosen.items()}
+            alternatives = {
+                seat: tuple(o.action for k, o in enumerate(options) if (seat, k) not in taken)
+                for seat, options in drawn.items()
+            }
         found = []
         for child, chosen in enumerate(following.joint_actions, start=len(tried)):
             joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
             texts = {seat: spoken.action.text for seat, spoken in joint.items()}
             keys = (self.seed, "step", self.key, *at.node.path, child)
             stepping = (self.task, at.node.state, texts, keys, self.item_name)
-            found.append(Edge(child, chosen, following.candidate_of, joint, stepping))
+            found.append(Edge(child, chosen, following.candidate_of, joint, stepping, alternatives))
         return found
 
     def settle(self, at: Live, tried: Sequence[Tried]) -> list[Live]:
@@ -151,6 +160,7 @@ class Growth:
                 outcome,
                 actions,
                 last,
+                alternatives=edge.alternatives,
                 candidate_of=edge.candidate_of,
                 cut=edge.child not in executed,
             )
@@ -214,6 +224,7 @@ class Growth:
         actions: Mapping[str, Action],
         last: Mapping[str, Action],
         *,
+        alternatives: Mapping[str, tuple[Action, ...]] = MappingProxyType({}),
         candidate_of: str | None = None,
         cut: bool = False,
     ) -> Node[Any]:
@@ -238,6 +249,7 @@ class Growth:
                 observations=observations,
                 global_info=info,
                 actions=actions,
+                alternatives=alternatives,
                 reward=outcome.reward,
                 local_rewards=outcome.local_rewards,
                 earned=outcome.earned,

@@ -43,6 +43,30 @@ class Chain(Aligned):
         return dict.fromkeys(at.acting, 1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CounterfactualChain(Chain):
+    """A chain whose agents draw K further actions at every history, which are not executed: a
+    counterfactual critic reads them. n H (1 + K) generations and H environment steps per episode.
+
+    Wrong without that critic: the further actions are drawn for nothing.
+    """
+
+    k: Annotated[int, Field(ge=1, description="set 1 or more")] = 4
+    """K."""
+
+    @property
+    def draws_alternatives(self) -> bool:
+        return True
+
+    def samples(self, at: Branching) -> Mapping[str, int]:
+        return dict.fromkeys(at.acting, 1 + self.k)
+
+    def joint_actions(
+        self, at: Branching, counts: Mapping[str, int]
+    ) -> Sequence[Mapping[str, int]]:
+        return [dict.fromkeys(counts, 0)]
+
+
 @dataclass(frozen=True)
 class Parallel(Group, Aligned):
     """n K H generations per episode: the K branches share the root's history and nothing later.

@@ -22,7 +22,9 @@ ALGORITHMS = sorted(
 )
 SINGLE = {"ac", "grpo"}
 """Their team is one agent."""
-CRITIC = {"collm_cc", "collm_dc", "ac", "mappo", "mappo_call"}
+CRITIC = {"collm_cc", "collm_dc", "coma", "ac", "mappo", "mappo_call"}
+OWN_VALUES = {"mappo", "coma"}
+"""Neither V nor Q of histories: one advantage fits their critic."""
 LORA = {"rank": 2}
 KINDS = {"simultaneous": {}, "sequential": {"sequential": True, "horizon": 4}}
 
@@ -128,7 +130,7 @@ BOOTSTRAPS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bootstrap", BOOTSTRAPS)
-@pytest.mark.parametrize("name", sorted(CRITIC - {"mappo"}))
+@pytest.mark.parametrize("name", sorted(CRITIC - OWN_VALUES))
 def test_critics_bootstrap_in_every_way(paths, name, bootstrap, kind):
     algorithm = {"name": name, "advantage": BOOTSTRAPS[bootstrap]}
     assert_learned(config_of(paths, algorithm, task=KINDS[kind]))
@@ -138,7 +140,7 @@ VALUES = {"v": {}, "q": {"critic": {"value": "q"}, "advantage": {"name": "q_valu
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", sorted(CRITIC - {"mappo"}))
+@pytest.mark.parametrize("name", sorted(CRITIC - OWN_VALUES))
 def test_a_q_critic_learns(paths, name, kind):
     """Twice: Q is 0 everywhere at first, so the actors have nothing to follow."""
     config = config_of(paths, {"name": name, **VALUES["q"]}, task=KINDS[kind])
@@ -188,7 +190,7 @@ def test_a_shared_base_is_loaded_once_and_frozen(paths):
         assert {key for key in keys & others if not key.startswith("head.")} == set()
 
 
-@pytest.mark.parametrize("name", sorted(CRITIC - {"mappo"}))
+@pytest.mark.parametrize("name", sorted(CRITIC - OWN_VALUES))
 def test_a_critic_learns_without_global_info(paths, name):
     assert_learned(config_of(paths, {"name": name, "critic": {"global_info": False}}))
 

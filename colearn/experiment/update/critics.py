@@ -81,7 +81,7 @@ class CriticTrainer(ValueReader):
         self._packed = {
             (id(tree), reader): (
                 tree,
-                self._row(tree, reader)
+                self.critic.training_row(tree, reader, self.tokenize, limit=self.max_length)
                 if any(learns(tree, agent) for agent in agents)
                 else NOTHING,
             )
@@ -104,13 +104,13 @@ class CriticTrainer(ValueReader):
                 )
                 self._packed[id(tree), reader] = (tree, row)
 
-    def rows(self, trees: Trees, model: str) -> list[Row]:
+    def rows(self, trees: Trees, model: str, *, training: bool = True) -> list[Row]:
         """The streams of all readers of a value model; their keys are read by `_place`."""
         return [
             replace(row, key=place * len(trees) + number)
             for place, reader in enumerate(self._readers(trees[0], model))
             for number, tree in enumerate(trees)
-            if (row := self._row(tree, reader)).marks
+            if (row := self._row(tree, reader, training)).marks
         ]
 
     def _cut(self, trees: Trees, model: str) -> Prepared:
@@ -125,15 +125,17 @@ class CriticTrainer(ValueReader):
             self._last[model] = tuple(trees), prepared
         return prepared
 
-    def _row(self, tree: Tree[Any], reader: str) -> Row:
-        if (id(tree), reader) in self._packed:
-            return self._packed[id(tree), reader][1]
-        return self.critic.row(tree, reader, self.tokenize, limit=self.max_length)
+    def _row(self, tree: Tree[Any], reader: str, training: bool) -> Row:
+        packed = self._packed.get((id(tree), reader))
+        if packed is not None and (training or packed[1] is NOTHING or not self.critic.read_once):
+            return packed[1]
+        make = self.critic.training_row if training else self.critic.row
+        return make(tree, reader, self.tokenize, limit=self.max_length)
 
     def read(self, trees: Trees) -> list[AgentValues]:
         found: list[dict[str, Values]] = [{} for _ in trees]
         for model, learner in self.learners.items():
-            rows = self.rows(trees, model)
+            rows = self.rows(trees, model, training=False)
             for row, outputs in zip(rows, learner.evaluate([[row] for row in rows]), strict=True):
                 reader, number = self._place(trees, model, row.key)
                 values = outputs[0].values.tolist()

@@ -39,9 +39,10 @@ CLIPPED = {"at_grpo", "grpo", "marshal", "mt_grpo", "trajectory_grpo"}
 @pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_builds_parts_that_fit(name):
     parts = build(name).checked_parts()
-    critics = ("collm_cc", "collm_dc", "ac", "mappo", "mappo_call")
+    critics = ("collm_cc", "collm_dc", "coma", "ac", "mappo", "mappo_call")
     assert (parts.critic is not None) == (name in critics)
-    reads = "token" if name == "mappo" else "v" if parts.critic is not None else None
+    special = {"mappo": "token", "coma": "counterfactual"}
+    reads = special.get(name, "v" if parts.critic is not None else None)
     assert parts.advantage.reads == reads
 
 

@@ -1,0 +1,90 @@
+"""The counterfactual baseline: what the team would have got with another answer of this agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.bounds import Clip, Share
+from colearn.contract import (
+    Advantage,
+    AgentValues,
+    CounterfactualValues,
+    Episodes,
+    NodeAdvantages,
+)
+from colearn.types import Credited
+
+from .finish import clipped, normalized
+from .recursion import own_rewards
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterfactualBaseline(Advantage):
+    """A_i = G - mean over k of Q(h, a_-i, a_i^k), with agent i's alternatives a_i^k from its own
+    policy (COMA's Eq. 4 with a sampled sum, and the return in place of Q of the executed action).
+
+    Unbiased whatever the critic says: the baseline of agent i does not depend on a_i. G is the
+    TD(lambda) return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `trace` and Q' of the
+    next joint action that was executed, the mean of its readings; below 1 it takes the critic's
+    bias for less noise. The critic's targets are the same returns. An agent without an alternative
+    has no advantage.
+
+    Wrong when Q explains little of the returns: the baseline then adds its own noise. Look at
+    `critic/explained_variance`.
+    """
+
+    trace: Share = 1.0
+    clip: Clip | None = None
+    normalize: bool = False
+
+    reads = "counterfactual"
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        if values is None:
+            raise TypeError("CounterfactualBaseline needs the critic's values")
+        found = [self._advantages(e, v) for e, v in zip(episodes, values, strict=True)]
+        found = clipped(found, self.clip)
+        return normalized(found) if self.normalize else found
+
+    def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
+        return [
+            {
+                agent: tuple(
+                    None if q is None else g
+                    for q, g in zip(own, self._returns(episode, agent, by_agent), strict=True)
+                )
+                for agent, own in by_agent.items()
+            }
+            for episode, by_agent in zip(episodes, values, strict=True)
+        ]
+
+    def _advantages(self, episode: Credited[Any], values: AgentValues) -> NodeAdvantages:
+        rows: list[dict[str, float]] = [{} for _ in episode.tree.nodes]
+        for agent, own in values.items():
+            assert isinstance(own, CounterfactualValues), "values of a counterfactual critic"
+            returns = self._returns(episode, agent, values)
+            for node, others in enumerate(own.alternatives):
+                if others:
+                    rows[node][agent] = returns[node] - sum(others) / len(others)
+        return tuple(rows)
+
+    def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
+        """TD(lambda) returns of every edge, as one agent is paid."""
+        rewards, returns = own_rewards(episode, agent), [0.0] * len(episode.tree.nodes)
+        for node, below in zip(
+            reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True
+        ):
+            ahead = [self._mixed(child, returns[child], values) for child in below]
+            future = sum(ahead) / len(ahead) if ahead else 0.0
+            returns[node.index] = rewards[node.index] + episode.discount * future
+        return returns
+
+    def _mixed(self, child: int, following: float, values: AgentValues) -> float:
+        readings = [q for own in values.values() if (q := own[child]) is not None]
+        if self.trace == 1.0 or not readings:
+            return following
+        return (1 - self.trace) * sum(readings) / len(readings) + self.trace * following

@@ -1,0 +1,106 @@
+"""The counterfactual critic: Q of the joint action, and with other answers of one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from colearn.contract import AgentValues, CounterfactualValues, Critic, Segment, Tokenize
+from colearn.contract.rows import Mark, Row
+from colearn.packing.packer import Packer
+from colearn.types import Node, Tree
+
+from .centralized import Centralized
+from .stream import check_length, tokens_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterfactual(Critic):
+    """Q(h_t, a_-i, a_i) of the joint history, with the answer in question last (COMA, Foerster et
+    al. 2018, with sampled answers for its sum over actions).
+
+    For each agent i the stream of `Centralized` branches after the observations: the others'
+    actions, then a_i or one of i's alternatives, where Q is read. The readings of an agent share
+    all of their row but the answer, and none of them costs an environment step. Only executed
+    actions have targets, so the value model is trained without the alternatives.
+
+    Wrong when the joint stream outgrows the critic's window, and for teams of many talkative
+    agents: a row holds the joint action once for every agent that acts.
+    """
+
+    value: Literal["counterfactual"] = field(default="counterfactual", init=False)
+    global_info: bool = True
+
+    read_once = True
+
+    def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return self._joint.readers(agents)
+
+    def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
+        return self._row(tree, reader, tokenize, limit, alternatives=True)
+
+    def training_row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
+        return self._row(tree, reader, tokenize, limit, alternatives=False)
+
+    def values(
+        self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]
+    ) -> AgentValues:
+        executed: dict[str, list[float | None]] = {}
+        others: dict[str, list[list[float]]] = {}
+        for agent in self.readers(tree.agents)[reader]:
+            executed[agent] = [None] * len(tree.nodes)
+            others[agent] = [[] for _ in tree.nodes]
+        for mark, number in zip(row.marks, numbers, strict=True):
+            assert mark.agent is not None, "every reading is of one agent's action"
+            if mark.inside is None:
+                executed[mark.agent][mark.node] = number
+            else:
+                others[mark.agent][mark.node].append(number)
+        return {
+            agent: CounterfactualValues(tuple(own), tuple(map(tuple, others[agent])))
+            for agent, own in executed.items()
+        }
+
+    @property
+    def _joint(self) -> Centralized:
+        return Centralized(value="q", global_info=self.global_info)
+
+    def _row(
+        self,
+        tree: Tree[Any],
+        reader: str,
+        tokenize: Tokenize,
+        limit: int,
+        *,
+        alternatives: bool,
+    ) -> Row:
+        packer, marks = Packer(), list[Mark]()
+        piece_of: dict[int | None, int] = {None: -1}
+        for node in tree.nodes:
+            here = before = piece_of[node.parent]
+            for agent, action in node.actions.items():
+                shared = packer.add(_said(node, tokenize, without=agent), before)
+                texts = [action.text]
+                if alternatives:
+                    texts += [other.text for other in node.alternatives.get(agent, ())]
+                for number, text in enumerate(texts):
+                    answer = packer.add(_answer(node, agent, text, tokenize), shared)
+                    inside = number - 1 if number else None
+                    marks.append(Mark(node.index, packer.last_index(answer), inside, agent))
+                    check_length(packer.position_after(answer), limit)
+                    if not number:
+                        here = answer  # the joint action with the last agent's answer last
+            seen = () if node.terminal else self._joint.seen(node, reader)
+            piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), here)
+            check_length(packer.position_after(piece_of[node.index]), limit)
+        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+
+
+def _said(node: Node[Any], tokenize: Tokenize, *, without: str) -> list[int]:
+    others = [Segment(a, action.text) for a, action in node.actions.items() if a != without]
+    return tokens_of(others, node.turn - 1, tokenize)
+
+
+def _answer(node: Node[Any], agent: str, text: str, tokenize: Tokenize) -> list[int]:
+    return tokens_of([Segment(agent, text)], node.turn - 1, tokenize)

@@ -1,0 +1,173 @@
+"""The counterfactual critic and its baseline, by hand-computed numbers and by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+from trees import chain
+
+from colearn.advantage.counterfactual import CounterfactualBaseline
+from colearn.contract import CounterfactualValues
+from colearn.critic.counterfactual import Counterfactual
+from colearn.errors import ConfigError
+from colearn.registry import algorithm_class
+from colearn.rollout.shapes import Chain, CounterfactualChain
+from colearn.types import Action, Credited
+
+AGENTS = ("ada", "ben")
+
+
+def said(text):
+    return Action(text, (1,), (-1.0,))
+
+
+def episode(rewards, discount=1.0):
+    tree = chain(rewards, agents=AGENTS)
+    paid = tuple(dict.fromkeys(AGENTS, node.reward) for node in tree.nodes)
+    return Credited(tree=tree, rewards=paid, discount=discount)
+
+
+def values(executed, alternatives):
+    """One agent's Q by node (None at the root), and of its alternatives."""
+    return CounterfactualValues((None, *executed), ((), *alternatives))
+
+
+def test_the_baseline_is_the_mean_over_the_answers_that_were_not_executed():
+    q = {
+        "ada": values([5.0, 1.0], [(2.0, 4.0), (1.0, 1.0)]),
+        "ben": values([5.0, 1.0], [(0.0, 0.5), (2.0, 7.0)]),
+    }
+    (rows,) = CounterfactualBaseline()([episode([3.0, 2.0])], [q])
+    # returns 5 and 2; means 3 and 1 for ada, 0.25 and 4.5 for ben
+    assert rows == ({}, {"ada": 2.0, "ben": 4.75}, {"ada": 1.0, "ben": -2.5})
+
+
+def test_a_trace_below_one_bootstraps_from_the_next_executed_action():
+    q = {
+        "ada": values([9.0, 4.0], [(0.0,), (0.0,)]),
+        "ben": values([9.0, 6.0], [(0.0,), (0.0,)]),
+    }
+    rows = CounterfactualBaseline(trace=0.5)([episode([3.0, 2.0], discount=0.5)], [q])[0]
+    # G_1 = 2; Q of the next action is the mean of 4 and 6; G_0 = 3 + 0.5 (0.5 * 5 + 0.5 * 2)
+    assert rows[2] == {"ada": 2.0, "ben": 2.0}
+    assert rows[1] == {"ada": 4.75, "ben": 4.75}
+
+
+def test_the_targets_are_the_returns_of_executed_actions():
+    q = {"ada": values([9.0, 4.0], [(7.0,), (7.0,)]), "ben": values([9.0, 6.0], [(), ()])}
+    (targets,) = CounterfactualBaseline().targets([episode([3.0, 2.0])], [q])
+    assert targets == {"ada": (None, 5.0, 2.0), "ben": (None, 5.0, 2.0)}
+
+
+def test_an_agent_without_alternatives_is_not_trained():
+    q = {"ada": values([5.0], [(1.0,)]), "ben": values([5.0], [()])}
+    assert CounterfactualBaseline()([episode([3.0])], [q])[0][1] == {"ada": 2.0}
+
+
+def test_the_gradient_is_exact_whatever_the_critic_says():
+    """Two agents, two actions each, K = 1: the expectation over executed actions and alternatives
+    of advantage times score is the gradient of the expected reward."""
+    pi = {"ada": (0.3, 0.7), "ben": (0.8, 0.2)}
+    reward = {(0, 0): 1.0, (0, 1): -2.0, (1, 0): 4.0, (1, 1): 0.5}
+    wrong = {(0, 0): -3.0, (0, 1): 10.0, (1, 0): 2.0, (1, 1): 7.0}
+    estimate = dict.fromkeys(AGENTS, 0.0)
+    for a, b, other_a, other_b in itertools.product((0, 1), repeat=4):
+        chance = pi["ada"][a] * pi["ben"][b] * pi["ada"][other_a] * pi["ben"][other_b]
+        q = {
+            "ada": values([wrong[a, b]], [(wrong[other_a, b],)]),
+            "ben": values([wrong[a, b]], [(wrong[a, other_b],)]),
+        }
+        row = CounterfactualBaseline()([episode([reward[a, b]])], [q])[0][1]
+        for agent, action in (("ada", a), ("ben", b)):
+            score = 1.0 - pi[agent][1] if action == 1 else -pi[agent][1]  # d log pi / d logit of 1
+            estimate[agent] += chance * row[agent] * score
+    # d J / d logit of action 1 = p (1 - p) (E[r | 1] - E[r | 0])
+    ada = 0.21 * ((0.8 * 4.0 + 0.2 * 0.5) - (0.8 * 1.0 + 0.2 * -2.0))
+    ben = 0.16 * ((0.3 * -2.0 + 0.7 * 0.5) - (0.3 * 1.0 + 0.7 * 4.0))
+    assert math.isclose(estimate["ada"], ada) and math.isclose(estimate["ben"], ben)
+
+
+def answered(alternatives):
+    """One turn: ada says x and ben says y, with these alternatives."""
+    tree = chain([1.0], agents=AGENTS)
+    root, leaf = tree.nodes
+    shown = {a: replace(seen, text=f"to {a}") for a, seen in root.observations.items()}
+    leaf = replace(leaf, actions={"ada": said("x"), "ben": said("y")}, alternatives=alternatives)
+    return replace(tree, nodes=(replace(root, observations=shown), leaf))
+
+
+def readings(row):
+    """What each mark reads, as text: its piece and all pieces above it."""
+    texts = {}
+    for mark in row.marks:
+        number = next(n for n, p in enumerate(row.pieces) if p.start <= mark.index < p.end)
+        text = ""
+        while number >= 0:
+            piece = row.pieces[number]
+            text = bytes(row.tokens[piece.start : piece.end]).decode() + text
+            number = piece.parent
+        texts[mark.agent, mark.inside] = text
+    return texts
+
+
+def read(method, alternatives):
+    make = getattr(Counterfactual(), method)
+    tree = answered({a: tuple(map(said, words)) for a, words in alternatives.items()})
+    return make(tree, "team", lambda text: text.encode(), limit=1000)
+
+
+def test_each_answer_is_read_last_after_what_the_others_said():
+    row = read("row", {"ada": "pq", "ben": "r"})
+    seen = "\n[ada 0]\nto ada\n[ben 0]\nto ben"
+    assert readings(row) == {
+        ("ada", None): seen + "\n[ben 0]\ny\n[ada 0]\nx",
+        ("ada", 0): seen + "\n[ben 0]\ny\n[ada 0]\np",
+        ("ada", 1): seen + "\n[ben 0]\ny\n[ada 0]\nq",
+        ("ben", None): seen + "\n[ada 0]\nx\n[ben 0]\ny",
+        ("ben", 0): seen + "\n[ada 0]\nx\n[ben 0]\nr",
+    }
+
+
+def test_readings_of_one_agent_share_all_of_the_row_but_the_answer():
+    few, many = (len(read("row", {"ada": words}).tokens) for words in ("p", "pq"))
+    assert many - few == len("\n[ada 0]\nq")
+
+
+def test_the_critic_is_trained_on_executed_actions_alone():
+    row = read("training_row", {"ada": "pq", "ben": "r"})
+    assert [(mark.agent, mark.inside) for mark in row.marks] == [("ada", None), ("ben", None)]
+
+
+def test_numbers_at_the_marks_become_values_by_agent():
+    tree = answered({"ada": (said("p"), said("q")), "ben": ()})
+    critic = Counterfactual()
+    row = critic.row(tree, "team", lambda text: text.encode(), limit=1000)
+    found = critic.values(tree, "team", row, [1.0, 2.0, 3.0, 4.0])
+    assert found == {
+        "ada": CounterfactualValues((None, 1.0), ((), (2.0, 3.0))),
+        "ben": CounterfactualValues((None, 4.0), ((), ())),
+    }
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"rollout": Chain()}, "rollout: COMA"),
+        ({"value_loss": {"frozen_targets": False}}, "value_loss.frozen_targets"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(change, named):
+    algorithm = algorithm_class("coma")()
+    if "value_loss" in change:
+        change = {"value_loss": replace(algorithm.value_loss, **change["value_loss"])}
+    with pytest.raises(ConfigError, match=named):
+        replace(algorithm, **change).checked_parts()
+
+
+def test_a_chain_with_alternatives_executes_the_first_answer_of_each_agent():
+    assert CounterfactualChain(k=3).joint_actions(None, {"ada": 4, "ben": 4}) == [
+        {"ada": 0, "ben": 0}
+    ]
