@@ -101,7 +101,7 @@ class Headed(torch.nn.Module):
         super().__init__()
         self.head = ValueHead(2)
         self.body = torch.nn.Parameter(torch.zeros(2))
-        self.base = type("Base", (), {"device": torch.device("cpu")})
+        self.base = type("Base", (), {"device": torch.device("cpu"), "revision": 0})
 
     def trained(self):
         return {"model.body": self.body, "head.linear.weight": self.head.linear.weight}

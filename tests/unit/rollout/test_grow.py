@@ -18,7 +18,7 @@ from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
-from colearn.rollout.shapes import Aligned, Chain, KaryTree
+from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree
 from colearn.types import Action, Outcome, Prompt, Tree
 from colearn.wrappers import Pipeline
 
@@ -78,6 +78,21 @@ def test_a_fork_counts_the_agents_own_actions_where_agents_take_turns():
 def test_a_fork_that_an_episode_never_reaches_is_a_chain():
     (tree,), _ = grown(Notes(horizon=2, items=1), ForkOn(3, agent="ada", occasion=2))
     assert len(tree.nodes) == 3
+
+
+@pytest.mark.parametrize("order", ["lockstep", "free"])
+def test_alternatives_are_further_draws_beside_the_actions_of_a_plain_chain(order):
+    """Three of each agent's four draws at a history are kept; none costs a step."""
+    task = Notes(horizon=2, items=1)
+    (plain,), _ = grown(task)
+    (tree,), counts = grown(task, CounterfactualChain(k=3), order=order)
+    assert said(tree) == said(plain)
+    assert (counts.generations, counts.joint_actions) == (2 * 2 * 4, 2)
+    for node in tree.nodes[1:]:
+        draws = {a.text for a in (*node.alternatives["ada"], node.actions["ada"])}
+        assert len(node.alternatives["ada"]) == len(node.alternatives["ben"]) == 3
+        assert len(draws) == 4 and all(text.startswith("ada ") for text in draws)
+    assert not any(node.alternatives for node in plain.nodes)
 
 
 class Best(Aligned):
