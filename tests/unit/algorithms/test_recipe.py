@@ -4,6 +4,7 @@ a learner does with a gradient, by hand."""
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -228,6 +229,7 @@ class Policy:
 
     def __init__(self, adapter, *numbers):
         self.adapter = adapter
+        self.base = SimpleNamespace(revision=0)
         self.own = {f"adapter.a.{adapter}.w": torch.tensor(numbers)}
 
     def trained(self):
