@@ -62,9 +62,9 @@ that fork in two at every turn."""
 HOPE, FADES = 0.98, 0.5
 """The expectile at the start, and the share of the budget over which it comes to the mean."""
 
-HOT, COLD = 0.7, 0.2
-"""The sampling temperature at the start of training, and that of evaluation, to which it falls over
-the whole budget."""
+HOT, COLD, COOLS = 0.7, 0.2, 0.5
+"""The sampling temperature at the start of training, that of evaluation, and the share of the
+budget after which it begins to fall from one to the other, to the end."""
 
 RECIPE = {
     "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
@@ -121,7 +121,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "constant rates": {"models.*.schedule": "constant", "critic.schedule": "constant"},
     "long memory in Adam": {"models.*.betas": (0.9, 0.999), "critic.betas": (0.9, 0.999)},
     "constant temperature": {"agents.*.sampling": {"temperature": HOT, "anneal": None}},
-    "cold by half": {"agents.*.sampling.anneal": {"fraction": 0.5}},
+    "cooling from the start": {"agents.*.sampling.anneal": {"begin": 0.0}},
+    "late cooling": {"agents.*.sampling.anneal": {"begin": 0.75}},
     "uniform start": {},
     "no hope": {},
     "lasting hope": {},

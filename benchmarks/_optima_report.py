@@ -32,10 +32,12 @@ def write_report(runs: Runs, out: Path | None) -> str:
     played = {run["problem"] for run in runs}
     known = {name: references(PROBLEMS[name]) for name in PROBLEMS if name in played}
     sampled = _sampled(out)
+    recipe = [run for run in runs if run["variant"] == "recipe"]
     text = "\n\n".join(
         [
             _reference_table(known),
-            _value_table([run for run in runs if run["variant"] == "recipe"], known),
+            _value_table(recipe, known, "sampled at 0.2", "curve_values"),
+            _value_table(recipe, known, "greedy", "curve_greedy"),
             _reaching_table(runs, known, sampled),
             *(table for problem in known if (table := _variant_table(runs, known, problem))),
         ]
@@ -83,24 +85,26 @@ def _reference_table(known: Known) -> str:
     return _table(["exact value of", *known], rows)
 
 
-def _value_table(runs: Runs, known: Known) -> str:
+def _value_table(runs: Runs, known: Known, title: str, curve: str) -> str:
     rows = []
     for method in _methods(runs):
         mine = {problem: _of(runs, method, problem) for problem in known}
-        cells = [_cell(_final(found), known[name]["optimum"]) for name, found in mine.items()]
+        cells = [
+            _cell(_final(found, curve), known[name]["optimum"]) for name, found in mine.items()
+        ]
         rows.append([method, *cells])
-    return _table(["value, [95%], % of the optimum, seeds", *known], rows)
+    return _table([f"{title}: value, [95%], % of the optimum, seeds", *known], rows)
 
 
-def _final(runs: Runs) -> MeanEstimate | None:
-    return estimate([run["curve_values"][-1] for run in runs])
+def _final(runs: Runs, curve: str = "curve_values") -> MeanEstimate | None:
+    return estimate([run[curve][-1] for run in runs])
 
 
 def _cell(found: MeanEstimate | None, optimum: float) -> str:
     if found is None:
         return ""
     low_high = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.mean:.2f}{low_high} {100 * found.mean / optimum:.0f}%, {found.seeds}"
+    return f"{found.mean:.2f}{low_high} {100 * found.mean / optimum:.1f}%, {found.seeds}"
 
 
 def _reaching_table(
@@ -163,6 +167,10 @@ def _variant_table(runs: Runs, known: Known, problem: str) -> str:
             for runs_of in found.values():
                 curves = [(run["curve_steps"], run["curve_values"]) for run in runs_of]
                 rows[-1] += [_cell(_final(runs_of), optimum), _reached(curves, SHARE * optimum)]
+            cold = [_final(runs_of, "curve_cold") for runs_of in found.values()]
+            if cold != [_final(runs_of) for runs_of in found.values()]:
+                cells = [part for one in cold for part in (_cell(one, optimum), "")]
+                rows.append([f"{variant}, the same weights at 0.2", *cells])
     head = [title for method in methods for title in (method, f"until {SHARE:.0%}")]
     return _table([f"{problem}, seeds {min(seeds)} to {max(seeds)}", *head], rows)
 

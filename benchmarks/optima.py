@@ -30,6 +30,7 @@ from typing import Any
 
 from _optima_problems import (
     COLD,
+    COOLS,
     CRITIC_ONLY,
     FADES,
     GROUPS_ONLY,
@@ -74,7 +75,7 @@ def config_of(run: Run) -> dict[str, Any]:
             algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
     size = "embedded-tiny" if run.variant == "uniform start" else "embedded-tiny-varied"
     model = f"{size}:{run.seed}"
-    sampling = {"max_tokens": 2, "temperature": COLD, "anneal": {"start": HOT, "fraction": 1.0}}
+    sampling = {"max_tokens": 2, "temperature": COLD, "anneal": {"start": HOT, "begin": COOLS}}
     config: dict[str, Any] = {
         "task": {
             "name": "dpomdp",

@@ -96,12 +96,20 @@ class SamplingSettings(_Settings):
 
 
 class TemperatureAnneal(_Settings):
-    """A training temperature that falls or rises on a straight line to the agent's own."""
+    """A training temperature that is held, then falls or rises on a straight line to the agent's
+    own. `begin` and `end` are shares of `train.environment_steps`."""
 
     start: float = Field(ge=0.01)
-    """Temperature of the first iteration."""
-    fraction: float = Field(default=1.0, gt=0, le=1)
-    """Share of `train.environment_steps` after which it is `temperature`."""
+    """Temperature of the first iteration, held until `begin`."""
+    begin: float = Field(default=0.0, ge=0, lt=1)
+    end: float = Field(default=1.0, gt=0, le=1)
+    """Share after which it is `temperature`."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> TemperatureAnneal:
+        if self.begin >= self.end:
+            raise ValueError("begin must lie below end")
+        return self
 
 
 class TrainedSampling(SamplingSettings):
@@ -117,10 +125,11 @@ class TrainedSampling(SamplingSettings):
 
     def training_temperature(self, done: float) -> float:
         """The temperature of rollouts when the share `done` of the training budget is used."""
-        if self.anneal is None:
+        anneal = self.anneal
+        if anneal is None:
             return self.temperature
-        part = left(self.anneal.fraction, done)
-        return self.temperature + part * (self.anneal.start - self.temperature)
+        part = left(anneal.end - anneal.begin, max(0.0, done - anneal.begin))
+        return self.temperature + part * (anneal.start - self.temperature)
 
     @model_validator(mode="after")
     def _above_zero(self) -> TrainedSampling:

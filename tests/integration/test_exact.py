@@ -173,7 +173,7 @@ def annealed(**sampling: Any) -> Any:
 
 
 def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(tmp_path: Path):
-    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "fraction": 1.0})
+    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "end": 1.0})
     run = Experiment(cooling, tmp_path / "run")
     hot = Experiment(annealed(temperature=1.3), tmp_path / "hot")
     drawn = [[node.actions for node in tree.nodes] for tree in run.trees()]
@@ -187,7 +187,7 @@ def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(
 
 
 def test_an_annealed_run_is_evaluated_at_its_last_temperature():
-    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "fraction": 1.0})
+    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "end": 1.0})
     found, cold = assemble(cooling).exact.metrics(), annealed(temperature=0.4)
     assert found == pytest.approx(assemble(cold).exact.metrics())
 
