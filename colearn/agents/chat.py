@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from colearn.errors import ConfigError
 from colearn.types import Action, Observation
 
+from .rendering import render
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -32,7 +34,8 @@ class ChatFormat:
     told (None: this machine's). In plain format an observation is followed by a line break and an
     action ends with the tokenizer's end token.
 
-    Errors: ConfigError when the template does not keep what it is given, or there is no end token.
+    Errors: ConfigError when the template does not end or does not keep what it is given, or there
+    is no end token.
     """
 
     def __init__(
@@ -120,7 +123,10 @@ def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:
     path = Path(chat)
     if not path.is_file():
         raise ConfigError(f"agents.chat: no file {path}; give 'auto', 'plain' or a .jinja file")
-    return path.read_text()
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"agents.chat: {path} is no text in UTF-8; save it as that") from None
 
 
 _DIRECTIVES = "aAbBcdDeFHIjmMpSTuUVwWxXyYZ"
@@ -159,9 +165,7 @@ def _cut(
         {"role": "assistant", "content": _ANSWER},
         {"role": "user", "content": _NEXT},
     ]
-    text = tokenizer.apply_chat_template(
-        messages, chat_template=template, tokenize=False, add_generation_prompt=True, **arguments
-    )
+    text = render(tokenizer, template, messages, arguments)
     if any(text.count(mark) != 1 for mark in (_USER, _ANSWER, _NEXT)):
         raise ConfigError(
             "agents.chat: the template drops or repeats a message, so turns cannot be appended; "

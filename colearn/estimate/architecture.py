@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
 from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
-from colearn.models.load import load_tokenizer
+from colearn.models.load import load_tokenizer, read_config
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -54,6 +54,8 @@ class Architectures:
             raise ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
         if there and not (Path(path) / "config.json").is_file():
             raise ConfigError(f"{field}: {path} holds no config.json; give a model's folder")
+        if there:
+            return read_config(path, field)
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         except (OSError, ValueError):

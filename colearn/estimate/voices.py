@@ -5,6 +5,7 @@ from __future__ import annotations
 from colearn.agents import ChatFormat
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
+from colearn.models.load import check_vocabulary
 
 from .architecture import Architectures, NotHere
 from .script import Speech
@@ -21,6 +22,7 @@ def read_speech(run: ResolvedRun, architectures: Architectures) -> dict[str, Spe
             architecture = architectures.config(path, field).get_text_config()
         except NotHere:
             return None
+        check_vocabulary(tokenizer, architecture.vocab_size, field)
         chat = ChatFormat(tokenizer, **settings.chat_format)
         positions = getattr(architecture, "max_position_embeddings", None)
         speech[agent] = Speech(chat, settings.sampling.max_tokens, positions)

@@ -14,7 +14,7 @@ from colearn.contract.weights import Publish
 from colearn.errors import MissingExtra
 from colearn.generate.transformers import Voice
 from colearn.models.base import Base
-from colearn.models.load import Tokenizers
+from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
 from colearn.models.published import published
 
@@ -118,6 +118,7 @@ def _voice(
     tokenizer = tokenizers.load(
         config.models[settings.model].path, field=f"models.{settings.model}.path"
     )
+    check_vocabulary(tokenizer, network.base.config.vocab_size, f"models.{settings.model}.path")
     chat = ChatFormat(tokenizer, **settings.chat_format)
     sampling = settings.sampling
     return Voice(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import safe_open
 from torch import nn
 
 from colearn.errors import ConfigError
@@ -13,7 +18,7 @@ from colearn.errors import ConfigError
 from .base import Base
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -56,28 +61,39 @@ def check_model(path: str, *, field: str) -> None:
 
     Errors: ConfigError naming `field`.
     """
-    from transformers import AutoConfig
     from transformers.utils import has_file
 
-    load_tokenizer(path, field=field)
+    tokenizer = load_tokenizer(path, field=field)
     names = ("model.safetensors", "model.safetensors.index.json")
-    try:
-        AutoConfig.from_pretrained(path, trust_remote_code=False)
-        whole = any(has_file(path, name) for name in names)
-    except (OSError, ValueError) as error:
-        raise _no_model(path, field, error) from None
-    if not whole:
-        raise _no_model(path, field, OSError(f"none of {', '.join(names)}"))
+    config = read_config(path, field)
+    check_vocabulary(tokenizer, config.get_text_config().vocab_size, field)
+    with _reading(path, field):
+        if not any(has_file(path, name) for name in names):
+            raise OSError(f"none of {', '.join(names)}")
+        index = Path(path) / names[1]  # not there where the path is a hub's name
+        if index.is_file():
+            for name in sorted(set(json.loads(index.read_text())["weight_map"].values())):
+                if not (index.parent / name).is_file():
+                    raise OSError(f"{name} is missing")
+        for file in sorted(Path(path).glob("*.safetensors")):
+            with safe_open(file, framework="pt"):  # reads what is in it, and whether all is there
+                pass
+
+
+def read_config(path: str, field: str) -> PretrainedConfig:
+    """A model's config.json. Errors: ConfigError naming `field`."""
+    from transformers import AutoConfig
+
+    with _reading(path, field):
+        return AutoConfig.from_pretrained(path, trust_remote_code=False)
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     """The tokenizer at a folder or hub name; a missing pad token becomes the end token."""
     from transformers import AutoTokenizer
 
-    try:
+    with _reading(path, field):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise _no_model(path, field, error) from None
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -109,15 +125,17 @@ def load_base(
 
     logging.disable_progress_bar()
     dtype = DTYPES[compute]
-    try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
+    with _reading(path, field), _quiet():
+        model: Any
+        model, found = AutoModelForCausalLM.from_pretrained(
             path,
             dtype=torch.float32 if trained else dtype,
             use_safetensors=True,
             trust_remote_code=False,  # a model is weights; its folder's code is not run
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
         )
-    except (OSError, ValueError) as error:
-        raise _no_model(path, field, error) from None
+        _check_whole(model, found, head=head)
     if not head:
         model.set_output_embeddings(nn.Identity())
     model.to(device)
@@ -125,10 +143,61 @@ def load_base(
     return Base(model, dtype)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' tables of weights: what is wrong with them is said here."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+@contextmanager
+def _reading(path: str, field: str) -> Iterator[None]:
+    """Errors: ConfigError for whatever a loader makes of a damaged file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged files raise nearly anything
+        raise _no_model(path, field, error) from None
+
+
+def _check_whole(model: Any, found: Mapping[str, Any], *, head: bool) -> None:
+    """Errors: ValueError where the files lack a weight, which would be random, or have another
+    shape of one; the head may be missing where it is dropped."""
+    for name, there, wanted in sorted(found["mismatched_keys"]):
+        raise ValueError(
+            f"{name} has shape {tuple(there)} in the file and {tuple(wanted)} by config.json"
+        )
+    dropped = set() if head else set(model.get_output_embeddings().parameters())
+    parameters = dict(model.named_parameters())
+    for name in sorted(found["missing_keys"]):
+        if parameters.get(name) not in dropped:
+            raise ValueError(f"no file holds {name}")
+
+
+def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str) -> None:
+    """`words`: ids that the model knows. Ids that were added to a tokenizer may go beyond.
+
+    Errors: ConfigError naming `field`.
+    """
+    if tokenizer.vocab_size > words:
+        raise ConfigError(
+            f"{field}: the tokenizer has {tokenizer.vocab_size} words and the model {words}; the "
+            "folder's tokenizer belongs to another model"
+        )
+
+
 def _no_model(path: str, field: str, error: Exception) -> ConfigError:
     if path.startswith((".", "/", "~")) and not os.path.isdir(path):
         return ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
-    reason = " ".join(str(error).split())[:160]
+    kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
+    reason = kind + " ".join(str(error).split())[:160]
     return ConfigError(
         f"{field}: cannot load '{path[:200]}'; give a folder or hub name that holds config.json, "
         f"tokenizer and safetensors weights ({reason})"

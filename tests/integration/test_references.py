@@ -77,7 +77,7 @@ def test_a_head_on_the_actor_leaves_the_reference_as_it_is(model, tmp_path):
 @KINDS
 def test_what_follows_shares_no_weight_with_its_model(model, lora):
     parts = assemble(config_of(model, lora=lora))
-    reference = parts.followers["reference-player"]
+    reference = parts.followers[NetworkKey("reference", "player")]
     kept = {name: weight.clone() for name, weight in reference.network.trained().items()}
     for parameter in parts.learners[NetworkKey("actor", "player")].parameters.values():
         parameter.data.add_(1.0)
