@@ -19,10 +19,11 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Backward(Credit):
-    """R_k = Aggr over the direct successors j of k of R_j, plus the action's own local reward
-    (MHGPO, Eq. 4). A successor is an action whose prompt holds the text of action k
-    (`Prompt.made_from`), in any branch of the tree; where a task does not say, those who act at
-    the next turn. An action without successors has its edge's team reward.
+    """R_k = r + Aggr over the direct successors j of k of R_j, plus the action's own local reward
+    (MHGPO, Eq. 4). r is the team's reward of the action's own edge, which the paper has at the
+    endpoints alone: what is paid earlier is added on the way back. A successor is an action whose
+    prompt holds the text of action k (`Prompt.made_from`), in any branch of the tree; where a task
+    does not say, those who act at the next turn.
 
     Each action's credit is then its whole worth, so the discount belongs at 0. Wrong when prompts
     do not say what they were made from and several agents act in one turn.
@@ -43,7 +44,7 @@ class Backward(Credit):
         for node in reversed(tree.nodes):
             for agent in node.actions:
                 after = [shared[one] for one in followers.get((node.index, agent), ())]
-                shared[node.index, agent] = aggregate(after) if after else node.reward
+                shared[node.index, agent] = node.reward + (aggregate(after) if after else 0.0)
         found: list[dict[str, float]] = [{} for _ in tree.nodes]
         for (index, agent), worth in shared.items():
             found[index][agent] = worth + tree.nodes[index].local_rewards.get(agent, 0.0)

@@ -139,11 +139,11 @@ def test_a_delayed_reward_weighs_its_branchs_share_of_the_branches_below_the_act
 # --- backward through the executed graph ---------------------------------------------------------
 
 
-def test_backward_credit_is_the_final_reward_where_nobody_says_what_prompts_hold():
-    # in a chain those who act next are the successors: everything has the last edge's reward
+def test_backward_credit_adds_an_edges_own_reward_to_what_its_successors_carry():
+    # in a chain those who act next are the successors: 1 of the first edge and 4 of the last
     assert Backward()(chain([1.0, 4.0])) == (
         {},
-        {"alice": 4.0, "bob": 4.0},
+        {"alice": 5.0, "bob": 5.0},
         {"alice": 4.0, "bob": 4.0},
     )
 
@@ -180,8 +180,8 @@ PIPELINE = chain(
 
 
 def test_where_prompts_do_not_say_the_successors_act_at_the_very_next_turn():
-    # the reader follows the asker, the writer the reader: all have the reward of the last edge
-    assert Backward()(PIPELINE) == ({}, {"asks": 12.0}, {"reads": 12.0}, {"writes": 12.0})
+    # the reader follows the asker, the writer the reader: 12, and 3 + 12 for those before it
+    assert Backward()(PIPELINE) == ({}, {"asks": 15.0}, {"reads": 15.0}, {"writes": 12.0})
 
 
 def test_the_successors_of_an_action_are_those_whose_prompts_hold_its_text():
@@ -190,7 +190,13 @@ def test_the_successors_of_an_action_are_those_whose_prompts_hold_its_text():
     # asks: reads by default (its prompt says nothing) and writes; mean of 3 and 12
     assert Backward()(skipped) == ({}, {"asks": 7.5}, {"reads": 3.0}, {"writes": 12.0})
     both = made_from(PIPELINE, 2, "writes", ((0, "asks"), (1, "reads")))
-    assert Backward()(both) == ({}, {"asks": 12.0}, {"reads": 12.0}, {"writes": 12.0})
+    # reads: 3 + 12; asks: the mean of 15 and 12
+    assert Backward()(both) == ({}, {"asks": 13.5}, {"reads": 15.0}, {"writes": 12.0})
+
+
+def test_a_reward_at_the_end_alone_reaches_every_action_as_in_eq_4():
+    last = chain([0.0, 0.0, 12.0], agents=("alice",))
+    assert Backward()(last) == ({}, *[{"alice": 12.0}] * 3)
 
 
 def test_a_prompt_made_from_nothing_has_no_predecessor():
