@@ -24,6 +24,8 @@ class MAPPO(PolicyAlgorithm):
     reward (UnityMAS-O, Eq. 12; `credit.trajectory: 0` where the task pays every call itself) at its
     last token, GAE over its tokens with gamma = lambda = 1 (MHGPO, Eq. 2), clipped token ratios.
 
+    MHGPO's Table 2 adds a KL penalty of 0.001 (`loss.kl`), which UnityMAS-O does not mention.
+
     GAE goes on from one call of a role to its next with `credit: {name: mixed}` and `discount: 1`.
     Wrong when roles are unlike each other and share a critic: it must then value unlike prompts
     with one head, which is where MHGPO saw it fail.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +25,44 @@ def belongs_to_test(key: str) -> bool:
     return hashlib.blake2b(key.encode(), digest_size=8).digest()[0] % TEST_SHARE == 0
 
 
+class FreshItems(Sequence[Item], Generic[Item]):
+    """As many training items as asked for, each drawn when it is read: item k is a function of the
+    seed and k. Two may be alike where there are few instances."""
+
+    def __init__(
+        self,
+        draw: Callable[[np.random.Generator], Item],
+        key: Callable[[Item], str],
+        *,
+        size: int,
+        seed: int,
+        remedy: str,
+    ) -> None:
+        self.draw, self.key, self.size, self.seed, self.remedy = draw, key, size, seed, remedy
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, number: int) -> Item: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, number: int | slice) -> Item | tuple[Item, ...]:
+        """Errors: ConfigError where only test instances are drawn."""
+        places = range(self.size)[number]
+        if isinstance(places, range):
+            return tuple(self._drawn(place) for place in places)
+        return self._drawn(places)
+
+    def _drawn(self, place: int) -> Item:
+        rng = derive_rng(self.seed, "fresh", place)
+        for _ in range(_PATIENCE):
+            item = self.draw(rng)
+            if not belongs_to_test(self.key(item)):
+                return item
+        raise ConfigError(f"task.fresh: no instance to train on was found; {self.remedy}")
+
+
 def draw_splits(
     draw: Callable[[np.random.Generator], Item],
     key: Callable[[Item], str],
@@ -32,14 +70,19 @@ def draw_splits(
     sizes: Mapping[str, int],
     seed: int,
     remedy: str,
-) -> dict[str, tuple[Item, ...]]:
-    """`sizes[split]` different items for 'train' and for 'test', drawn by `draw`.
+    fresh: bool = False,
+) -> dict[str, Sequence[Item]]:
+    """`sizes[split]` different items for 'train' and for 'test', drawn by `draw`. With `fresh` the
+    training items are `FreshItems`.
 
     key: spells an instance out; instances of one key are one.
     Errors: ConfigError with `remedy` where there are too few different instances.
     """
-    splits = {}
+    splits: dict[str, Sequence[Item]] = {}
     for split, size in sizes.items():
+        if fresh and split == "train":
+            splits[split] = FreshItems(draw, key, size=size, seed=seed, remedy=remedy)
+            continue
         rng = derive_rng(seed, "items", split)
         found: dict[str, Item] = {}
         misses = 0

@@ -135,7 +135,7 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
 
 def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
     finished = job.folder.status == "finished"
-    if finished and job.folder.record().environment_steps < job.run.budget:
+    if finished and job.run.extends(job.folder.record()):
         return False  # it is to be extended
     if finished:
         tail = job.folder.tail()

@@ -21,7 +21,7 @@ from colearn.config import (
 )
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
-from colearn.record import ComparisonFolder, RunFolder
+from colearn.record import ComparisonFolder, RunFolder, RunRecord
 from colearn.record.difference import BUDGET, FREE, scheduled
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
@@ -46,6 +46,12 @@ class PlannedRun:
     @property
     def name(self) -> str:
         return f"{self.algorithm}-s{self.seed}"
+
+    def extends(self, record: RunRecord) -> bool:
+        """Whether a finished run has budget left."""
+        iterations = self.config.train.iterations
+        ended = iterations is not None and record.iterations >= iterations
+        return record.environment_steps < self.budget and not ended
 
     def folder(self, out: Path) -> RunFolder:
         return ComparisonFolder(out).run(self.name)

@@ -248,6 +248,9 @@ class CriticSettings(OptimizerSettings):
 class TrainSettings(_Settings):
     environment_steps: int = Field(default=4000, ge=1)
     """Joint actions executed in training: the budget at which algorithms are compared."""
+    iterations: int | None = Field(default=None, ge=1)
+    """At most so many iterations, which is how most papers count: where episodes end early, the
+    joint actions of a budget make more of them. None: `environment_steps` alone decides."""
     episodes: int = Field(default=4, ge=1)
     """Items rolled out per iteration: the paper's buffer B."""
     epochs: int = Field(default=1, ge=1)

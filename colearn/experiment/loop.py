@@ -117,8 +117,17 @@ class Experiment:
 
     @property
     def _at(self) -> At:
-        done = self.progress.environment_steps / self.config.train.environment_steps
-        return At(self.progress.iteration, self.progress.episodes, done)
+        return At(self.progress.iteration, self.progress.episodes, self._done)
+
+    @property
+    def _done(self) -> float:
+        """The share of the training budget that is used: of its joint actions or its iterations,
+        whichever ends it first."""
+        train, progress = self.config.train, self.progress
+        share = progress.environment_steps / train.environment_steps
+        if train.iterations is None:
+            return share
+        return max(share, progress.iteration / train.iterations)
 
     def _train(self, report: Report) -> None:
         plain = self.config.model_dump(mode="json")
@@ -133,10 +142,9 @@ class Experiment:
             for player in self.parts.players.values():
                 stack.callback(player.close)
             updater = self.parts.updater
-            budget = self.config.train.environment_steps
             over = False
             while not over:
-                over = updater is None or self.progress.environment_steps >= budget
+                over = updater is None or self._done >= 1.0
                 improved = False
                 if self._evaluation_due(over):
                     improved = self._evaluate(report, pool, trackers)

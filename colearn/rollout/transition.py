@@ -3,7 +3,7 @@ goes wrong is told with the task, the method and the item. `item` is as `item_na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,12 @@ from .validate import (
 Task = DecPOMDP[Any, Any]
 
 
-def items_of(task: Task, split: str) -> list[Any]:
-    """All items of a split. Errors: TaskError, like all here."""
+def items_of(task: Task, split: str) -> Sequence[Any]:
+    """All items of a split; one that draws them as they are read stays as it is. Errors: TaskError,
+    like all here."""
     with asking(task, "items", f"of split {split}"):
-        return list(validate_items(task.items(split), split))
+        found = validate_items(task.items(split), split)
+        return found if isinstance(found, Sequence) else list(found)
 
 
 def begin(task: Task, item: Any, rng: np.random.Generator, name: str) -> Any:

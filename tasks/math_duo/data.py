@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -67,11 +67,12 @@ HUB_SETS = {
 
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
-) -> dict[str, tuple[Problem, ...]]:
+) -> dict[str, Sequence[Problem]]:
     """The problems by split. Rows whose answer is no number are left out.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """
+    found: dict[str, Sequence[Problem]]
     if data == "generated":
         found = dict(_generated(train, test, seed))
     else:
@@ -134,6 +135,6 @@ def value_of(text: str) -> int:
 
 
 @lru_cache(maxsize=16)
-def _generated(train: int, test: int, seed: int) -> dict[str, tuple[Problem, ...]]:
+def _generated(train: int, test: int, seed: int) -> dict[str, Sequence[Problem]]:
     sizes = {"train": train, "test": test}
     return draw_splits(arithmetic, str, sizes=sizes, seed=seed, remedy="ask for fewer")

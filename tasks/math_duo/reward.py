@@ -12,7 +12,7 @@ for a program that runs."""
 
 
 def team(final: float | None, truth: float) -> float:
-    """r_team: the answer at the end of the episode is right."""
+    """r_team: the final answer, as it is so far, is right."""
     return step_score(final, truth)
 
 

@@ -58,8 +58,11 @@ class MathState:
 class MathDuo(DecPOMDP[Problem, MathState]):
     """`reasoner` and `tool` answer until their numbers agree, or for T turns (B.1).
 
-    The team earns 1 at the end of the episode if the final answer is right by NumEq (1e-6): the
-    judge's, else the reasoner's, else that of the first tool user. Locally, at every turn,
+    The team earns 1 if the final answer is right by NumEq (1e-6): the judge's, else the reasoner's,
+    else that of the first tool user. Every step pays what it adds, 1 where the answer so far
+    becomes right and -1 where it becomes wrong, so that the sum is the paper's r_team, which B.1
+    broadcasts to all turns. Among the candidates of one turn the two differ by a constant, which no
+    group's advantage sees. Locally, at every turn,
 
         reasoner, judge  0.2 format + 0.8 right
         tool             0.1 format + 0.1 runs + 0.8 right
@@ -85,7 +88,7 @@ class MathDuo(DecPOMDP[Problem, MathState]):
     """
 
     pays = frozenset({"team", "local"})
-    reward_range = (0.0, 1.0)
+    reward_range = (-1.0, 1.0)
 
     def __init__(
         self,
@@ -167,10 +170,10 @@ class MathDuo(DecPOMDP[Problem, MathState]):
             matched=state.matched + sum(one.matched for one in new.values()),
         )
         done = bool(ends) and (turn == self.turns or self._agreed(said))
-        final = self._final(said) if done else None
+        before = reward.team(self._final(dict(state.said)), state.item.answer)
         return Outcome(
             state=after,
-            reward=reward.team(final, state.item.answer) if done else 0.0,
+            reward=reward.team(self._final(said), state.item.answer) - before,
             done=done,
             local_rewards={a: self._local(a, one, state.item.answer) for a, one in new.items()},
         )

@@ -63,7 +63,7 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
 
     def splits(self) -> Mapping[str, Sequence[Map]]:
         """Maps, made once for each choice of settings."""
-        return _splits(self.size, float(self.walls), self.train, self.test, self.seed)
+        return _splits(self.size, float(self.walls), self.train, self.test, self.seed, self.fresh)
 
     def start(self, item: Map) -> Cell:
         """S."""
@@ -150,8 +150,8 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
 
 @lru_cache(maxsize=16)
 def _splits(
-    size: int, walls: float, train: int, test: int, seed: int
-) -> dict[str, tuple[Map, ...]]:
+    size: int, walls: float, train: int, test: int, seed: int, fresh: bool
+) -> dict[str, Sequence[Map]]:
     def draw(rng: np.random.Generator) -> Map:
         try:
             return draw_map(size, size, walls, rng)
@@ -164,4 +164,5 @@ def _splits(
         sizes={"train": train, "test": test},
         seed=seed,
         remedy="set task.size or task.walls higher or ask for fewer",
+        fresh=fresh,
     )

@@ -76,7 +76,9 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
 
     def splits(self) -> Mapping[str, Sequence[Room]]:
         """Rooms, made once for each choice of settings."""
-        return _splits(self.size, self.boxes, float(self.walls), self.train, self.test, self.seed)
+        return _splits(
+            self.size, self.boxes, float(self.walls), self.train, self.test, self.seed, self.fresh
+        )
 
     def start(self, item: Room) -> Board:
         """As drawn."""
@@ -192,8 +194,8 @@ def _cells(cells: Iterable[Cell]) -> str:
 
 @lru_cache(maxsize=16)
 def _splits(
-    size: int, boxes: int, walls: float, train: int, test: int, seed: int
-) -> dict[str, tuple[Room, ...]]:
+    size: int, boxes: int, walls: float, train: int, test: int, seed: int, fresh: bool
+) -> dict[str, Sequence[Room]]:
     def draw(rng: np.random.Generator) -> Room:
         try:
             return draw_room(size, boxes, walls, rng)
@@ -206,4 +208,5 @@ def _splits(
         sizes={"train": train, "test": test},
         seed=seed,
         remedy="set task.size higher or ask for fewer",
+        fresh=fresh,
     )

@@ -71,7 +71,7 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
 
     def splits(self) -> Mapping[str, Sequence[SudokuItem]]:
         """Puzzles, made once for each choice of settings."""
-        return _splits(self.size, self.blanks, self.train, self.test, self.seed)
+        return _splits(self.size, self.blanks, self.train, self.test, self.seed, self.fresh)
 
     def start(self, item: SudokuItem) -> Grid:
         """The puzzle."""
@@ -190,8 +190,8 @@ def _solved(clues: Grid) -> Grid:
 
 @lru_cache(maxsize=16)
 def _splits(
-    size: int, blanks: int, train: int, test: int, seed: int
-) -> dict[str, tuple[SudokuItem, ...]]:
+    size: int, blanks: int, train: int, test: int, seed: int, fresh: bool
+) -> dict[str, Sequence[SudokuItem]]:
     def draw(rng: np.random.Generator) -> SudokuItem:
         return SudokuItem(puzzle(size, blanks, rng))
 
@@ -201,4 +201,5 @@ def _splits(
         sizes={"train": train, "test": test},
         seed=seed,
         remedy="set task.blanks higher or ask for fewer",
+        fresh=fresh,
     )

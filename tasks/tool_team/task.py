@@ -53,6 +53,9 @@ class ToolTeam(
     train: int = 256
     test: int = 100
     """Instances of each split."""
+    fresh: bool = False
+    """Draw each of the `train` instances when its turn comes, which makes any number of them: the
+    paper draws its environments anew for every update. False: so many different ones."""
     seed: int = 0
     """Of the instances; the splits are disjoint whatever it is."""
     seconds: float = 10.0
@@ -67,6 +70,8 @@ class ToolTeam(
         check_whole("train", self.train, 1)
         check_whole("test", self.test, 1)
         check_whole("seed", self.seed, 0)
+        if not isinstance(self.fresh, bool):
+            raise ConfigError(f"task.fresh: must be true or false, got {self.fresh!r}")
         check_number("seconds", self.seconds, 0.1, 600.0)
         self.agents = (TOOL, PLAN) if self.variant == "team" else (PLAN,)
         steps = len(self.agents) if self.order == "sequential" else 1

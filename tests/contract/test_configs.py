@@ -182,6 +182,38 @@ def test_the_budget_of_stronger_mas_is_the_papers_updates(game: str) -> None:
     assert (len(task.agents), task.horizon, rollout.group_size) == (2, 2 * 4, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "label", "updates"),
+    [
+        *((f"stronger_mas_{game}", "at_grpo", 150) for game in (*GAMES, "code", "math")),
+        *((f"stronger_mas_{game}", "mas_grpo", 150) for game in (*GAMES, "code", "math")),
+        *((f"marshal_{game}", "marshal", 200) for game in ("kuhn_poker", "generalist")),
+        *((f"marshal_{game}", "marshal", 200) for game in ("tic_tac_toe", "mini_hanabi")),
+        *(("search_mhgpo", label, 176) for label in ("mhgpo", "mhgpo_rr", "mhgpo_is", "mappo")),
+        *((task, "collm_cc", 120 * 8) for task in ("str_build", "house_build")),
+        *((task, "magrpo", 16 * 8) for task in ("str_build", "house_build")),
+        ("coop_humaneval", "collm_dc", 80 * 66 // 2),
+        ("coop_humaneval", "magrpo", 8 * 66),
+    ],
+)
+def test_updates_are_counted_as_the_papers_count_them(name: str, label: str, updates: int) -> None:
+    """However early episodes end; and joint actions are enough for them if none does."""
+    row = config_of(offline(f"paper/{name}"), label)
+    assert row.train.iterations == updates
+    task, shape = build_task(row), build_algorithm(row).checked_parts().rollout
+    if name.startswith("stronger"):
+        most = candidates_of(row)
+    elif name == "search_mhgpo":
+        most = {"mhgpo": 12.0, "mhgpo_rr": 10.5, "mhgpo_is": 27.0, "mappo": 3.0}[label]
+    elif name == "marshal_generalist":
+        most = (9 + 3 + 25) / 3
+    elif label == "magrpo":
+        most = sum(shape.group_size ** (turn + 1) for turn in range(task.horizon))
+    else:
+        most = task.horizon
+    assert row.train.environment_steps >= updates * row.train.episodes * most
+
+
 @pytest.mark.parametrize("game", GAMES)
 def test_an_update_of_stronger_mas_takes_64_of_128_environments_in_every_row(game: str) -> None:
     """PPO's minibatch of 64 (C.1), also where an episode has half as many candidates."""
@@ -200,6 +232,13 @@ def test_every_row_of_mhgpo_is_one_epoch_of_hotpotqa(label: str, turns: float) -
     role, 1 + 4 x 2 and 2 + 4 x 1 where it is a later one."""
     row = config_of(load_config("paper/search_mhgpo"), label)
     assert row.train.environment_steps == round(90_447 * turns)
+
+
+@pytest.mark.parametrize("label", ["mhgpo", "mhgpo_rr", "mhgpo_is", "mappo"])
+def test_every_row_of_mhgpo_has_its_table_2s_clip_and_kl(label: str) -> None:
+    loss = build_algorithm(config_of(offline("paper/search_mhgpo"), label)).checked_parts().loss
+    assert isinstance(loss, PolicyGradient)
+    assert (loss.clip, loss.kl) == (0.2, 0.001)
 
 
 @pytest.mark.parametrize("game", GAMES)

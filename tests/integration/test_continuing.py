@@ -116,6 +116,28 @@ def test_resuming_reads_the_run_s_own_config_and_may_extend_it(
     assert RunFolder(folder).settings()["agents"]["*"]["window"] == 99
 
 
+def test_a_run_ends_after_its_iterations_whatever_they_cost(
+    colearn: Any, config: Path, tmp_path: Path
+) -> None:
+    """Of three iterations of two joint actions each, in a budget of a thousand; the rate has fallen
+    to 2/3, 1/3 and 0 of its own by then."""
+    folder, shorter = tmp_path / "run", tmp_path / "shorter"
+    settings = ("train.environment_steps=1000", "models.*.schedule=linear")
+    more = [part for setting in settings for part in ("--set", setting)]
+    code, _, _ = colearn("train", config, "--out", folder, *more, "--set", "train.iterations=3")
+    record = RunFolder(folder).record()
+    assert (code, record.status) == (0, "finished")
+    assert (record.iterations, record.environment_steps) == (3, 6)
+    colearn("train", config, "--out", shorter, "--set", "train.environment_steps=6", *more[2:])
+    assert weights(shorter) == weights(folder)
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    """Of the last checkpoint, by file."""
+    last = RunFolder(folder).checkpoints.all()[-1].path
+    return {path.name: path.read_bytes() for path in last.rglob("*.safetensors")}
+
+
 def test_a_run_whose_rates_fall_over_its_budget_is_not_extended(
     colearn: Any, config: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from fabricated_config import register
 from colearn.comparison.plan import config_of, make_plan
 from colearn.config import load_config
 from colearn.errors import ConfigError
+from colearn.record import RunRecord
 
 
 @pytest.fixture(autouse=True)
@@ -222,3 +223,21 @@ def test_an_unknown_label_is_one_line_with_the_nearest():
     compared = config(magrpo_k8={"algorithm.name": "magrpo"})
     with pytest.raises(ConfigError, match=r"unknown algorithm 'magrpo_k9'; .*'magrpo_k8'"):
         config_of(compared, "magrpo_k9")
+
+
+def made(**counts):
+    return RunRecord.model_construct(**{"iterations": 5, "environment_steps": 40} | counts)
+
+
+def test_a_run_is_extended_by_what_its_budget_has_left():
+    settings = {"train.environment_steps": 100}
+    (run,) = make_plan(config(seeds=(0,), magrpo=settings)).runs
+    assert run.extends(made())
+    assert not run.extends(made(environment_steps=100))
+
+
+def test_a_run_that_has_made_its_iterations_is_not_extended():
+    settings = {"train.environment_steps": 100, "train.iterations": 5}
+    (run,) = make_plan(config(seeds=(0,), magrpo=settings)).runs
+    assert not run.extends(made())
+    assert run.extends(made(iterations=4))

@@ -196,12 +196,26 @@ def test_a_team_that_disagrees_goes_on_and_sees_both_answers():
     task, state = duo(turns=2)
     said = {"reasoner": "#### 7", "tool": program("print(9)")}
     outcome = task.step(state, said, RNG)
-    assert not outcome.done and outcome.reward == 0
+    assert not outcome.done and outcome.reward == 1  # the reasoner's answer so far is right
     shown = task.observe(outcome.state, "tool")
     assert "Answer: 7" in shown.text and "Printed output: 9" in shown.text and shown.fresh
     assert shown.made_from == ((0, "reasoner"), (0, "tool"))
     last = task.step(outcome.state, said, RNG)
-    assert last.done and last.reward == 1  # the reasoner's answer is final
+    assert last.done and last.reward == 0  # it adds nothing: the sum is the paper's r_team
+
+
+def test_a_turn_pays_what_it_adds_so_that_candidates_of_one_turn_differ_by_the_papers_reward():
+    """B.1 broadcasts the final answer's 0 or 1 to all turns: of a right and a wrong candidate of
+    the reasoner the first is worth 1 more, whatever the answer was before."""
+    task, state = duo(turns=3)
+    wrong = task.step(state, {"reasoner": "#### 8", "tool": program("print(7)")}, RNG)
+    mended = task.step(wrong.state, {"reasoner": "#### 7", "tool": program("print(9)")}, RNG)
+    kept = task.step(wrong.state, {"reasoner": "#### 8", "tool": program("print(7)")}, RNG)
+    assert (wrong.reward, mended.reward, kept.reward) == (0, 1, 0)
+    spoilt = task.step(mended.state, {"reasoner": "#### 9", "tool": program("print(9)")}, RNG)
+    right = task.step(mended.state, {"reasoner": "#### 7", "tool": program("print(9)")}, RNG)
+    assert (spoilt.reward, right.reward) == (-1, 0)
+    assert wrong.reward + mended.reward + spoilt.reward == 0
 
 
 def test_in_sequence_the_tool_user_sees_the_reasoners_new_answer():

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from colearn.tasks.answers import code_block, final_answer, plain_value
+from colearn.tasks.generated import belongs_to_test
 from colearn.tasks.plan_path import PlanPath
 from colearn.tasks.sokoban import Sokoban
 from colearn.tasks.sudoku import Sudoku
+from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 
@@ -166,3 +168,30 @@ def test_a_picture_shows_the_world(game):
     after = task.picture(task.step(state, {"plan": said}, RNG).state)
     assert before.plain() != after.plain() and before.panels[0].columns == task.size
     assert task.render(state)
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_fresh_instances_are_as_many_as_asked_for_and_none_of_the_tests(game):
+    """Only those that are read are drawn: a million at once would take hours."""
+    task = game(train=10**6, test=5, fresh=True)
+    items = task.items("train")
+    assert len(items) == 10**6
+    found = [str(item) for item in items[:20]]
+    assert len(set(found)) == 20
+    assert [str(items[k]) for k in range(20)] == found
+    assert not any(belongs_to_test(instance) for instance in found)
+    assert all(belongs_to_test(str(item)) for item in task.items("test"))
+    other = game(train=10**6, test=5, fresh=True, seed=1).items("train")
+    assert [str(item) for item in other[:20]] != found
+
+
+def test_a_place_beyond_the_last_fresh_instance_is_none():
+    items = PlanPath(train=3, test=1, fresh=True).items("train")
+    assert len(list(items)) == 3
+    assert str(items[-1]) == str(items[2])
+    with pytest.raises(IndexError):
+        items[3]
+
+
+def test_a_task_of_fresh_instances_keeps_to_the_contract():
+    check_task(PlanPath(train=30, test=3, fresh=True, prompt="compact"))
