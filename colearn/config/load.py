@@ -21,7 +21,7 @@ from .yaml_text import parse_yaml
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-_BY_NAME = ("run.generator.", "run.learner.", "wrapper.")
+_BY_NAME = ("run.generator.", "run.host.", "run.learner.", "wrapper.")
 """Sections that may stand as a name alone, to which a dotted key adds a setting."""
 _ROOM = 100
 """Characters that an error shows of what it was given."""
@@ -53,6 +53,7 @@ def check_names(config: Config) -> None:
     if config.wrapper is not None:
         registry.check_name("wrappers", config.wrapper.name, "wrapper")
     registry.check_name("generators", config.run.generator.name, "run.generator")
+    registry.check_name("hosts", config.run.host.name, "run.host")
     registry.check_name("learners", config.run.learner.name, "run.learner")
     for number, tracker in enumerate(config.run.trackers):
         registry.check_name("trackers", tracker.name, f"run.trackers.{number}")

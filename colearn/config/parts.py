@@ -22,6 +22,7 @@ from colearn.contract import (
     Credit,
     Critic,
     GeneratorKind,
+    HostKind,
     LearnerKind,
     PolicyLoss,
     Rollout,
@@ -41,6 +42,7 @@ KINDS: dict[type, Kind] = {
     Credit: "credits",
     Critic: "critics",
     GeneratorKind: "generators",
+    HostKind: "hosts",
     LearnerKind: "learners",
     PolicyLoss: "losses",
     Rollout: "rollouts",
@@ -165,7 +167,7 @@ def _kind(hint: Any) -> type | None:
     return next((one for one in (hint, *get_args(hint)) if one in KINDS), None)
 
 
-_NAMING = ("name", "wrapper", "generator", "learner", "trackers", "phrasing")
+_NAMING = ("name", "wrapper", "generator", "host", "learner", "trackers", "phrasing")
 """Keys whose values may be `module:Class`."""
 
 

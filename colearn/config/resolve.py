@@ -12,6 +12,7 @@ from colearn.contract import (
     Cast,
     DecPOMDP,
     GeneratorKind,
+    HostKind,
     LearnerKind,
     NetworkKey,
     Parts,
@@ -41,6 +42,7 @@ class ResolvedRun:
     heads sit on the actors; empty where there is no critic."""
     learner: LearnerKind
     generator: GeneratorKind
+    host: HostKind
     given: DecPOMDP[Any, Any] | None = None
     """The task, if it was built before."""
 
@@ -166,6 +168,7 @@ def resolve(
         value_models=_value_models(config, parts, agents),
         learner=build_part(LearnerKind, config.run.learner, "run.learner"),
         generator=build_part(GeneratorKind, config.run.generator, "run.generator"),
+        host=build_part(HostKind, config.run.host, "run.host"),
         given=task,
     )
 

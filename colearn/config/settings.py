@@ -297,6 +297,10 @@ class GeneratorChoice(Chosen):
     name: str = "transformers"
 
 
+class HostChoice(Chosen):
+    name: str = "local"
+
+
 class RunSettings(_Settings):
     seed: int = 0
     device: Device = "auto"
@@ -304,6 +308,8 @@ class RunSettings(_Settings):
     """`local` or `deepspeed`, with its settings."""
     generator: GeneratorChoice = GeneratorChoice()
     """`transformers` or `vllm`, with its settings."""
+    host: HostChoice = HostChoice()
+    """Where models live: `local`, with its settings."""
     order: Literal["lockstep", "free"] = "lockstep"
     """How episodes advance: turn by turn together, bit for bit repeatable, or each on its own, so
     that a slow step or tool holds up nobody else."""

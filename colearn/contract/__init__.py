@@ -18,6 +18,7 @@ from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Request, Sampled, Sampling, Session
+from .host import Follower, Hosted, HostKind, ModelHost
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
@@ -44,11 +45,15 @@ __all__ = [
     "Critic",
     "DecPOMDP",
     "Episodes",
+    "Follower",
     "Generator",
     "GeneratorKind",
+    "HostKind",
+    "Hosted",
     "Kept",
     "Learner",
     "LearnerKind",
+    "ModelHost",
     "NetworkKey",
     "NodeAdvantages",
     "Objective",

@@ -9,15 +9,22 @@ from typing import Any
 
 from colearn.agents import Language
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import Cast, DecPOMDP, Generator, Learner, NetworkKey, Parts, Player
+from colearn.contract import (
+    Cast,
+    DecPOMDP,
+    Follower,
+    Generator,
+    Learner,
+    ModelHost,
+    NetworkKey,
+    Parts,
+    Player,
+)
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
-from colearn.learn.follower import Follower
 from colearn.learn.minibatch import Pace
 from colearn.models.folders import with_folders
 from colearn.models.load import Tokenizers
-from colearn.models.network import Network
-from colearn.models.team import TeamBuilder
 
 from .evaluation.asked import Reader
 from .evaluation.exact import ExactEvaluator
@@ -35,17 +42,12 @@ class Assembly:
     run: ResolvedRun
     players: dict[str, Player]
     """Everyone who may sit in a seat, by name."""
-    generators: list[Generator]
-    learners: dict[NetworkKey, Learner]
-    """Every trained network's, actors and critics."""
+    host: ModelHost
+    """The models."""
     updater: Updater | None
     """None where the algorithm learns nothing."""
-    networks: dict[NetworkKey, Network]
-    """Actors and critics."""
     exact: ExactEvaluator | QueriedEvaluator | None
     """Where the config asks for exact evaluation."""
-    followers: dict[NetworkKey, Follower]
-    """Copies of trained models that are state of the run."""
 
     @property
     def config(self) -> Config:
@@ -65,6 +67,26 @@ class Assembly:
         return self.run.cast
 
     @property
+    def generators(self) -> list[Generator]:
+        return self.host.generators
+
+    @property
+    def learners(self) -> Mapping[NetworkKey, Learner]:
+        """Every trained network's, actors and critics."""
+        return self.host.learners
+
+    @property
+    def networks(self) -> Mapping[NetworkKey, Any]:
+        """Actors and critics that live in this process."""
+        return self.host.networks
+
+    @property
+    def followers(self) -> dict[NetworkKey, Follower]:
+        """Copies of trained models that are state of the run."""
+        own = self.host.followers.items()
+        return {key: one for key, one in own if key.kind == "past" or self.run.moving}
+
+    @property
     def past(self) -> dict[int, dict[str, Follower]]:
         """By slot of the cast's pool and by model name, the trained models as they were a while
         ago."""
@@ -82,46 +104,26 @@ def assemble(config: Config) -> Assembly:
     """
     told = resolve(config)
     run = with_folders(told)
-    networks = TeamBuilder(run).build()
     tokenizers = Tokenizers()
-    learners = _learners(run, networks)
-    players, generators = seat_players(run, networks, learners, tokenizers)
-    followers = {
-        key: _follower(key, learners, networks)
-        for key in networks
-        if key.kind in ("reference", "past")
-    }
+    host = run.host.build(run, tokenizers)
+    players = seat_players(run, host)
     return Assembly(
         run=told,
         players=players,
-        generators=generators,
-        learners=learners,
-        updater=_updater(run, learners, networks, followers, tokenizers) if run.learns else None,
-        networks={key: one for key, one in networks.items() if key.kind in ("actor", "critic")},
-        exact=_exact(run, networks, players) if run.config.evaluation.exact else None,
-        followers={key: one for key, one in followers.items() if key.kind == "past" or run.moving},
+        host=host,
+        updater=_updater(run, host, tokenizers) if run.learns else None,
+        exact=_exact(run, host, players) if run.config.evaluation.exact else None,
     )
-
-
-def _follower(
-    key: NetworkKey,
-    learners: Mapping[NetworkKey, Learner],
-    networks: Mapping[NetworkKey, Network],
-) -> Follower:
-    actor = NetworkKey("actor", key.model)
-    return Follower(learners[actor], networks[actor], networks[key])
 
 
 def _updater(
     run: ResolvedRun,
-    learners: Mapping[NetworkKey, Learner],
-    networks: Mapping[NetworkKey, Network],
-    followers: Mapping[NetworkKey, Follower],
+    host: ModelHost,
     tokenizers: Tokenizers,
 ) -> Updater:
     config, parts = run.config, run.parts
-    critic = _critic_trainer(run, learners, tokenizers)
-    actors = {key.model: learner for key, learner in learners.items() if key.kind == "actor"}
+    critic = _critic_trainer(run, host, tokenizers)
+    actors = {key.model: learner for key, learner in host.learners.items() if key.kind == "actor"}
     if critic is not None and critic.critic.reads_ids:
         _check_words(config, tokenizers)
     return Updater(
@@ -138,13 +140,14 @@ def _updater(
         critic=critic,
         shared_head=run.heads,
         references={
-            key.model: follower for key, follower in followers.items() if key.kind == "reference"
+            key.model: one for key, one in host.followers.items() if key.kind == "reference"
         },
         seed=config.run.seed,
         epochs=config.train.epochs,
         minibatch=config.train.minibatch,
         target_kl=config.train.target_kl,
         token_budget=config.train.token_budget,
+        together=host.together,
         paces={name: Pace(*run.pace(NetworkKey("actor", name))) for name in run.paced},
     )
 
@@ -164,13 +167,18 @@ def _check_words(config: Config, tokenizers: Tokenizers) -> None:
 
 
 def _exact(
-    run: ResolvedRun, networks: Mapping[NetworkKey, Network], players: Mapping[str, Player]
+    run: ResolvedRun, host: ModelHost, players: Mapping[str, Player]
 ) -> ExactEvaluator | QueriedEvaluator:
     readers = {}
     for agent, settings in run.config.agents.items():
         player = players[agent]
         assert isinstance(player, Language), "the run was checked for it"
-        network = networks[NetworkKey("actor", settings.model)]
+        network = host.networks.get(NetworkKey("actor", settings.model))
+        if network is None:
+            raise ConfigError(
+                f"evaluation.exact: models.{settings.model} lives in another process; set "
+                "run.host to local, or evaluation.exact to false"
+            )
         readers[agent] = Reader(network=network, chat=player.chat, settings=settings)
     budget = run.config.train.token_budget
     if isinstance(run.task, QueriedTask):
@@ -178,25 +186,10 @@ def _exact(
     return ExactEvaluator(run.task, readers, token_budget=budget)
 
 
-def _learners(
-    run: ResolvedRun, networks: Mapping[NetworkKey, Network]
-) -> dict[NetworkKey, Learner]:
-    return {
-        key: run.learner.build(
-            str(key),
-            networks[key],
-            settings,
-            token_budget=run.config.train.token_budget,
-            entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
-        )
-        for key, settings in run.learners.items()
-    }
-
-
 def _critic_trainer(
-    run: ResolvedRun, learners: Mapping[NetworkKey, Learner], tokenizers: Tokenizers
+    run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers
 ) -> CriticTrainer | None:
-    own = {key.model: learner for key, learner in learners.items() if key.kind == "critic"}
+    own = {key.model: learner for key, learner in host.learners.items() if key.kind == "critic"}
     settings, critic = run.config.critic, run.parts.critic
     if not own:
         return None
@@ -215,4 +208,5 @@ def _critic_trainer(
         advantage=run.parts.advantage,
         settings=run.parts.value_loss,
         max_length=settings.max_length,
+        together=host.together,
     )

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from colearn.config import RunSettings
-from colearn.contract import Learner, NetworkKey
-from colearn.learn.follower import Follower
+from colearn.contract import Follower, Learner, NetworkKey
 from colearn.record import Progress, RunWriter
 
 from .processes import Processes

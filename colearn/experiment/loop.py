@@ -71,8 +71,7 @@ class Experiment:
             found = self.keeper.load() if resume else None
             self.record.rewind(found)
             if found is not None:
-                for generator in self.parts.generators:
-                    generator.sync()
+                self.parts.host.publish()
             undo.pop_all()
         self.episodes = TrainingEpisodes(
             task=self.parts.task,
@@ -136,8 +135,7 @@ class Experiment:
         with self._pool() as pool, few_collections(), contextlib.ExitStack() as stack:
             for tracker in trackers:
                 stack.callback(tracker.close)
-            for generator in self.parts.generators:
-                stack.callback(generator.close)
+            stack.callback(self.parts.host.close)
             stack.callback(self.experience.close)
             for player in self.parts.players.values():
                 stack.callback(player.close)
@@ -183,8 +181,7 @@ class Experiment:
         metrics = updater.update(trees, progress.iteration, self._at.done)
         if self.parts.cast.pool:
             self._settle(trees)
-        for generator in self.parts.generators:
-            generator.sync()
+        self.parts.host.publish()
         progress.baselines = dict(self.parts.parts.advantage.state())
         progress.iteration += 1
         progress.episodes += train.episodes

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from colearn.contract import Learner
+from colearn.contract import Follower, Learner
+from colearn.contract.rows import Outputs, Row
 from colearn.models.network import Network
 
 from . import files
+from .score import evaluate
 
 
-class Follower:
-    """What a model said a while ago, with weights (or an adapter) of its own: the reference that a
-    policy is held to, or a past self to play against.
+class NetworkFollower(Follower):
+    """One with weights (or an adapter) of its own, in this process."""
 
-    It says what the model said when the run began, until `follow` makes it what the model says now.
-    """
-
-    def __init__(self, learner: Learner, policy: Network, network: Network) -> None:
+    def __init__(
+        self, learner: Learner, policy: Network, network: Network, *, token_budget: int = 16384
+    ) -> None:
         self.learner, self.policy, self.network = learner, policy, network
+        self.token_budget = token_budget
+
+    def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
+        return evaluate(self.network, groups, token_budget=self.token_budget)
 
     def follow(self) -> None:
-        """Become the policy as it is now."""
         own = self._weights()
         with torch.no_grad():
             for name, weight in self.learner.weights().items():
@@ -34,11 +37,9 @@ class Follower:
         self.network.base.revision += 1
 
     def save(self, folder: Path) -> None:
-        """Errors: OSError where the file cannot be written."""
         files.save_weights(folder, self._weights())
 
     def load(self, folder: Path) -> None:
-        """Errors: CheckpointError for a file that is missing, cut short, or of another model."""
         files.load_weights(folder, self._weights())
         self.network.base.revision += 1
 

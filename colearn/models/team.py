@@ -75,7 +75,7 @@ class TeamBuilder:
         return resolve_device(*self.run.device(key))
 
     def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:
-        return load_base(
+        base = load_base(
             self.run.path(key),
             compute=self.run.settings(key).dtype,
             trained=trained,
@@ -83,6 +83,8 @@ class TeamBuilder:
             field=f"{key.section}.path",
             head=head,
         )
+        self.run.learner.shard(base)
+        return base
 
     def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:
         with torch.random.fork_rng(devices=[]):

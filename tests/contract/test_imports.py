@@ -26,7 +26,7 @@ LAYERS = (
     ("config", "rollout"),
     ("models", "record", "testing"),
     ("generate", "learn", "qa", "report"),
-    ("workflow",),
+    ("hosts", "workflow"),
     ("tools",),
     ("algorithms", "tasks"),
     ("experiment",),

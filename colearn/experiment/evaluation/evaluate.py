@@ -86,8 +86,7 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     """
     for key, folder in folders.items():
         parts.learners[key].load(folder)
-    for generator in parts.generators:
-        generator.sync()
+    parts.host.publish()
     found = evaluate_team(
         parts.task,
         parts.players,

@@ -6,11 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from colearn.contract import AgentValues, Episodes, Learner, Parts, Prepared
+from colearn.contract import AgentValues, Episodes, Follower, Learner, Parts, Prepared
 from colearn.contract.rows import Outputs, Row
-from colearn.learn.follower import Follower
 from colearn.learn.row import actor_rows
-from colearn.learn.score import evaluate
 from colearn.types import Tree
 
 from .diagnostics import advantage_metrics
@@ -84,9 +82,7 @@ class ActorRows:
                 # an agent that never acted has a row without a token, which no model can read
                 self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
-    def read(
-        self, moving: Collection[str], references: Mapping[str, Follower], token_budget: int
-    ) -> None:
+    def read(self, moving: Collection[str], references: Mapping[str, Follower]) -> None:
         """Add old log-probabilities, of the models that will take several steps, and those of the
         reference policy, where the loss asks for them."""
         for name, learner in self.actors.items():
@@ -100,7 +96,7 @@ class ActorRows:
                     for group in groups
                 ]
                 outputs = (
-                    evaluate(references[name].network, bare, token_budget=token_budget)
+                    references[name].evaluate(bare)
                     if name in references
                     else learner.evaluate(bare, reference=True)
                 )

@@ -5,19 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from colearn.contract import (
+    Accumulated,
     Advantage,
     AgentValues,
     Critic,
     Episodes,
     Learner,
+    NetworkKey,
     Prepared,
     Tokenize,
     ValueLoss,
     Values,
 )
+from colearn.contract.host import Together, one_by_one
 from colearn.contract.rows import Row
 from colearn.types import Credited, Tree
 
@@ -60,10 +64,11 @@ class CriticTrainer(ValueReader):
         settings: ValueLoss,
         max_length: int,
         value_model: Callable[[str], str] = str,
+        together: Together = one_by_one,
     ) -> None:
         self.critic, self.learners, self.tokenize = critic, learners, tokenize
         self.advantage, self.settings, self.max_length = advantage, settings, max_length
-        self.value_model = value_model
+        self.value_model, self.together = value_model, together
         self._packed: dict[tuple[int, str], tuple[Tree[Any], Row]] = {}
         self._last: dict[str, tuple[Trees, Prepared]] = {}
         self._shapes: dict[int, tuple[Tree[Any], Tree[None]]] = {}
@@ -155,6 +160,7 @@ class CriticTrainer(ValueReader):
         fixed = old if self.settings.frozen_targets else None
         found: list[dict[str, Values]] = [{} for _ in trees]
         metrics: dict[str, float] = {}
+        passes: dict[NetworkKey, Callable[[], Accumulated]] = {}
         for model, learner in self.learners.items():
             prepared = self._cut(trees, model)
             written = all(row.targets for (row,) in prepared.groups)
@@ -167,10 +173,12 @@ class CriticTrainer(ValueReader):
                 old=None if old is None else tuple(old),
                 total=sum(len(row.marks) for (row,) in prepared.groups),
             )
-            done = learner.accumulate(prepared, objective)
+            passes[NetworkKey("critic", model)] = partial(learner.accumulate, prepared, objective)
+        for key, done in self.together(passes).items():
+            prepared = self._cut(trees, key.model)
             for (group, _), values in done.values.items() if fixed is None else ():
                 (row,) = prepared.groups[group]
-                reader, number = self._place(trees, model, row.key)
+                reader, number = self._place(trees, key.model, row.key)
                 found[number] |= self.critic.values(trees[number], reader, row, values)
             for name, value in done.metrics.items():
                 metrics[name] = metrics.get(name, 0.0) + value / len(self.learners)

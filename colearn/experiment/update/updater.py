@@ -5,14 +5,23 @@ The updater composes parts and learners; it knows neither algorithms nor devices
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from colearn.advantage.expectile import expectile
-from colearn.contract import AgentValues, Episodes, Learner, Parts
-from colearn.learn.follower import Follower
+from colearn.contract import (
+    Accumulated,
+    AgentValues,
+    Episodes,
+    Follower,
+    Learner,
+    NetworkKey,
+    Parts,
+)
+from colearn.contract.host import Together, one_by_one
 from colearn.learn.minibatch import Pace
 
 from .actor_rows import ActorRows, Ready, Role, Trees
@@ -43,6 +52,8 @@ class Updater:
     epochs: int
     minibatch: int | None
     token_budget: int
+    together: Together = one_by_one
+    """How calls on several models are made: by their host."""
     target_kl: float | None = None
     paces: Mapping[str, Pace] = field(default_factory=dict)
     """Of the actors that do not go with `epochs` and `minibatch`. Their advantages must be those of
@@ -64,7 +75,7 @@ class Updater:
         rows = ActorRows(trees, self.parts, self.roles, self.actors, self.shared_head)
         rows.build(self.token_budget, done)
         moving = {name for name, steps in taken.items() if steps > 1}
-        rows.read(moving, self.references, self.token_budget)
+        rows.read(moving, self.references)
         episodes = self.parts.credited(trees)
         if self.parts.critic is not None and self.parts.value_loss.rescale:
             self._rescale(episodes, rows, now.value_loss.expectile)
@@ -92,10 +103,12 @@ class Updater:
             steps += len(batches)
             if self._far(moved):
                 break
+        walks: dict[NetworkKey, Callable[[], dict[str, list[float]]]] = {}
         for name, own in alone.items():
             assert fixed is not None, "advantages that change with a joint minibatch"
-            for key, values in self._walk(name, own, now, fixed, done).items():
-                sums[f"{name}/{key}"] = values
+            walks[NetworkKey("actor", name)] = partial(self._walk, name, own, now, fixed, done)
+        for walker, walked in self.together(walks).items() if walks else ():
+            sums |= {f"{walker.model}/{metric}": values for metric, values in walked.items()}
         refresh = self.parts.loss.refresh
         if refresh is not None and (iteration + 1) % refresh == 0:
             for reference in self.references.values():
@@ -193,21 +206,24 @@ class Updater:
         if ready is None:
             ready = rows.ready(now, episodes, numbers, values, old)
             metrics |= ready.metrics
-        trained: list[str] = []
+        passes: dict[NetworkKey, Callable[[], Accumulated]] = {}
         for name, learner in self.actors.items():
             if name in self.paces:
                 continue
             prepared = ready.prepared(name, learner, numbers)
             if not prepared.groups:
                 continue  # nothing that this model did here has an advantage
-            trained.append(name)
             objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-            done_by = learner.accumulate(prepared, objective)
-            metrics |= {f"{name}/{key}": value for key, value in done_by.metrics.items()}
-        if self.critic is not None:
-            for reader, learner in self.critic.learners.items():
-                metrics |= {f"critic/{reader}/{k}": v for k, v in learner.step(done).items()}
-        for name in trained:
-            found = self.actors[name].step(done)
-            metrics |= {f"{name}/{key}": value for key, value in found.items()}
+            passes[NetworkKey("actor", name)] = partial(learner.accumulate, prepared, objective)
+        for key, found_in in self.together(passes).items():
+            metrics |= {f"{key.model}/{name}": value for name, value in found_in.metrics.items()}
+        critics = {} if self.critic is None else self.critic.learners
+        steps = {
+            NetworkKey("critic", name): partial(learner.step, done)
+            for name, learner in critics.items()
+        }
+        steps |= {key: partial(self.actors[key.model].step, done) for key in passes}
+        for key, stepped in self.together(steps).items():
+            name = f"critic/{key.model}" if key.kind == "critic" else key.model
+            metrics |= {f"{name}/{metric}": value for metric, value in stepped.items()}
         return metrics

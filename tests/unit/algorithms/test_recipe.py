@@ -19,7 +19,7 @@ from colearn.contract.rows import Mark, Outputs, Piece, Row, Span
 from colearn.errors import CheckpointError, ConfigError
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
-from colearn.learn.follower import Follower
+from colearn.learn.follower import NetworkFollower
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
@@ -241,7 +241,7 @@ class Policy:
 
 def test_a_follower_takes_its_models_words_and_not_its_values():
     model, copy = Policy("now", 1.0, 2.0), Policy("then", 0.0, 0.0)
-    Follower(model, model, copy).follow()
+    NetworkFollower(model, model, copy).follow()
     assert {name: weight.tolist() for name, weight in copy.own.items()} == {
         "adapter.a.then.w": [1.0, 2.0]
     }
@@ -249,13 +249,13 @@ def test_a_follower_takes_its_models_words_and_not_its_values():
 
 def test_a_follower_is_kept_beside_its_model(tmp_path):
     copy, again = Policy("then", 3.0, 4.0), Policy("then", 0.0, 0.0)
-    Follower(copy, copy, copy).save(tmp_path / "reference")
-    Follower(again, again, again).load(tmp_path / "reference")
+    NetworkFollower(copy, copy, copy).save(tmp_path / "reference")
+    NetworkFollower(again, again, again).load(tmp_path / "reference")
     assert again.own["adapter.a.then.w"].tolist() == [3.0, 4.0]
     with pytest.raises(CheckpointError, match=r"another model's weights \(first difference: "):
-        Follower(again, again, Policy("else", 0.0, 0.0)).load(tmp_path / "reference")
+        NetworkFollower(again, again, Policy("else", 0.0, 0.0)).load(tmp_path / "reference")
     with pytest.raises(CheckpointError, match=r"has shape \(2,\), the model \(1,\); resume with"):
-        Follower(again, again, Policy("then", 0.0)).load(tmp_path / "reference")
+        NetworkFollower(again, again, Policy("then", 0.0)).load(tmp_path / "reference")
 
 
 # --- what an objective tells -------------------------------------------------------------------

@@ -1,0 +1,166 @@
+"""The local host: every model of a run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+from colearn.agents import ChatFormat
+from colearn.config import AgentSettings, Config, ResolvedRun
+from colearn.contract import Hosted, Learner, ModelHost, NetworkKey, Sampling
+from colearn.contract.host import Given, one_by_one
+from colearn.contract.player import past_self
+from colearn.contract.weights import Publish
+from colearn.generate.transformers import Voice
+from colearn.learn.follower import NetworkFollower
+from colearn.models.base import Base
+from colearn.models.load import Tokenizers, check_vocabulary
+from colearn.models.network import Network
+from colearn.models.published import published
+from colearn.models.team import TeamBuilder
+
+
+class LocalHost(ModelHost):
+    """Loads the run's networks, with a learner for each that is trained and a follower for each
+    that follows one."""
+
+    def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, *, threads: bool = False) -> None:
+        networks = TeamBuilder(run).build()
+        self.learners = _learners(run, networks)
+        self.followers = {
+            key: _follower(run, key, self.learners, networks)
+            for key in networks
+            if key.kind in ("reference", "past")
+        }
+        self.players = _players(run, networks, self.learners, tokenizers)
+        self.networks = {k: one for k, one in networks.items() if k.kind in ("actor", "critic")}
+        self._pool = ThreadPoolExecutor(thread_name_prefix="model") if threads else None
+
+    def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
+        """Models on one base take turns: which adapter is on belongs to one thread at a time."""
+        if self._pool is None:
+            return one_by_one(calls)
+        groups: dict[int, dict[NetworkKey, Callable[[], Given]]] = {}
+        for key, call in calls.items():
+            groups.setdefault(id(self.networks[key].base), {})[key] = call
+        futures: dict[NetworkKey, Future[dict[NetworkKey, Given]]] = {}
+        for group in groups.values():
+            futures |= dict.fromkeys(group, self._pool.submit(one_by_one, group))
+        return {key: futures[key].result()[key] for key in calls}
+
+    def close(self) -> None:
+        super().close()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def _learners(
+    run: ResolvedRun, networks: Mapping[NetworkKey, Network]
+) -> dict[NetworkKey, Learner]:
+    return {
+        key: run.learner.build(
+            str(key),
+            networks[key],
+            settings,
+            token_budget=run.config.train.token_budget,
+            entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
+        )
+        for key, settings in run.learners.items()
+    }
+
+
+def _follower(
+    run: ResolvedRun,
+    key: NetworkKey,
+    learners: Mapping[NetworkKey, Learner],
+    networks: Mapping[NetworkKey, Network],
+) -> NetworkFollower:
+    actor = NetworkKey("actor", key.model)
+    return NetworkFollower(
+        learners[actor],
+        networks[actor],
+        networks[key],
+        token_budget=run.config.train.token_budget,
+    )
+
+
+def _players(
+    run: ResolvedRun,
+    networks: Mapping[NetworkKey, Network],
+    learners: Mapping[NetworkKey, Learner],
+    tokenizers: Tokenizers,
+) -> dict[str, Hosted]:
+    """One generator for each base in memory, so that agents that share it speak in one batch; one
+    for each agent where the config wants them apart."""
+    config = run.config
+    agents: dict[str, str] = {}
+    voices: dict[int | str, dict[str, Voice]] = {}
+    bases: dict[int | str, Base] = {}
+    for name, agent, network in _speakers(config, networks):
+        key = name if run.generator.apart else id(network.base)
+        bases[key] = network.base
+        voice = _voice(config, config.voices[agent], network, tokenizers)
+        voices.setdefault(key, {})[name] = voice
+        agents[name] = agent
+    players: dict[str, Hosted] = {}
+    for key, group in voices.items():
+        generator = run.generator.build(bases[key], group)
+        generator.follow(_sources(bases[key], learners, networks))
+        for name, voice in group.items():
+            players[name] = Hosted(agents[name], generator, voice.chat, bases[key].positions)
+    return players
+
+
+def _sources(
+    base: Base, learners: Mapping[NetworkKey, Learner], networks: Mapping[NetworkKey, Network]
+) -> list[Publish]:
+    """What publishes the weights that agents on this base speak with and that change."""
+    sources: list[Publish] = []
+    for key, network in networks.items():
+        if network.base is base and key.kind == "actor" and key in learners:
+            sources.append(learners[key].publish)
+        if network.base is base and key.kind == "past":
+            sources.append(partial(published, network, 0))
+    return sources
+
+
+def _speakers(
+    config: Config, networks: Mapping[NetworkKey, Network]
+) -> Iterator[tuple[str, str, Network]]:
+    """Everyone whom a language model plays: the name, the agent whose settings it has, and the
+    network; first those of the config, then the agents' past selves."""
+    for agent, settings in config.voices.items():
+        yield agent, agent, networks[NetworkKey("actor", settings.model)]
+    slots = dict.fromkeys(key.slot for key in networks if key.slot is not None)
+    for slot in slots:
+        for agent, settings in config.agents.items():
+            past = networks.get(NetworkKey("past", settings.model, slot))
+            if settings.speaks and past is not None:
+                yield past_self(agent, slot), agent, past
+
+
+def _voice(
+    config: Config,
+    settings: AgentSettings,
+    network: Network,
+    tokenizers: Tokenizers,
+) -> Voice:
+    tokenizer = tokenizers.load(
+        config.models[settings.model].path, field=f"models.{settings.model}.path"
+    )
+    check_vocabulary(tokenizer, network.base.config.vocab_size, f"models.{settings.model}.path")
+    chat = ChatFormat(tokenizer, **settings.chat_format)
+    sampling = settings.sampling
+    return Voice(
+        adapter=network.adapter,
+        chat=chat,
+        sampling=Sampling(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            max_tokens=sampling.max_tokens,
+            stop=sampling.stop,
+        ),
+        window=settings.window,
+    )

@@ -1,0 +1,51 @@
+"""A critic of another package, which reads another kind of value, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from colearn.advantage.q_value import QValue
+from colearn.contract import Critic, Tokenize
+from colearn.contract.rows import Mark, Row
+from colearn.packing.packer import Packer
+from colearn.types import Tree
+
+TEAM = "team"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterfactual(Critic):
+    """Q_i(h, a_-i, a_i): the joint history, the others' actions, then the agent's own; one value
+    for each agent of every joint action, all read by one reader."""
+
+    value: str = field(default="counterfactual", init=False)
+    global_info: bool = field(default=False, init=False)
+
+    def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return {TEAM: tuple(agents)}
+
+    def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
+        packer, marks = Packer(), []
+        ends: dict[int | None, int] = {None: -1}
+        for node in tree.nodes:
+            here = ends[node.parent]
+            said = {a: tokenize(f"[{a}] {action.text}") for a, action in node.actions.items()}
+            for agent in said:
+                piece = here
+                for speaker in sorted(said, key=lambda one: one == agent):
+                    piece = packer.add(said[speaker], piece)
+                marks.append(Mark(node.index, packer.last_index(piece), agent=agent))
+            shown = [tokenize(f"[{a}] {seen.text}") for a, seen in node.observations.items()]
+            for ids in (*said.values(), *shown):
+                here = packer.add(ids, here)
+            ends[node.index] = here
+        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterfactualAdvantage(QValue):
+    """Q_i less its mean over the joint actions sampled at the same history."""
+
+    reads = "counterfactual"

@@ -1,0 +1,170 @@
+"""A critic, a learner and a host of another package: one file each, named in the config."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import backward_host
+import pytest
+import torch
+from counterfactual import TEAM, Counterfactual
+from tiny import Notes, cast, play, register, save_model
+
+from colearn.config import Config
+from colearn.contract import NetworkKey
+from colearn.estimate.run import estimate
+from colearn.experiment.assemble import Assembly, assemble
+from colearn.rollout.grow import grow
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_model(tmp_path_factory.mktemp("models") / "model"))
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    register(monkeypatch, notes="tiny:Notes")
+    yield
+    backward_host.CALLED.clear()
+
+
+def config_of(model: str, *, run: Any = None, algorithm: Any = None, lora: Any = None) -> Config:
+    """Two agents with a model each and a central critic."""
+    base = {"path": model, "learning_rate": 1e-2, "lora": lora}
+    return Config.model_validate(
+        {
+            "task": {"name": "notes", "agents": 2, "horizon": 2, "items": 3},
+            "algorithm": {"name": "collm_cc", **(algorithm or {})},
+            "models": {"*": base},
+            "critic": base,
+            "agents": {"*": {"sampling": {"max_tokens": 3}}},
+            "train": {"episodes": 3},
+            "run": {"device": "cpu", **(run or {})},
+        }
+    )
+
+
+def learned(config: Config) -> tuple[Assembly, dict[str, float]]:
+    parts = assemble(config)
+    items = parts.task.items("train")
+    metrics = {}
+    for iteration in range(2):
+        trees, _ = grow(parts.task, items, parts.players, parts.parts.rollout, seed=iteration)
+        assert parts.updater is not None
+        metrics = parts.updater.update(trees, iteration)
+    return parts, metrics
+
+
+def weights(parts: Assembly) -> dict[str, torch.Tensor]:
+    return {
+        f"{key}.{name}": weight.clone()
+        for key, learner in parts.learners.items()
+        for name, weight in learner.weights().items()
+    }
+
+
+def alike(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+COUNTERFACTUAL = {
+    "critic": {"name": "counterfactual:Counterfactual"},
+    "advantage": {"name": "counterfactual:CounterfactualAdvantage"},
+}
+
+
+def test_a_critic_of_another_kind_of_value_trains_a_team(model: str) -> None:
+    config = config_of(model, algorithm=COUNTERFACTUAL)
+    before = weights(assemble(config))
+    parts, metrics = learned(config)
+    # a value of each of two agents at each of two joint actions of three episodes
+    assert metrics["advantage/actions"] == 2 * 2 * 3
+    moved = {
+        name.split(".")[0] for name, now in weights(parts).items() if (now != before[name]).any()
+    }
+    assert moved == {"actor-ada", "actor-ben", "critic-team"}
+
+
+def test_its_values_are_those_of_the_agent_that_a_mark_names() -> None:
+    (tree, *_) = play(Notes(items=1, horizon=1), cast())
+    critic = Counterfactual()
+    row = critic.row(tree, TEAM, lambda text: list(text.encode()), limit=9999)
+    assert [mark.agent for mark in row.marks] == list(tree.nodes[1].actions)
+    values = critic.values(tree, TEAM, row, [1.0, 2.0])
+    assert list(values.values()) == [(None, 1.0), (None, 2.0)]
+    assert critic.numbers(tree, TEAM, row, values) == (1.0, 2.0)
+    # the agent's own words come last, after the other's
+    ends = [bytes(row.tokens[: mark.index + 1]).decode() for mark in row.marks]
+    for end, (agent, action) in zip(ends, tree.nodes[1].actions.items(), strict=True):
+        assert end.endswith(f"[{agent}] {action.text}")
+
+
+def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(model: str) -> None:
+    chosen = config_of(model, run={"learner": {"name": "plain_learner:Plain"}})
+    parts, metrics = learned(chosen)
+    assert metrics["ada/learning_rate"] == 1e-2 and parts.learners
+    assert {learner.steps for learner in parts.learners.values()} == {2}
+    networks = {memory.key: memory for memory in estimate(chosen).networks}
+    own = networks[NetworkKey("actor", "ada")]
+    assert (own.adam, own.gradients) == (0, 4 * own.trained) and own.trained > 0
+
+
+def test_a_kind_of_learner_is_shown_every_base_before_a_network_stands_on_it(model: str) -> None:
+    halved = {"learner": {"name": "plain_learner:Plain", "halved": True}}
+    for run, kind in ((halved, torch.bfloat16), (None, torch.float32)):
+        networks = assemble(config_of(model, run=run)).networks.values()
+        assert {next(one.base.causal.parameters()).dtype for one in networks} == {kind}
+
+
+def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
+    usual, _ = learned(config_of(model))
+    parts, _ = learned(config_of(model, run={"host": "backward_host:Backward"}))
+    # in each of two updates: the critic's pass, both actors' passes, then all steps
+    actors = ["actor-ben", "actor-ada"]
+    assert 2 * [["critic-team"], actors, [*actors, "critic-team"]] == backward_host.CALLED
+    assert alike(weights(parts), weights(usual))
+
+
+@pytest.mark.parametrize("lora", [None, {"rank": 2}])
+def test_models_of_a_host_may_learn_in_threads(
+    model: str, lora: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from colearn.learn.local import LocalLearner
+
+    usual, _ = learned(config_of(model, lora=lora))
+    seen, real = set(), LocalLearner.step
+
+    def noted(self: LocalLearner, done: float) -> dict[str, float]:
+        seen.add(threading.current_thread().name.split("_")[0])
+        return real(self, done)
+
+    monkeypatch.setattr(LocalLearner, "step", noted)
+    parts, _ = learned(
+        config_of(model, lora=lora, run={"host": {"name": "local", "threads": True}})
+    )
+    parts.host.close()
+    assert seen == {"model"}
+    assert alike(weights(parts), weights(usual))
+
+
+def test_models_on_one_base_take_turns_and_others_run_side_by_side(model: str) -> None:
+    host = {"host": {"name": "local", "threads": True}}
+    apart = assemble(config_of(model, run=host)).host
+    barrier = threading.Barrier(3)
+    # all three wait for each other: none could pass alone
+    assert len(apart.together(dict.fromkeys(apart.learners, lambda: barrier.wait(60)))) == 3
+    apart.close()
+    shared, running = assemble(config_of(model, lora={"rank": 2}, run=host)).host, threading.Lock()
+
+    def alone() -> bool:
+        free = running.acquire(blocking=False)
+        threading.Event().wait(0.02)
+        if free:
+            running.release()
+        return free
+
+    assert set(shared.together(dict.fromkeys(shared.learners, alone)).values()) == {True}
+    shared.close()

@@ -1,0 +1,53 @@
+"""A kind of learner of another package, in one file: gradient descent in one process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from colearn.contract import Kept, Learner, LearnerKind
+from colearn.learn import files
+from colearn.learn.network_learner import NetworkLearner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(LearnerKind):
+    """Keeps no state of an optimiser."""
+
+    halved: bool = False
+    """Bases are kept in half the precision."""
+
+    def build(
+        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
+    ) -> Learner:
+        return PlainLearner(name, network, settings, token_budget=token_budget, entropy=entropy)
+
+    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
+        return Kept(weights=4 * trained + frozen_bytes, gradients=4 * trained, adam=0)
+
+    def shard(self, base: Any) -> None:
+        if self.halved:
+            base.causal.to(torch.bfloat16)
+
+
+class PlainLearner(NetworkLearner):
+    def step(self, done: float) -> dict[str, float]:
+        with torch.no_grad():
+            for weight in self.parameters.values():
+                if weight.grad is not None:
+                    weight -= self.settings.learning_rate * weight.grad
+                    weight.grad = None
+        self.steps += 1
+        return {"learning_rate": self.settings.learning_rate}
+
+    def save(self, folder: Path) -> None:
+        files.save_learner(folder, self.network.state(), {}, self.steps)
+
+    def load(self, folder: Path) -> None:
+        _, self.steps = files.load_learner(folder, self.network.state())
+
+    def _gathered(self, value: Any) -> list[Any]:
+        return [value]
