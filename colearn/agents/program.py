@@ -42,3 +42,7 @@ class Program(Player):
     @property
     def table(self) -> Table:
         return self._table
+
+    @property
+    def draws_candidates(self) -> bool:
+        return False

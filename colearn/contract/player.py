@@ -81,6 +81,11 @@ class Player(ABC):
     def table(self) -> Table:
         """Who is asked with it in one call."""
 
+    @property
+    def draws_candidates(self) -> bool:
+        """Several of its actions at one node are worth comparing. Those of a program are not."""
+        return True
+
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         """How a prompt enters the history whose last action is `last`; None: a context begins."""
         return Observation(prompt.text, (), prompt.fresh, prompt.made_from)

@@ -25,6 +25,12 @@ class Branching:
     """What the shape's randomness at this node is derived from."""
     acted: Mapping[str, int] = field(default_factory=dict)
     """How often each agent has acted on the way here; an agent left out has not."""
+    programs: frozenset[str] = frozenset()
+    """The agents whose seats programs have taken: of their actions there is nothing to compare."""
+
+    def candidates(self, k: int) -> dict[str, int]:
+        """K actions of each acting agent, one of a program."""
+        return {agent: 1 if agent in self.programs else k for agent in self.acting}
 
     @property
     def acting(self) -> tuple[str, ...]:

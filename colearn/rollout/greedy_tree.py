@@ -22,25 +22,26 @@ class GreedyTree(Group):
     alone. The last agent's best joint action is the one that goes on.
 
     An episode of N agents over T turns costs N T K generations and N T K environment steps, whether
-    the agents act at once or one after the other; a full tree needs K^(N T) generations.
+    the agents act at once or one after the other; a full tree needs K^(N T) generations. A program
+    among the agents acts once a turn.
 
     Wrong when the reward of one action says little of what comes after it: play is greedy, so the
     turns that training sees are those of a better team than the one that is evaluated.
     """
 
     def samples(self, at: Branching) -> Mapping[str, int]:
-        return dict.fromkeys(at.acting, self.k)
+        return at.candidates(self.k)
 
     def joint_actions(
         self, at: Branching, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
         """The first agent's candidates, each with the first draw of everyone else."""
-        return _candidates_of(next(iter(counts)), dict.fromkeys(counts, 0), counts)
+        return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(
         self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
     ) -> Round | None:
-        agents = list(counts)
+        agents = _compared(counts)
         if not tried:
             return Round(self.joint_actions(at, counts), agents[0])
         following = agents[agents.index(_last_agent(tried)) + 1 :]
@@ -51,6 +52,11 @@ class GreedyTree(Group):
 
     def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
         return [_best_of_last(at, children)]
+
+
+def _compared(counts: Mapping[str, int]) -> list[str]:
+    """The agents whose candidates are scored; where programs act alone, the first one's action."""
+    return [agent for agent, count in counts.items() if count > 1] or list(counts)[:1]
 
 
 def _candidates_of(

@@ -72,6 +72,9 @@ class Growth:
         self.task, self.item, self.shape, self.credit = task, item, shape, credit
         self.item_name = item_name(item)
         self.seats = {seat: players[name] for seat, name in cast.items()}
+        self.programs = frozenset(
+            seat for seat, player in self.seats.items() if not player.draws_candidates
+        )
         self.cast = {seat: name for seat, name in cast.items() if seat != name}
         self.seed, self.episode, self.member = seed, episode, member
         self.key: Key = episode if member == 0 else f"{episode}/{member}"
@@ -214,7 +217,9 @@ class Growth:
 
     def _branching(self, at: Live) -> Branching:
         keys = (self.seed, "shape", self.key, *at.node.path)
-        return Branching(item=self.item, node=at.node, keys=keys, acted=at.acted)
+        return Branching(
+            item=self.item, node=at.node, keys=keys, acted=at.acted, programs=self.programs
+        )
 
     def _add(
         self,

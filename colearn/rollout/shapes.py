@@ -83,11 +83,12 @@ class KaryTree(Group, Aligned):
     """K joint actions at every history, so every action is compared with siblings.
 
     An episode of H turns costs n K (K^H - 1) / (K - 1) generations (Proposition 4.3).
+    A program among the agents acts once at a node, so where it acts alone nothing branches.
     Wrong when the horizon is long: K=4, H=4 is 340 joint actions for one item.
     """
 
     def samples(self, at: Branching) -> Mapping[str, int]:
-        return dict.fromkeys(at.acting, self.k)
+        return at.candidates(self.k)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Cross(Group):
     """
 
     def samples(self, at: Branching) -> Mapping[str, int]:
-        return dict.fromkeys(at.acting, self.k)
+        return at.candidates(self.k)
 
     def joint_actions(
         self, at: Branching, counts: Mapping[str, int]

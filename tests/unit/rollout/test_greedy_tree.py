@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from colearn.advantage.agent_turn_groups import AgentTurn
+from colearn.agents.program import Program
+from colearn.agents.programs import Says
 from colearn.contract import Ask, Credit, DecPOMDP, Player, Spoken, Table
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import Team
 from colearn.learn.row import actor_rows
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow
+from colearn.rollout.shapes import Cross, KaryTree
 from colearn.types import Action, Credited, Observation, Outcome, Prompt, Tree
 
 
@@ -158,3 +161,46 @@ def test_every_candidate_is_trained_once_and_no_one_elses_is_read():
         # for every agent but the last, whose own candidate it is
         executed = 0 if agent == "c" else 2
         assert len(row.tokens) == 2 * 2 + 6 + executed
+
+
+def by_program(number: str) -> Program:
+    return Program(Says(text=number))
+
+
+def turns_of_a(a: int, b: int) -> tuple[float, dict[str, float]]:
+    return 1.0 * a, {}
+
+
+def with_program(shape, task: Pays):
+    players = {"a": Numbered(), "b": by_program("5")}
+    (tree,), counts = grow(task, ["item"], players, shape, seed=3, credit=Team())
+    return tree, counts
+
+
+def test_a_program_at_the_same_turn_says_one_thing_and_costs_no_steps_of_its_own():
+    task = Pays(("a", "b"), turns_of_a, turns=2)
+    tree, counts = with_program(GreedyTree(3), task)
+    assert task.executed == [(0, 5), (1, 5), (2, 5)] * 2
+    assert {node.candidate_of for node in tree.nodes[1:]} == {"a"}
+    assert counts.joint_actions == 6
+    assert tree.returns(1.0)[0] == 4.0
+
+
+class InTurn(Pays):
+    """The program acts at turn 0, the learner at turn 1."""
+
+    def observe(self, state: int, agent: str) -> str | None:
+        return "now" if agent == ("b", "a")[state] else None
+
+    def step(
+        self, state: int, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[int]:
+        return Outcome(state=state + 1, reward=float(actions.get("a", 0)))
+
+
+@pytest.mark.parametrize("shape", [GreedyTree(3), KaryTree(3), Cross(3)], ids=lambda s: type(s))
+def test_where_a_program_acts_alone_nothing_branches_and_one_step_is_paid(shape):
+    tree, counts = with_program(shape, InTurn(("a", "b"), turns_of_a, turns=2))
+    assert [len(below) for below in tree.below()] == [1, 3, 0, 0, 0]
+    assert counts.joint_actions == 1 + 3
+    assert counts.generations == 1 + 3

@@ -18,7 +18,7 @@ from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
-from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree
+from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.types import Action, Outcome, Prompt, Tree
 from colearn.wrappers import Pipeline
 
@@ -214,16 +214,16 @@ class Echo:
 def test_a_program_speaks_for_a_seat_without_tokens_and_repeats():
     task = Notes(horizon=2, items=1)
     players = players_of(task) | {"ben": Program(Echo())}
-    (tree,), counts = grown(task, KaryTree(2), players)
+    (tree,), counts = grown(task, Parallel(2), players)
     first = tree.nodes[1].actions["ben"]
     clue = task.items("train")[0][1]
     assert first.text.rsplit(" ", 1)[0] == f"ben {clue} 0"
     assert (first.tokens, first.logprobs) == ((), ())
     assert first.text != tree.nodes[2].actions["ben"].text, "each draw has a seed of its own"
-    (again,), _ = grown(task, KaryTree(2), players)
+    (again,), _ = grown(task, Parallel(2), players)
     assert said(again) == said(tree)
     spoken = sum(len(n.actions["ada"].tokens) for n in tree.nodes[1:])
-    assert (counts.generations, counts.tokens) == (12, spoken)
+    assert (counts.generations, counts.tokens) == (8, spoken)
 
 
 def test_a_players_version_goes_with_what_it_said():

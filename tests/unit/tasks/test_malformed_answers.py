@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from colearn.agents.program import Program
-from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Parallel
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.plan_path import PlanPath
@@ -214,7 +214,6 @@ def test_a_rollout_of_hostile_answers_comes_to_its_end(task):
     more = {"golden": 1} if task is CoderTester else {"train": 2, "test": 1}
     played = task(turns=1, seconds=0.3, **more)
     players = {agent: Program(Anything([*QUICK, *DECISIONS])) for agent in played.agents}
-    trees, _ = grow(played, played.items("train")[:2], players, GreedyTree(3), seed=7)
+    trees, _ = grow(played, played.items("train")[:2], players, Parallel(3), seed=7)
     assert len(trees) == 2
-    candidates = 3 * len(played.agents)
-    assert all(len(tree.nodes) == 1 + candidates for tree in trees)
+    assert all(len(tree.nodes) == 1 + 3 * played.horizon for tree in trees)
