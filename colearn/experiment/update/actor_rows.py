@@ -153,8 +153,7 @@ class ActorRows:
                         if row.spans or row.marks:
                             ready.append(row)
         of_state = self.parts.critic is not None and self.parts.critic.of_state
-        seen = values if of_state else None
-        return Ready(by_model, advantage_metrics(advantages, mine, seen))
+        return Ready(by_model, advantage_metrics(advantages, mine, values, of_state=of_state))
 
     def _role(self, tree: Tree[Any], agent: str) -> Role | None:
         role = self.roles.get(tree.player(agent))

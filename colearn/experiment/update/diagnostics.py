@@ -13,9 +13,12 @@ def advantage_metrics(
     advantages: Advantages,
     episodes: Episodes,
     values: Sequence[AgentValues] | None,
+    *,
+    of_state: bool = True,
 ) -> dict[str, float]:
-    """Spread of the advantages and how many actions had one; with `values` of states, the share of
-    the variance of the credited returns that they explain."""
+    """Spread of the advantages and how many actions had one; with `values`, the share of the
+    variance of the credited returns that they explain: of what follows a node where they are values
+    `of_state`, else of the edge that leads to it."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]
@@ -30,9 +33,9 @@ def advantage_metrics(
             for agent, series in by_agent.items():
                 returns = episode.returns(agent)
                 pairs += [
-                    (v, float(np.mean([returns[child] for child in below[k]])))
+                    (v, float(np.mean([returns[edge] for edge in edges])))
                     for k, v in enumerate(series)
-                    if v is not None and below[k]
+                    if v is not None and (edges := below[k] if of_state else [k])
                 ]
         if not pairs:
             return metrics  # nobody who is trained acted

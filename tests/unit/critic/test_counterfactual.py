@@ -13,6 +13,7 @@ from colearn.advantage.counterfactual import CounterfactualBaseline
 from colearn.contract import CounterfactualValues
 from colearn.critic.counterfactual import Counterfactual
 from colearn.errors import ConfigError
+from colearn.experiment.update.diagnostics import advantage_metrics
 from colearn.registry import algorithm_class
 from colearn.rollout.shapes import Chain, CounterfactualChain
 from colearn.types import Action, Credited
@@ -171,3 +172,14 @@ def test_a_chain_with_alternatives_executes_the_first_answer_of_each_agent():
     assert CounterfactualChain(k=3).joint_actions(None, {"ada": 4, "ben": 4}) == [
         {"ada": 0, "ben": 0}
     ]
+
+
+def test_explained_variance_of_action_values_is_that_of_their_own_edges():
+    """Returns 4 and 1 of the edges, Q 3 and 2: residuals 1 and -1 of a spread of 2.25."""
+    found = advantage_metrics(
+        [({}, {"ada": 0.0}, {"ada": 0.0})],
+        [episode([3.0, 1.0])],
+        [{"ada": (None, 3.0, 2.0)}],
+        of_state=False,
+    )
+    assert found["critic/explained_variance"] == pytest.approx(1 - 1 / 2.25)

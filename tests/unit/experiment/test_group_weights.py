@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from test_self_play_advantages import LONG, SHORT, cast, game
+from scripted_games import LONG, SHORT, cast, game
 from trees import tree
 
 from colearn.advantage.heterogeneous import Heterogeneous
