@@ -1,0 +1,201 @@
+"""Private stakes: how many joint actions critics and groups need as the team grows.
+
+    python benchmarks/stakes.py --out benchmarks/results/stakes        # resumable, one core
+    python benchmarks/stakes.py --out benchmarks/results/stakes --report
+
+One turn. Agent i sees its stake s_i, 1 or 9, and a key; the team earns the sum of the stakes of the
+agents that give the right one of two answers for their key. What the others earn is noise to agent
+i: V of the joint history takes out its mean, a counterfactual Q all of it. The value reported is
+the share of the largest expected reward that sampled play earns, over `--episodes` held-out items.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.types import Outcome
+
+STAKES, KEYS, ANSWERS = {"one": 1, "nine": 9}, ("red", "blue"), ("left", "right")
+METHODS: dict[str, dict[str, Any]] = {
+    "coma": {"name": "coma", "advantage": {"normalize": True}},
+    "collm_cc": {"name": "collm_cc", "advantage": {"trace": 1.0, "normalize": True}},
+    "collm_dc": {"name": "collm_dc", "advantage": {"trace": 1.0, "normalize": True}},
+    "magrpo": {"name": "magrpo", "advantage": {"name": "group_mean", "normalize": True}},
+}
+TEAMS = (2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Each agent's stake and key, and who was right."""
+
+    stakes: tuple[str, ...]
+    keys: tuple[str, ...]
+    right: tuple[bool, ...] = ()
+
+
+class Stakes(DecPOMDP[int, Dealt]):
+    """The team of n agents; items are numbers, and the deal is drawn from the episode's seed."""
+
+    horizon = 1
+
+    def __init__(self, n: int = 2) -> None:
+        self.agents = tuple(f"agent{number}" for number in range(n))
+
+    def items(self, split: str) -> Sequence[int]:
+        return range(4096) if split == "train" else range(4096, 4096 + 256)
+
+    def reset(self, item: int, rng: np.random.Generator) -> Dealt:
+        dealt = np.random.default_rng(item)
+        return Dealt(
+            tuple(str(dealt.choice(list(STAKES))) for _ in self.agents),
+            tuple(str(dealt.choice(KEYS)) for _ in self.agents),
+        )
+
+    def observe(self, state: Dealt, agent: str) -> str:
+        number = self.agents.index(agent)
+        return f"stake {state.stakes[number]} key {state.keys[number]}"
+
+    def step(
+        self, state: Dealt, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[Dealt]:
+        right = tuple(
+            actions[agent].strip() == ANSWERS[KEYS.index(key)]
+            for agent, key in zip(self.agents, state.keys, strict=True)
+        )
+        earned = sum(STAKES[s] * ok for s, ok in zip(state.stakes, right, strict=True))
+        return Outcome(state=Dealt(state.stakes, state.keys, right), reward=float(earned))
+
+    def metrics(self, state: Dealt) -> Mapping[str, float]:
+        stakes = [STAKES[stake] for stake in state.stakes]
+        earned = sum(s * ok for s, ok in zip(stakes, state.right, strict=True))
+        return {"share": earned / (5.0 * len(stakes))}
+
+    def legal_action(self, state: Dealt, agent: str, rng: np.random.Generator) -> str:
+        return str(rng.choice(ANSWERS))
+
+
+def config_of(method: str, team: int, seed: int, steps: int, episodes: int) -> dict[str, Any]:
+    """A user would write it as YAML."""
+    path = f"embedded-tiny:{seed}"
+    algorithm = json.loads(json.dumps(METHODS[method]))
+    critic = method in ("coma", "collm_cc", "collm_dc")
+    if critic:
+        algorithm["value_loss"] = {"rescale": True, "frozen_targets": True}
+    return {
+        "task": {"name": "stakes:Stakes", "n": team},
+        "algorithm": algorithm,
+        "models": {"*": {"path": path, "learning_rate": 2e-3}},
+        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "critic": {"path": path, "learning_rate": 5e-3, "head_learning_rate": 1e-2}
+        if critic
+        else None,
+        "train": {
+            "environment_steps": steps,
+            "episodes": 16 if method == "magrpo" else 64,
+            "epochs": 2,
+            "minibatch": 64,
+        },
+        "evaluation": {"every": 2, "episodes": episodes, "transcripts": 0},
+        "run": {"seed": seed, "device": "cpu"},
+    }
+
+
+def run(out: Path, method: str, team: int, seed: int, options: argparse.Namespace) -> None:
+    """One run's learning curve as a JSON line: joint actions, share and explained variance."""
+    from colearn.config import Config
+    from colearn.experiment.loop import Experiment
+    from colearn.record import open_run
+
+    folder = out / "runs" / f"{method}-{team}-{seed}"
+    settings = config_of(method, team, seed, options.steps, options.episodes)
+    started = time.process_time()
+    Experiment(Config.model_validate(settings), folder).run()
+    lines = open_run(folder).lines()
+    curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
+    key = "critic/explained_variance"
+    told = [n.metrics[key] for n in lines if key in n.metrics]
+    found = {
+        "method": method,
+        "team": team,
+        "seed": seed,
+        "curve": curve,
+        "explained_variance": statistics.mean(told[len(told) // 2 :]) if told else None,
+        "cpu_seconds": round(time.process_time() - started, 1),
+    }
+    with (out / "runs.jsonl").open("a") as file:
+        file.write(json.dumps(found) + "\n")
+
+
+def reached(curve: Sequence[Sequence[float]], share: float) -> float | None:
+    """Joint actions at the first of two evaluations in a row that reach `share`."""
+    for (steps, value), (_, after) in pairwise(curve):
+        if min(value, after) >= share:
+            return steps
+    return None
+
+
+def report(out: Path) -> str:
+    runs = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
+    lines = [
+        "| agents | method | seeds | joint actions to 90% (median; each) | share at the end | "
+        "explained variance | CPU s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for team, method in product(TEAMS, METHODS):
+        own = [r for r in runs if (r["team"], r["method"]) == (team, method)]
+        if not own:
+            continue
+        times = [reached(r["curve"], 0.9) for r in own]
+        ordered = sorted(float("inf") if t is None else t for t in times)
+        middle = ordered[len(ordered) // 2]
+        median = "not reached" if middle == float("inf") else f"{middle:.0f}"
+        each = " ".join("-" if t is None else f"{t:.0f}" for t in times)
+        told = [r["explained_variance"] for r in own if r["explained_variance"] is not None]
+        lines.append(
+            f"| {team} | {method} | {len(own)} | {median} ({each}) | "
+            f"{statistics.mean(r['curve'][-1][1] for r in own):.2f} | "
+            f"{f'{statistics.mean(told):.2f}' if told else '-'} | "
+            f"{statistics.mean(r['cpu_seconds'] for r in own):.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=4096)
+    parser.add_argument("--episodes", type=int, default=256)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--teams", nargs="+", type=int, default=list(TEAMS))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.report:
+        print(report(options.out))
+        return
+    path = options.out / "runs.jsonl"
+    done = set()
+    if path.exists():
+        lines = map(json.loads, path.read_text().splitlines())
+        done = {(r["method"], r["team"], r["seed"]) for r in lines}
+    for seed, team, method in product(range(options.seeds), options.teams, options.methods):
+        if (method, team, seed) not in done:
+            run(options.out, method, team, seed, options)
+    print(report(options.out))
+
+
+if __name__ == "__main__":
+    main()
