@@ -36,6 +36,11 @@ def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
 
     Errors: CheckpointError naming the line and its field. A missing file has no lines.
     """
+    return (fields for _, fields in read_texts(cls, path))
+
+
+def read_texts(cls: type[Fields], path: Path) -> Iterator[tuple[str, Fields]]:
+    """As `read_lines`, each with the line as it is written."""
     if not path.is_file():
         return
     lines = path.read_bytes().split(b"\n")
@@ -48,7 +53,7 @@ def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
             if number == len(lines):
                 return
             raise CheckpointError(f"{path}:{number}: {error}; delete the line") from None
-        yield _checked(cls, data, f"{path}:{number}", "delete the line")
+        yield line.decode("utf-8"), _checked(cls, data, f"{path}:{number}", "delete the line")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from .difference import BUDGET, first_difference, told_difference, value_at
 from .fields import Line, Progress, RunRecord
 from .files import write_text
 from .folder import CONFIG, EPISODES, METRICS, RUN, RunFolder
+from .kept import check_no_remains, kept_lines
 from .place import LOCK, check_place, lock_folder
 
 
@@ -38,6 +39,7 @@ class RunWriter:
         self.writes = writes
         self._config = dump_config(config)
         self._resume = resume
+        self._transcripts = config.evaluation.transcripts > 0
         self._lock: FileLock | None = None
         if not writes:
             return
@@ -53,6 +55,7 @@ class RunWriter:
 
     def _check(self) -> None:
         if not (self.folder.path / CONFIG).exists():
+            check_no_remains(self.folder)
             return
         if not self._resume:
             raise CheckpointError(
@@ -100,16 +103,17 @@ class RunWriter:
                 path.rmdir()
 
     def rewind(self, progress: Progress | None) -> None:
-        """Drop the lines written after the state that a run goes on from; None: all of them."""
+        """Drop the lines written after the state that a run goes on from; None: all of them.
+
+        What the files lack of that state is said on stderr. Errors: CheckpointError, before any
+        line is dropped, for one that cannot be read, and where files of the run are gone.
+        """
         if not self.writes:
             return
-        made = -1 if progress is None else progress.iteration
-        evaluated = -1 if progress is None or progress.evaluated is None else progress.evaluated
-        for name in (METRICS, EPISODES):
-            path = self.folder.path / name
-            if path.exists():
-                with self.writing():
-                    write_text(path, "".join(_kept(path, made, evaluated)))
+        kept = kept_lines(self.folder, progress, transcripts=self._transcripts)
+        for path, lines in kept.items():
+            with self.writing():
+                write_text(path, "".join(f"{line}\n" for line in lines))
 
     def metrics(self, line: Line) -> None:
         self._append(METRICS, [line.model_dump()])
@@ -147,12 +151,3 @@ class RunWriter:
 def resume_command(path: Path) -> str:
     """What continues the run in a folder."""
     return f"colearn train --out {shlex.quote(str(path))} --resume"
-
-
-def _kept(path: Path, made: int, evaluated: int) -> Iterator[str]:
-    """The whole lines up to the last update and the last evaluation."""
-    for text in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if text.endswith("\n"):
-            line = json.loads(text)
-            if line["iteration"] <= (made if line.get("kind") == "update" else evaluated):
-                yield text
