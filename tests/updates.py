@@ -13,7 +13,8 @@ from colearn.experiment.update.actor_rows import Role
 from colearn.experiment.update.critics import CriticTrainer
 from colearn.experiment.update.updater import Updater
 from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
+from colearn.models.network import Network
+from colearn.models.value_head import ValueHead
 
 
 def new_updater(

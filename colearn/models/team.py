@@ -15,7 +15,8 @@ from colearn.seeding import derive_seed
 
 from .base import Base
 from .load import load_base, resolve_device
-from .network import Network, ValueHead
+from .network import Network
+from .value_head import ValueHead
 
 
 class TeamBuilder:

@@ -36,7 +36,8 @@ from colearn.contract.rows import Outputs, RowBatch
 from colearn.errors import CheckpointError
 from colearn.learn import files
 from colearn.models.base import Base
-from colearn.models.network import Network, ValueHead
+from colearn.models.network import Network
+from colearn.models.value_head import ValueHead
 
 
 def policy(make: Make) -> Result:

@@ -9,7 +9,7 @@ from typing import Any
 import backward_host
 import pytest
 import torch
-from counterfactual import TEAM, Counterfactual
+from own_last import TEAM, OwnLast
 from tiny import Notes, cast, play, register, save_model
 
 from colearn.config import Config
@@ -70,14 +70,14 @@ def alike(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-COUNTERFACTUAL = {
-    "critic": {"name": "counterfactual:Counterfactual"},
-    "advantage": {"name": "counterfactual:CounterfactualAdvantage"},
+OWN_LAST = {
+    "critic": {"name": "own_last:OwnLast"},
+    "advantage": {"name": "own_last:OwnLastAdvantage"},
 }
 
 
 def test_a_critic_of_another_kind_of_value_trains_a_team(model: str) -> None:
-    config = config_of(model, algorithm=COUNTERFACTUAL)
+    config = config_of(model, algorithm=OWN_LAST)
     before = weights(assemble(config))
     parts, metrics = learned(config)
     # a value of each of two agents at each of two joint actions of three episodes
@@ -90,7 +90,7 @@ def test_a_critic_of_another_kind_of_value_trains_a_team(model: str) -> None:
 
 def test_its_values_are_those_of_the_agent_that_a_mark_names() -> None:
     (tree, *_) = play(Notes(items=1, horizon=1), cast())
-    critic = Counterfactual()
+    critic = OwnLast()
     row = critic.row(tree, TEAM, lambda text: list(text.encode()), limit=9999)
     assert [mark.agent for mark in row.marks] == list(tree.nodes[1].actions)
     values = critic.values(tree, TEAM, row, [1.0, 2.0])

@@ -73,7 +73,12 @@ def _bare_node(node: Node[Any]) -> Node[None]:
         observations={
             agent: Observation("", (), seen.fresh) for agent, seen in node.observations.items()
         },
-        actions={
-            agent: Action("", (0,) * len(action.tokens)) for agent, action in node.actions.items()
+        actions={agent: _bare_action(action) for agent, action in node.actions.items()},
+        alternatives={
+            agent: tuple(map(_bare_action, others)) for agent, others in node.alternatives.items()
         },
     )
+
+
+def _bare_action(action: Action) -> Action:
+    return Action("", (0,) * len(action.tokens))

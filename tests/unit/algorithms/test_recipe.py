@@ -23,7 +23,7 @@ from colearn.learn.follower import NetworkFollower
 from colearn.learn.local import LocalLearner
 from colearn.learn.minibatch import minibatches
 from colearn.loss.policy_gradient import PolicyGradient
-from colearn.models.network import ValueHead
+from colearn.models.value_head import ValueHead
 from colearn.types import Credited
 
 

@@ -36,6 +36,7 @@ def tree() -> Tree[str]:
                 observations=seen if index < 2 else {},
                 global_info=SECRET,
                 actions={"ada": Action(SECRET, tokens)} if index else {},
+                alternatives={"ada": (Action(SECRET, (4,)),)} if index else {},
                 done=index == 2,
                 metrics={SECRET: 1.0} if index == 2 else {},
             )

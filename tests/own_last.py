@@ -16,11 +16,11 @@ TEAM = "team"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counterfactual(Critic):
+class OwnLast(Critic):
     """Q_i(h, a_-i, a_i): the joint history, the others' actions, then the agent's own; one value
     for each agent of every joint action, all read by one reader."""
 
-    value: str = field(default="counterfactual", init=False)
+    value: str = field(default="own_last", init=False)
     global_info: bool = field(default=False, init=False)
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
@@ -45,7 +45,7 @@ class Counterfactual(Critic):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CounterfactualAdvantage(QValue):
+class OwnLastAdvantage(QValue):
     """Q_i less its mean over the joint actions sampled at the same history."""
 
-    reads = "counterfactual"
+    reads = "own_last"
