@@ -45,6 +45,14 @@ def main() -> None:
         told = error.format_message() if isinstance(error, typer.TyperException) else str(error)
         print(f"error: {_one_line(told)}", file=sys.stderr)
         raise SystemExit(2) from None
+    except SystemExit as stop:
+        if stop.code not in (None, 0):
+            raise
+        from colearn.contract.asking import line_of
+
+        told = f"{line_of(stop)}: code of the config's ended the program; let it raise instead"
+        print(f"error: {_one_line(told)}", file=sys.stderr)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None

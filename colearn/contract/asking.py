@@ -30,7 +30,7 @@ def asking(task: DecPOMDP[Any, Any], method: str, item: str | None = None) -> It
         raise
     except (Exception, SystemExit) as error:
         raise TaskError(
-            f"task.{method}: raised {type(error).__name__}: {_reason(error)} ({_line(error)}); "
+            f"task.{method}: raised {type(error).__name__}: {_reason(error)} ({line_of(error)}); "
             f"mend it there; {_place(task, item)}"
         ) from error
 
@@ -61,8 +61,9 @@ def _reason(error: BaseException) -> str:
     return _printable(str(error))[:_LONGEST_REASON] or "nothing said"
 
 
-def _line(error: BaseException) -> str:
-    """The last line of the traceback that is nobody's library, the last one where all are."""
+def line_of(error: BaseException) -> str:
+    """Where it was raised: the last line of its traceback that is in no library, the last one where
+    all are."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames[1:] if not frame.filename.startswith(_INSTALLED)]
     at = (own or frames)[-1]

@@ -274,11 +274,21 @@ class Exits(Raises):
         super().__init__("step", SystemExit(0))
 
 
+class NeverMade(Raises):
+    """Ends its program as soon as it is made."""
+
+    def __init__(self) -> None:
+        sys.exit()
+
+
 class Talks(Raises):
     """Shows 2,000 words."""
 
     def observe(self, state: Any, agent: str) -> Any:
         return "word " * 2000
+
+
+NAMES = ("Exits", "Leaves", "NeverMade", "Talks")
 
 
 @pytest.fixture(scope="module")
@@ -292,14 +302,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("exits", (), "error: task.step: raised SystemExit: 0 ("),
         ("exits", ("run.step_workers=1",), "error: task.step: raised SystemExit: 0 ("),
         ("leaves", ("run.step_workers=1",), "error: task.step: a worker ended in the middle of a"),
+        ("nevermade", (), f"error: {HERE}, line "),
         ("talks", (), "error: task.observe: agent 'ada' was given 10"),
     ],
 )
 def test_a_run_of_such_a_task_ends_with_a_line_and_code_2(
     task, more, expected, model, tmp_path, monkeypatch, capsys
 ):
-    register(monkeypatch, **{name.lower(): f"{__name__}:{name}" for name in ("Exits", "Leaves")})
-    register(monkeypatch, talks=f"{__name__}:Talks")
+    register(monkeypatch, **{name.lower(): f"{__name__}:{name}" for name in NAMES})
     config = tmp_path / "config.yaml"
     config.write_text(
         f"task: {{name: {task}}}\n"
