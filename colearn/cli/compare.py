@@ -153,9 +153,10 @@ def _show(folder: Path) -> None:
     from rich.table import Table
 
     summary = json.loads((folder / "summary.json").read_text())
-    table = Table("algorithm", "return before", "return after", "s/run")
+    judged = summary["compared"]["headline"]["metric"]
+    table = Table("algorithm", f"{judged} before", f"{judged} after", "s/run")
     for name, found in summary["algorithms"].items():
-        change = found["metrics"]["return"]
+        change = found["metrics"][judged]
         seconds = [run["wall_seconds"] for run in summary["runs"] if run["algorithm"] == name]
         cells = (_estimate(change[key]) for key in ("first", "last"))
         table.add_row(name, *cells, f"{sum(seconds) / len(seconds):.0f}")

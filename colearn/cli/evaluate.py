@@ -14,7 +14,7 @@ from .options import Sets, read_step, tell_own_code
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     step: Annotated[
-        str, typer.Option(help="Checkpoint: last, best (by evaluation return) or an iteration.")
+        str, typer.Option(help="Checkpoint: last, best (by the headline metric) or an iteration.")
     ] = "last",
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:

@@ -129,8 +129,9 @@ def _train(settings: Config, out: Path, resume: bool) -> None:
             print(f"{kept}; continue with: {resume_command(out)}", file=sys.stderr)
             raise SystemExit(128 + told.number) from None
         watcher.ended(name, "finished")
-    first, last = record.first["return"], record.last["return"]
-    print(f"evaluation return {_shown(first)} -> {_shown(last)}; run in {out}")
+    judged = record.headline
+    first, last = record.first[judged.metric], record.last[judged.metric]
+    print(f"evaluation {judged.label} {_shown(first)} -> {_shown(last)}; run in {out}")
 
 
 def _shown(value: float | None) -> str:

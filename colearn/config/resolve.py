@@ -12,6 +12,7 @@ from colearn.contract import (
     Cast,
     DecPOMDP,
     GeneratorKind,
+    Headline,
     HostKind,
     LearnerKind,
     NetworkKey,
@@ -53,6 +54,15 @@ class ResolvedRun:
     @property
     def learns(self) -> bool:
         return self.algorithm.learns
+
+    @property
+    def headline(self) -> Headline:
+        """The config's, else the task's."""
+        chosen = self.config.evaluation.headline
+        if chosen is not None:
+            return Headline(chosen.metric, chosen.better)
+        exact = self.task.exact_headline if self.config.evaluation.exact else None
+        return exact or self.task.headline
 
     @property
     def budget(self) -> int:

@@ -264,6 +264,12 @@ class TrainSettings(_Settings):
     """Padded tokens per micro-batch; it changes memory and speed, never the gradient."""
 
 
+class HeadlineSettings(_Settings):
+    metric: str
+    """An evaluation metric: `return`, `turns` or one of the task's."""
+    better: Literal["higher", "lower"] = "higher"
+
+
 class EvaluationSettings(_Settings):
     every: int = Field(default=10, ge=1)
     """Iterations between evaluations; the first and the last state are always evaluated."""
@@ -278,6 +284,9 @@ class EvaluationSettings(_Settings):
     greedy: bool = False
     exact: bool = False
     """On a finite task (`dpomdp`): also the exact value of the joint policy, `exact_return`."""
+    headline: HeadlineSettings | None = None
+    """The metric that the run is judged by, such as `{metric: nash_conv, better: lower}`; None
+    takes the task's. The report and `--step best` follow it."""
     transcripts: int = Field(default=2, ge=0)
     """Episodes written out in full at each evaluation."""
 

@@ -18,6 +18,7 @@ from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Request, Sampled, Sampling, Session
+from .headline import OWN_METRICS, Better, Headline
 from .host import Follower, Hosted, HostKind, ModelHost
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
@@ -29,6 +30,7 @@ from .tracker import Tracker
 from .weights import WeightUpdate
 
 __all__ = [
+    "OWN_METRICS",
     "Accumulated",
     "Acts",
     "Advantage",
@@ -37,6 +39,7 @@ __all__ = [
     "Algorithm",
     "Ask",
     "AsyncTable",
+    "Better",
     "Branching",
     "Cast",
     "Child",
@@ -48,6 +51,7 @@ __all__ = [
     "Follower",
     "Generator",
     "GeneratorKind",
+    "Headline",
     "HostKind",
     "Hosted",
     "Kept",

@@ -12,6 +12,7 @@ from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
 
 from .credit import Paid
+from .headline import Headline
 
 Item = TypeVar("Item")
 State = TypeVar("State")
@@ -41,6 +42,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
     pays_later: bool = False
     """Some actions are paid at a later turn (`Outcome.earned`). A shape that compares candidates by
     what they are paid at once cannot train it."""
+    headline: Headline = Headline()
+    """The metric that a run is judged by: `return` (the team's reward, or the players' mean payoff
+    where the task pays no team) or one of `metrics`. `evaluation.headline` replaces it."""
+    exact_headline: Headline | None = None
+    """The headline where `evaluation.exact` computes better measures; None keeps `headline`."""
     optimum: float | None = None
     """The best return that any team can have, where it is known; reports draw it."""
     reward_range: tuple[float, float] | None = None

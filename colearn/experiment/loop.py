@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import resource
 import signal
 import sys
@@ -19,7 +18,7 @@ import torch
 
 import colearn
 from colearn.config import Config, build_tracker
-from colearn.errors import TaskError
+from colearn.errors import ConfigError, TaskError, nearest
 from colearn.models.load import resolve_device
 from colearn.record import Best, Line, Progress, RunRecord, RunWriter
 from colearn.record.transcript import transcript
@@ -30,7 +29,7 @@ from colearn.types import Tree
 
 from .assemble import Assembly, assemble
 from .evaluation.evaluate import evaluate_team
-from .evaluation.played import credited_returns
+from .evaluation.played import mean_objective, mean_returns
 from .experience import At, Experience, Now, TrainingEpisodes
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
@@ -85,6 +84,7 @@ class Experiment:
             order=self.config.run.order,
         )
         self.experience: Experience = Now(self.episodes, self.processes)
+        self.headline = self.parts.run.headline
         self.progress = found or Progress()
         self.parts.parts.advantage.restore(self.progress.baselines)
         self.parts.cast.restore(self.progress.cast)
@@ -193,7 +193,8 @@ class Experiment:
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
-            **credited_returns(trees, self.parts.parts.credit),
+            **mean_returns(trees, self.parts.task.pays),
+            **mean_objective(trees, self.parts.parts.credit),
             "seconds/rollout": rolled - started,
             "seconds/update": ended - rolled,
             "tokens_per_action": counts.tokens / counts.generations,
@@ -223,9 +224,14 @@ class Experiment:
         )
         if self.parts.exact is not None:
             found.metrics.update(self.parts.exact.metrics())
-        progress, value = self.progress, found.metrics["return"]
-        best = -math.inf if progress.best is None else progress.best.value
-        improved = math.isfinite(value) and value > best
+        progress, headline = self.progress, self.headline
+        if headline.metric not in found.metrics:
+            raise ConfigError(
+                f"evaluation.headline: no metric '{headline.metric}'; "
+                f"{nearest(headline.metric, found.metrics)}"
+            )
+        value = found.metrics[headline.metric]
+        improved = headline.improves(value, progress.best.value if progress.best else None)
         shown = found.trees[: self.config.evaluation.transcripts]
         with self.interruption.held():
             progress.evaluated = progress.iteration
@@ -308,6 +314,7 @@ class Experiment:
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,
             optimum=task.optimum,
+            headline=self.headline,
             best=progress.best,
             first=evaluations[0].metrics if evaluations else {},
             last=evaluations[-1].metrics if evaluations else {},

@@ -95,7 +95,16 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
 
 def _evaluation(trained: Trained, scores: Scores) -> str:
     settings = trained.config.evaluation
-    metrics = list(dict.fromkeys(("return", *scores.before.metrics, *scores.after.metrics)))
+    metrics = list(
+        dict.fromkeys(
+            (
+                trained.record.headline.metric,
+                "return",
+                *scores.before.metrics,
+                *scores.after.metrics,
+            )
+        )
+    )
     head = ["", "before", "after"]
     if scores.seeds:
         head += [f"{len(scores.seeds)} seeds, before", f"{len(scores.seeds)} seeds, after"]

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Credit
+from colearn.contract import Credit, Paid
 from colearn.experiment.evaluation.pass_at_k import pass_metrics
 from colearn.experiment.evaluation.played import mean_outcomes, mean_turns
 
@@ -28,8 +28,10 @@ class Played:
     settings: EvaluationSettings
     split_size: int
     """Items of the split, of which `settings.episodes` may be fewer or more."""
+    pays: frozenset[Paid]
+    """The kinds of reward that the task pays, which `return` sums."""
     credit: Credit
-    """Of the returns."""
+    """Of the objective."""
 
     @property
     def whole(self) -> list[PlayedEpisode]:
@@ -65,7 +67,7 @@ class Played:
         if not whole:
             return {}
         trees = [episode.tree for episode in whole]
-        metrics = mean_outcomes(trees, self.credit)
+        metrics = mean_outcomes(trees, self.pays, self.credit)
         if self._fewest >= self._largest_k:
             metrics |= pass_metrics(trees, self.settings, self.split_size)
         metrics["turns"] = mean_turns(trees)

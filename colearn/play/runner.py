@@ -62,7 +62,9 @@ async def play(
                 steps=thread if pool is None else pool,
                 tell=tell,
             )
-            played = Played(await _all(room, items, at_once), settings, split_size, credit)
+            played = Played(
+                await _all(room, items, at_once), settings, split_size, task.pays, credit
+            )
         finally:
             thread.shutdown(wait=False, cancel_futures=True)
     if tell is not None:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from colearn.contract import Headline
+
 
 def finite(value: Any) -> float | None:
     """The number, or None for what JSON cannot carry (NaN, infinities) and for no number."""
@@ -26,7 +28,7 @@ class _Fields(BaseModel):
 
 
 class Best(_Fields):
-    """The evaluation with the highest return so far; of equal ones the first."""
+    """The evaluation with the best headline metric so far; of equal ones the first."""
 
     iteration: Count
     value: float
@@ -82,6 +84,8 @@ class RunRecord(_Fields):
     updates: Count
     optimum: float | None = None
     """The task's best possible return, where it is known."""
+    headline: Headline = Headline()
+    """The metric that the run is judged by."""
     best: Best | None = None
     first: dict[str, Number]
     """Metrics of the first evaluation."""

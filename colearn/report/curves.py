@@ -1,4 +1,4 @@
-"""Returns over environment steps, generated tokens and time: mean, interval, every seed."""
+"""Curves of the headline metric over steps, tokens and time: mean, interval, every seed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_curves(summary: Summary, path: Path) -> None:
     panels = figure.subplots(1, len(AXES), sharey=True)
     for panel, axis in zip(panels, AXES, strict=True):
         _draw(panel, summary, axis)
-    panels[0].set_ylabel("evaluation return")
+    panels[0].set_ylabel(f"evaluation {summary.compared.headline.label}")
     handles = _legend(summary)
     columns = min(len(handles), 6)
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
@@ -47,12 +47,11 @@ def write_curves(summary: Summary, path: Path) -> None:
 
 
 def panel_svg(summary: Summary, axis: str) -> str:
-    """Returns over an axis as SVG text, sized for the width of a phone; it holds nothing
-    external."""
+    """The headline metric over an axis as SVG text for the width of a phone, self-contained."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis)
-    panel.set_ylabel("evaluation return")
+    panel.set_ylabel(f"evaluation {summary.compared.headline.label}")
     return _svg(figure)
 
 

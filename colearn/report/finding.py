@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from colearn.contract import Headline
 from colearn.statistics import MeanEstimate, can_differ, differ, probability_of_improvement
 
 from .show import show_estimate
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
-"""First return, last return, and the gain within each seed."""
+"""First value of the headline metric, last value, and the gain within each seed."""
 
 _SPELLED_OUT = 4
+RETURN = Headline()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ _FEW_SEEDS = _Caution(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFinding:
-    """P(x ends higher than y) + P(equal) / 2, over seeds."""
+    """P(x ends better than y) + P(equal) / 2, over seeds."""
 
     x: str
     y: str
@@ -43,8 +45,11 @@ class PairFinding:
     enough_seeds: bool
 
 
-def compare_pairs(finals: Mapping[str, Sequence[float]]) -> list[PairFinding]:
-    """Every ordered pair of algorithms, from their final returns by seed."""
+def compare_pairs(
+    finals: Mapping[str, Sequence[float]], judged: Headline = RETURN
+) -> list[PairFinding]:
+    """Every ordered pair of algorithms, from the headline metric's final values by seed."""
+    finals = {label: [judged.sign * value for value in own] for label, own in finals.items()}
     pairs = []
     for x, y in permutations(finals, 2):
         pairs.append(
@@ -69,37 +74,45 @@ def improved(gain: MeanEstimate | None) -> int:
     return (gain.low > 0) - (gain.high < 0)
 
 
-def headline(changes: Mapping[str, Ends], pairs: Sequence[PairFinding]) -> str:
+def headline(
+    changes: Mapping[str, Ends], pairs: Sequence[PairFinding], judged: Headline = RETURN
+) -> str:
     """One honest sentence: who improved, from what to what, and which pairs differ."""
     cautions = [_caution(gain) for _, _, gain in changes.values()]
     shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
     told = [
-        f"{label} {_development(ends)}"
+        f"{label} {_development(ends, judged)}"
         + (f" ({caution.alone})" if caution is not None and shared is None else "")
         for (label, ends), caution in zip(changes.items(), cautions, strict=True)
     ]
     if shared is not None:
         told.append(shared.together)
     if len(told) > _SPELLED_OUT:
-        rising = [label for label, (_, _, gain) in changes.items() if improved(gain) > 0]
-        best = max(changes, key=lambda label: _mean(changes[label][1]))
+        rising = [
+            label for label, (_, _, gain) in changes.items() if judged.sign * improved(gain) > 0
+        ]
+        known = [label for label, (_, last, _) in changes.items() if last is not None]
+        best = max(known, key=lambda label: judged.sign * _mean(changes[label][1]), default=None)
         told = [
             f"{len(rising)} of {len(changes)} algorithms improved",
-            f"the highest final mean is {best}'s, {_shown(changes[best][1])}",
         ]
-    return "Evaluation return: " + "; ".join([*told, *_differences(pairs)]) + "."
+        if best is not None:
+            end = "highest" if judged.better == "higher" else "lowest"
+            told.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
+    return f"Evaluation {judged.label}: " + "; ".join([*told, *_differences(pairs, judged)]) + "."
 
 
-def _development(ends: Ends) -> str:
+def _development(ends: Ends, judged: Headline) -> str:
     first, last, gain = ends
     if first is None or last is None:
-        return "has no finite return at its ends"
+        return f"has no finite {judged.metric} at its ends"
     span = f"from {_shown(first)} to {_shown(last)}"
     if _caution(gain) is not None:
         return f"went {span}"
     if improved(gain) == 0:
         return f"shows no clear change ({span})"
-    return f"{'improved' if improved(gain) > 0 else 'fell'} {span}"
+    worse = "fell" if judged.better == "higher" else "rose"
+    return f"{'improved' if judged.sign * improved(gain) > 0 else worse} {span}"
 
 
 def _caution(gain: MeanEstimate | None) -> _Caution | None:
@@ -108,13 +121,14 @@ def _caution(gain: MeanEstimate | None) -> _Caution | None:
     return None if can_differ(gain.seeds, gain.seeds) else _FEW_SEEDS
 
 
-def _differences(pairs: Sequence[PairFinding]) -> list[str]:
+def _differences(pairs: Sequence[PairFinding], judged: Headline) -> list[str]:
     if not pairs:
         return []
     better = [pair for pair in pairs if pair.differs and pair.probability.mean > 0.5]
+    where = "above" if judged.better == "higher" else "below"
     if better and len(better) <= _SPELLED_OUT:
         return [
-            f"{pair.x} ends above {pair.y} (probability {_shown(pair.probability)})"
+            f"{pair.x} ends {where} {pair.y} (probability {_shown(pair.probability)})"
             for pair in better
         ]
     if better:
@@ -125,7 +139,8 @@ def _differences(pairs: Sequence[PairFinding]) -> list[str]:
 
 
 def _mean(value: MeanEstimate | None) -> float:
-    return float("-inf") if value is None else value.mean
+    assert value is not None, "only labels with a last value are ranked"
+    return value.mean
 
 
 def _shown(value: MeanEstimate | None) -> str:

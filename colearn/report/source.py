@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
 
@@ -28,6 +29,8 @@ class Compared:
     critic: str | None
     environment_steps: int | None
     """The budget of each run, in joint actions; None where runs have different ones."""
+    headline: Headline
+    """The metric that all runs are judged by; `return` where they name different ones."""
     evaluation: dict[str, Any]
     settings: list[Setting]
     """All of them, by algorithm."""
@@ -87,6 +90,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
     read = [(run.algorithm, run.folder.settings()) for run in runs]
     configs = dict(read)
     budgets = {config.get("train", {}).get("environment_steps") for _, config in read}
+    judged = {run.record.headline for run in runs}
     planned = () if record is None else record.algorithms
     order = [label for label in planned if label in configs]
     order += [label for label in configs if label not in order]
@@ -103,6 +107,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
         agents=_different(agent for run in runs for agent in run.record.agents),
         critic=critic.get("path") or critic.get("share"),
         environment_steps=budgets.pop() if len(budgets) == 1 else None,
+        headline=judged.pop() if len(judged) == 1 else Headline(),
         evaluation=dict(config.get("evaluation", {})),
         settings=settings_table(configs[label] for label in order),
         versions=_different(run.record.version for run in runs),

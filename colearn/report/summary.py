@@ -71,7 +71,13 @@ DIAGNOSTICS = {
 }
 """Metrics of updates that are drawn, by what their names end in; means over the models."""
 
-_OWN = ("return", "turns", "tokens_per_turn", "overlong", "response_seconds")
+OBJECTIVE = "objective"
+"""What the algorithm maximises; with `/AGENT`, to one agent."""
+
+RETURNS = ("return", "exact_return")
+"""Metrics in the unit of a task's optimum."""
+
+_OWN = ("turns", "tokens_per_turn", "overlong", "response_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +100,15 @@ class AlgorithmSummary:
     overhead: dict[str, MeanEstimate | None]
     """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes."""
     curves: dict[str, Curve]
-    """Evaluation return, by axis."""
+    """The headline metric of evaluations, by axis."""
     metrics_curves: dict[str, Curve]
-    """The task's own metrics over environment steps."""
+    """All other metrics of evaluations over environment steps, the training objective too."""
     diagnostics: dict[str, Curve]
     """Of updates, over environment steps; `DIAGNOSTICS` says what each is."""
     interquartile_mean: MeanEstimate | None
-    """Of the final returns; None below five seeds, as is the profile."""
+    """Of the headline metric's final values; None below five seeds, as is the profile."""
     profile: Profile | None
-    """Of the final returns, at levels that all algorithms of the comparison share."""
+    """Of the same values, at levels that all algorithms of the comparison share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +120,10 @@ class RunSummary:
     files: dict[str, str]
     """Paths from the report's own folder, of those that are there."""
     best: Best | None
-    """The evaluation with the highest return."""
-    first_return: float | None
-    final_return: float | None
+    """The evaluation with the best headline metric."""
+    first: float | None
+    """The headline metric at the first evaluation."""
+    final: float | None
     iterations: int
     rollouts: int
     joint_actions: int
@@ -133,11 +140,12 @@ class Summary:
     compared: Compared
     headline: str
     optimum: float | None
+    """Of the headline metric, where it is a return."""
     missing: list[Missing]
     runs: list[RunSummary]
     algorithms: dict[str, AlgorithmSummary]
     pairs: list[PairFinding]
-    """Probability of improvement of x over y in final return, for every ordered pair."""
+    """Probability of improvement of x over y in the final headline metric, for every pair."""
 
     def write(self, path: Path) -> None:
         data = dataclasses.asdict(self)
@@ -152,27 +160,34 @@ def summarise(source: Source) -> Summary:
         for label in source.compared.algorithms
         if any(run.algorithm == label for run in source.runs)
     }
-    finals = {label: _finite(_ends(runs, "return")[1]) for label, runs in groups.items()}
+    judged = source.compared.headline
+    finals = {label: _finite(_ends(runs, judged.metric)[1]) for label, runs in groups.items()}
     levels = _levels(finals)
-    algorithms = {label: _summarise_algorithm(runs, levels) for label, runs in groups.items()}
-    pairs = compare_pairs({label: values for label, values in finals.items() if values})
-    changes = {label: algorithm.metrics["return"] for label, algorithm in algorithms.items()}
+    algorithms = {
+        label: _summarise_algorithm(runs, levels, judged.metric) for label, runs in groups.items()
+    }
+    pairs = compare_pairs({label: values for label, values in finals.items() if values}, judged)
+    changes = {label: algorithm.metrics[judged.metric] for label, algorithm in algorithms.items()}
     optima = {run.record.optimum for run in source.runs} - {None}
     return Summary(
         compared=source.compared,
-        headline=headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs),
-        optimum=optima.pop() if len(optima) == 1 else None,
+        headline=headline(
+            {k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged
+        ),
+        optimum=optima.pop() if len(optima) == 1 and judged.metric in RETURNS else None,
         missing=list(source.missing),
-        runs=[_summarise_run(run, source.folder) for run in source.runs],
+        runs=[_summarise_run(run, source.folder, judged.metric) for run in source.runs],
         algorithms=algorithms,
         pairs=pairs,
     )
 
 
-def _summarise_algorithm(runs: Sequence[Run], levels: Sequence[float]) -> AlgorithmSummary:
-    final = _ends(runs, "return")[1]
+def _summarise_algorithm(
+    runs: Sequence[Run], levels: Sequence[float], judged: str
+) -> AlgorithmSummary:
+    final = _ends(runs, judged)[1]
     names = dict.fromkeys(
-        ["return", *(name for run in runs for e in run.evaluations for name in e.metrics)]
+        [judged, *(name for run in runs for e in run.evaluations for name in e.metrics)]
     )
     return AlgorithmSummary(
         seeds=[run.seed for run in runs],
@@ -180,14 +195,24 @@ def _summarise_algorithm(runs: Sequence[Run], levels: Sequence[float]) -> Algori
         overhead={
             name: estimate([read(run.record) for run in runs]) for name, read in _OVERHEAD.items()
         },
-        curves=_curves(runs, {axis: (axis, _evaluated("return")) for axis in AXES}),
+        curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),
         metrics_curves=_curves(
-            runs, {n: ("environment_steps", _evaluated(n)) for n in names if n not in _OWN}
+            runs,
+            {
+                n: ("environment_steps", _evaluated(n))
+                for n in names
+                if n != judged and n not in _OWN
+            },
         ),
         diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
         profile=performance_profile(final, levels),
     )
+
+
+def is_objective(name: str) -> bool:
+    """Whether a metric is the training objective, of all agents or of one."""
+    return name.partition("/")[0] == OBJECTIVE
 
 
 def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
@@ -269,7 +294,7 @@ def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
     )
 
 
-def _summarise_run(run: Run, base: Path) -> RunSummary:
+def _summarise_run(run: Run, base: Path, judged: str) -> RunSummary:
     record, evaluations = run.record, run.evaluations
     fields = ("iteration", *AXES, "updates")
     metrics = dict.fromkeys(name for e in evaluations for name in e.metrics)
@@ -282,8 +307,8 @@ def _summarise_run(run: Run, base: Path) -> RunSummary:
             if path.exists()
         },
         best=record.best,
-        first_return=evaluations[0].metrics.get("return"),
-        final_return=evaluations[-1].metrics.get("return"),
+        first=evaluations[0].metrics.get(judged),
+        final=evaluations[-1].metrics.get(judged),
         iterations=record.iterations,
         rollouts=record.rollouts,
         joint_actions=record.joint_actions,

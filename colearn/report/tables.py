@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from colearn.statistics import MeanEstimate
 
 from .show import show_estimate, show_number
-from .summary import AlgorithmSummary, Change, Summary
+from .summary import OBJECTIVE, AlgorithmSummary, Change, Summary, is_objective
 
-_OWN_COLUMNS = ("return", "response_seconds", "tokens_per_turn")
+_OWN_COLUMNS = ("response_seconds", "tokens_per_turn")
 _OVERHEAD = {
     "iterations": "Iterations",
     "episodes": "Episodes rolled out",
@@ -86,26 +86,33 @@ class ResultTable:
 
 
 def tables(summary: Summary) -> list[ResultTable]:
-    """Performance, its shape over five seeds or more, the task's own metrics where it has any,
+    """Performance, its shape over five seeds or more, all other metrics, the training objective,
     overhead, and, with two algorithms or more, who improves over whom."""
-    made = [_performance(summary), _shape(summary), _task_metrics(summary), _overhead(summary)]
+    made = [
+        _performance(summary),
+        _shape(summary),
+        _other_metrics(summary),
+        _objective(summary),
+        _overhead(summary),
+    ]
     if summary.pairs:
         made.append(_improvement(summary))
     return [table for table in made if table.rows]
 
 
 def _performance(summary: Summary) -> ResultTable:
-    algorithms = summary.algorithms
+    algorithms, judged = summary.algorithms, summary.compared.headline
+    title = column_title(judged.metric)
     columns: dict[str, list[MeanEstimate | None]] = {
-        "Return before": [_metric(a, "return").first for a in algorithms.values()],
-        "Return after": [_metric(a, "return").last for a in algorithms.values()],
+        f"{title} before": [_metric(a, judged.metric).first for a in algorithms.values()],
+        f"{title} after": [_metric(a, judged.metric).last for a in algorithms.values()],
         "Response time (s)": [_metric(a, "response_seconds").last for a in algorithms.values()],
         "Tokens per agent and turn": [
             _metric(a, "tokens_per_turn").last for a in algorithms.values()
         ],
     }
     best = {
-        "Return after": _best(columns["Return after"], 1),
+        f"{title} after": _best(columns[f"{title} after"], judged.sign),
         "Response time (s)": _best(columns["Response time (s)"], -1),
         "Tokens per agent and turn": _best(columns["Tokens per agent and turn"], -1),
     }
@@ -114,6 +121,7 @@ def _performance(summary: Summary) -> ResultTable:
         title="Performance, response time and cost",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
+        f"Of {judged.metric}, {judged.better} is better. "
         "Bold: best mean, which need not differ from the others.",
         columns=tuple(columns),
         rows=tuple(
@@ -144,7 +152,7 @@ def _shape(summary: Summary) -> ResultTable:
         rows.append((label, tuple(_cell(cell, len(algorithm.seeds)) for cell in cells)))
     return ResultTable(
         name="distribution",
-        title="Final returns over seeds",
+        title=f"Final {summary.compared.headline.metric} over seeds",
         note="The interquartile mean, which no single lucky or broken run moves, and the share of "
         "runs that end above each level (the performance profile), with 95% intervals.",
         columns=("Interquartile mean", *(f"Above {show_number(level)}" for level in levels)),
@@ -152,17 +160,17 @@ def _shape(summary: Summary) -> ResultTable:
     )
 
 
-def _task_metrics(summary: Summary) -> ResultTable:
+def _other_metrics(summary: Summary) -> ResultTable:
     algorithms = summary.algorithms
     names = dict.fromkeys(
         name
         for algorithm in algorithms.values()
         for name in algorithm.metrics
-        if name not in _OWN_COLUMNS
+        if name not in (summary.compared.headline.metric, *_OWN_COLUMNS) and not is_objective(name)
     )
     return ResultTable(
         name="task_metrics",
-        title="The task's own metrics",
+        title="Other metrics",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after). Whether more or less of one is better, the task's page says.",
         columns=tuple(algorithms),
@@ -176,6 +184,28 @@ def _task_metrics(summary: Summary) -> ResultTable:
             )
             for name in names
             for when, which in (("before", "first"), ("after", "last"))
+        ),
+    )
+
+
+def _objective(summary: Summary) -> ResultTable:
+    found = {k: _metric(a, OBJECTIVE) for k, a in summary.algorithms.items()}
+    return ResultTable(
+        name="objective",
+        title="Training objective",
+        note="What each algorithm maximises: the return as its credit assigns the reward, "
+        "mean over agents. Rows with different credit are not comparable.",
+        columns=("Objective before", "Objective after"),
+        rows=tuple(
+            (
+                label,
+                tuple(
+                    _cell(value, len(summary.algorithms[label].seeds))
+                    for value in (change.first, change.last)
+                ),
+            )
+            for label, change in found.items()
+            if change.last is not None
         ),
     )
 
@@ -201,6 +231,7 @@ def _overhead(summary: Summary) -> ResultTable:
 
 
 def _improvement(summary: Summary) -> ResultTable:
+    judged = summary.compared.headline
     found = {(pair.x, pair.y): pair for pair in summary.pairs}
     labels = tuple(dict.fromkeys(pair.x for pair in summary.pairs))
 
@@ -211,14 +242,15 @@ def _improvement(summary: Summary) -> ResultTable:
         return _cell(pair.probability, pair.probability.seeds, pair.differs)
 
     note = (
-        "The probability that a run of the row's algorithm ends with a higher return than one of "
+        f"The probability that a run of the row's algorithm ends with a {judged.better} "
+        f"{judged.metric} than one of "
         "the column's (ties count half), with Brunner and Munzel's 95% interval. Bold: the exact "
         "rank test tells the pair apart at 95%."
     )
     if not all(pair.enough_seeds for pair in summary.pairs):
         note += (
             " Pairs with too few seeds (fewer than four each) are never bold: even fully separated "
-            "returns would come about by chance more than one time in twenty."
+            "results would come about by chance more than one time in twenty."
         )
     return ResultTable(
         name="improvement",
@@ -227,6 +259,11 @@ def _improvement(summary: Summary) -> ResultTable:
         columns=tuple(f"over {label}" for label in labels),
         rows=tuple((x, tuple(cell(x, y) for y in labels)) for x in labels),
     )
+
+
+def column_title(metric: str) -> str:
+    """A metric at the head of a column; the task's own keep their names."""
+    return "Return" if metric == "return" else metric
 
 
 def _metric(algorithm: AlgorithmSummary, name: str) -> Change:

@@ -9,14 +9,14 @@ from colearn.pictures.draw import Drawing
 from .curves import panel_svg, small_svg, write_curves
 from .page import render
 from .source import Compared, read_source
-from .summary import AXES, DIAGNOSTICS, SMOOTHING, Summary, summarise
-from .tables import ResultTable, tables
+from .summary import AXES, DIAGNOSTICS, OBJECTIVE, SMOOTHING, Summary, is_objective, summarise
+from .tables import ResultTable, column_title, tables
 from .transcripts import TranscriptPair, choose_samples
 
 _CAPTIONS = {
-    "environment_steps": "Return by environment steps",
-    "generated_tokens": "Return by generated tokens",
-    "wall_seconds": "Return by training time",
+    "environment_steps": "by environment steps",
+    "generated_tokens": "by generated tokens",
+    "wall_seconds": "by training time",
 }
 
 
@@ -58,6 +58,7 @@ def _markdown(summary: Summary, shown: list[ResultTable]) -> str:
 
 def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPair]) -> str:
     compared = summary.compared
+    judged = column_title(compared.headline.metric)
     pictures = [picture for sample in samples for picture in sample.pictures]
     turns = max((len(sample.before.pictures) for sample in samples), default=0)
     return render(
@@ -65,9 +66,10 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         title=_title(compared),
         headline=summary.headline,
         summary=summary,
+        judged=judged,
         critics={n: c for n, c in compared.parameters.items() if n not in compared.models},
         indices={label: index for index, label in enumerate(summary.algorithms)},
-        curves=[(panel_svg(summary, axis), _CAPTIONS[axis]) for axis in AXES],
+        curves=[(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES],
         smoothing=f"{SMOOTHING:.0%}",
         tables=shown,
         more_curves=_more_curves(summary),
@@ -84,14 +86,16 @@ def _title(compared: Compared) -> str:
 
 
 def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
-    """(SVG, caption) of the task's own metrics, then of diagnostics of the updates, by title."""
+    """(SVG, caption) of other metrics, the training objective and update diagnostics, by title."""
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
-    own = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
+    drawn = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
+    own = {name: curves for name, curves in drawn.items() if not is_objective(name)}
+    aimed = {name: curves for name, curves in drawn.items() if name == OBJECTIVE}
     updates = {
         title: [a.diagnostics.get(name) for a in algorithms] for name, title in DIAGNOSTICS.items()
     }
-    found = {"The task's own metrics": own, "Diagnostics": updates}
+    found = {"Other metrics": own, "Training objective": aimed, "Diagnostics": updates}
     return {
         title: [
             (small_svg({n: curve for n, curve in enumerate(curves) if curve is not None}), caption)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
-from colearn.errors import TaskError
+from colearn.contract import OWN_METRICS, DecPOMDP
+from colearn.errors import TaskError, nearest
 from colearn.rollout.validate import (
     validate_earned,
     validate_items,
@@ -109,6 +109,7 @@ class _Checker:
             outcome = self._step(state, texts, turn)
             state = outcome.state
             self._check_metrics(state)
+            self._check_headline()
             if outcome.done:
                 break
         self._check_info(state)
@@ -147,6 +148,14 @@ class _Checker:
         self._check_unmoved(state, texts, self.task.agents, "what agents did after observing it")
         _copied(outcome.state, "task.step: the state", "build it from plain data, frozen")
         return outcome
+
+    def _check_headline(self) -> None:
+        known = {*OWN_METRICS, *(self.metric_names or ())}
+        if self.task.headline.metric not in known:
+            raise TaskError(
+                f"task.headline: '{self.task.headline.metric}' is no metric of the task; "
+                f"{nearest(self.task.headline.metric, known)}"
+            )
 
     def _check_late(self, outcome: Outcome[Any], turn: int) -> None:
         late = [key for key in outcome.earned if key[0] != turn]
@@ -217,10 +226,7 @@ class _Checker:
 
     def _check_metrics(self, state: Any) -> None:
         found = self._pure("metrics", {"state": state}, lambda task: task.metrics(state))
-        if not validate_metrics(found):
-            raise TaskError(
-                "task.metrics: must be a mapping with at least one entry; return {'score': ...}"
-            )
+        validate_metrics(found)
         if self.metric_names is not None and self.metric_names != set(found):
             raise TaskError(
                 f"task.metrics: names change from {sorted(self.metric_names)} to {sorted(found)}; "

@@ -22,6 +22,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from colearn.config import parse_yaml
+from colearn.contract import Headline
 from colearn.errors import ConfigError
 from colearn.json_text import read_json
 from colearn.qa import accuracy, exact_match, f1
@@ -61,6 +62,8 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
         self.agents, self.horizon = self.graph.roles, longest
         self.measures = tuple(dict.fromkeys(reward.score for reward in self.graph.rewards))
+        if self.measures:
+            self.headline = Headline(self.measures[0])
         held = max(1, len(rows) // 5)
         self._rows = {"train": rows[:-held] or rows, "test": rows[-held:]}
 

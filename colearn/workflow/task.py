@@ -47,7 +47,7 @@ class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
     """The most turns. A run that has not ended there is cut off, with all that it would yet pay."""
     tools: tuple[Tool, ...] = ()
     """Each goes by its function's name."""
-    measures: tuple[str, ...]
+    measures: tuple[str, ...] = ()
     """The metrics' names; each is 0 until `team.measure` sets it."""
     pays = frozenset({"team", "local"})
     pays_later = True

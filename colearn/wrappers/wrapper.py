@@ -53,6 +53,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         self.pays = inner.pays
         self.pays_later = inner.pays_later
         self.reward_range = inner.reward_range
+        self.headline = inner.headline
 
     def items(self, split: str) -> Sequence[Item]:
         """The task's."""

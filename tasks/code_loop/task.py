@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, choose_mechanism, run_tests
 from colearn.workflow import Answer, Team, Tool, Workflow, WorkflowState
@@ -47,6 +48,7 @@ class ReflectiveVerification(Workflow[Problem]):
     agents = ("planner", "coder", "reflector")
     horizon = 3 * ROUNDS - 1
     measures = ("score", "passed", "rounds")
+    headline = Headline("score")
 
     def __init__(
         self,

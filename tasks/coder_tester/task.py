@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome, Prompt
 
@@ -71,6 +71,8 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
+
+    headline = Headline("solved")
 
     variant: Literal["team", "single"] = "team"
     """'single': `coder` alone, which refines its own program; the paper's has `turns: 1`."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
@@ -113,6 +113,7 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
     """
 
     agents = (AUX, "main")
+    headline = Headline("pass")
 
     def __init__(
         self,

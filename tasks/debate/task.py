@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.qa import exact_match
 from colearn.workflow import Team, Workflow, WorkflowState
@@ -39,6 +40,7 @@ class AnswerTeam(Workflow[Item]):
     """
 
     measures = ("correct", "answered", "rounds")
+    headline = Headline("correct")
     pays = frozenset({"team"})
 
     def __init__(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.tabular.reader import read_dpomdp
 from colearn.types import Outcome
@@ -73,6 +73,8 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
 
     Errors: ConfigError from the constructor, one line that names the setting, or the file's line.
     """
+
+    exact_headline = Headline("exact_return")
 
     def __init__(
         self,

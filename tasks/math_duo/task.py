@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, run_program
 from colearn.types import Outcome, Prompt
@@ -88,6 +88,7 @@ class MathDuo(DecPOMDP[Problem, MathState]):
     """
 
     pays = frozenset({"team", "local"})
+    headline = Headline("solved")
     reward_range = (-1.0, 1.0)
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.contract.decisions import Decision
 from colearn.errors import ConfigError, nearest
 from colearn.pictures import Picture
@@ -87,6 +87,8 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra without
     OpenSpiel.
     """
+
+    exact_headline = Headline("nash_conv", "lower")
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
 from colearn.workflow import Team, Tool, ToolError, Workflow, WorkflowState
@@ -34,6 +35,7 @@ class SearchTeam(Workflow[Question]):
     """
 
     measures = ("f1", "em", "accuracy", "recall")
+    headline = Headline("f1")
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from typing import Generic, Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, run_program
 from colearn.types import Outcome, Prompt, Sources
@@ -37,6 +37,7 @@ class ToolTeam(
     """
 
     pays = frozenset({"team", "local"})
+    headline = Headline("solved")
     variant: Literal["team", "single"] = "team"
     """'single': `plan` alone, without a tool, as in the single-agent rows."""
     order: Literal["sequential", "parallel"] = "sequential"

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
@@ -51,6 +51,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
 
     agents: tuple[str, str]
     horizon = 1
+    headline = Headline("score")
     source: ClassVar[TextSource]
     variants: ClassVar[Mapping[str, Rules]]
     prompts: ClassVar[Mapping[str, Mapping[str, str]]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ColearnError, ConfigError, MissingExtra, TaskError
 from colearn.registry import load, names, task_class
 from colearn.tasks.str_build import StrBuild
@@ -296,6 +296,10 @@ class NoMetrics(Good):
         return {}
 
 
+class UnknownHeadline(Good):
+    headline = Headline("soved")
+
+
 class SometimesMetrics(Good):
     def metrics(self, state):
         return {f"goal {state.goal}": 1.0}
@@ -343,11 +347,15 @@ BROKEN = {
     Mutating: "task.step: changed the state it was given in place; make it a frozen dataclass",
     GoesOn: "task.step: changed the state it was given in place; make it a frozen dataclass",
     LiveState: "task.step: the state does not pickle",
-    NoMetrics: "task.metrics: must be a mapping with at least one entry",
+    UnknownHeadline: "task.headline: 'soved' is no metric of the task",
     SometimesMetrics: "task.metrics: names change from ['goal 3'] to ['goal",
     EndlessMetrics: "task.metrics: 'said' is inf, must be a finite number",
     NumberInfo: "task.global_info: gave a int, must be str",
 }
+
+
+def test_a_task_needs_no_metrics_of_its_own():
+    check_task(NoMetrics())
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda cls: cls.__name__)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from tiny import register, save_model
 
 from colearn.config import Config
-from colearn.errors import CheckpointError
+from colearn.errors import CheckpointError, ConfigError
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.learn.local import LocalLearner
@@ -298,6 +298,23 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(models, tmp_path):
     record = json.loads((folder / "run.json").read_text())
     assert record["best"]["iteration"] == best
     assert RunFolder(folder).checkpoints.choose("best").iteration == best
+
+
+def test_the_best_checkpoint_follows_the_headline_metric_and_its_direction(models, tmp_path):
+    judged = {"headline": {"metric": "return", "better": "lower"}}
+    folder = finished(models, tmp_path / "run", evaluation={"every": 1, **judged})
+    found = [line for line in lines(folder, "metrics.jsonl") if line["kind"] == "evaluation"]
+    returns = {line["iteration"]: line["metrics"]["return"] for line in found}
+    assert len(set(returns.values())) > 1
+    best = min(returns, key=lambda iteration: returns[iteration])
+    assert RunFolder(folder).checkpoints.choose("best").iteration == best
+    record = json.loads((folder / "run.json").read_text())
+    assert record["headline"] == judged["headline"]
+
+
+def test_a_headline_metric_that_no_evaluation_has_is_one_line(models, tmp_path):
+    with pytest.raises(ConfigError, match=r"evaluation.headline: no metric 'retrun'.*return"):
+        finished(models, tmp_path / "run", evaluation={"headline": {"metric": "retrun"}})
 
 
 def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, monkeypatch):

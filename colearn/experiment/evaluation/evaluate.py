@@ -30,10 +30,10 @@ class Evaluation:
     """Mean metrics over the episodes played, and those episodes."""
 
     metrics: dict[str, float]
-    """`return` (undiscounted, credited), the task's own metrics at the end of an episode, `pass@k`
-    where asked, `turns`, `tokens_per_turn` (per agent and turn), `overlong` (the share of episodes
-    in which an answer was cut off at its token limit) and `response_seconds` (per turn, slowest
-    agent)."""
+    """`return` (undiscounted, of the team or the players), `objective` (as credited), the task's
+    own metrics at the end of an episode, `pass@k` where asked, `turns`, `tokens_per_turn`
+    (per agent and turn), `overlong` (the share of episodes in which an answer was cut off) and
+    `response_seconds` (per turn, slowest agent)."""
     trees: list[Tree[Any]]
 
 
@@ -70,7 +70,7 @@ def evaluate_team(
         trees += found
         counts.add(cost)
     trees, counts = processes.exchange(trees, counts)
-    metrics = mean_outcomes(trees, credit) | pass_metrics(trees, settings, split_size)
+    metrics = mean_outcomes(trees, task.pays, credit) | pass_metrics(trees, settings, split_size)
     metrics["turns"] = mean_turns(trees)
     metrics["tokens_per_turn"] = counts.tokens / counts.generations
     metrics["response_seconds"] = float(np.mean(counts.response_seconds))

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Credit, DecPOMDP
+from colearn.contract import Credit, DecPOMDP, Paid
+from colearn.credit.payoff import Payoff
+from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.rollout.transition import items_of
 from colearn.types import Credited, Tree
@@ -27,9 +29,19 @@ def evaluation_items(
     return items, len(split)
 
 
-def credited_returns(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """`return`: undiscounted, as the algorithm credits it, mean over agents and episodes; where
-    agents are credited differently, also `return/AGENT`."""
+def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
+    """`return`, which no algorithm's credit changes: the team's undiscounted reward; where the task
+    pays no team, the players' mean payoff, and each one's as `return/AGENT` where they differ."""
+    return _means(trees, Team() if "team" in pays else Payoff(), "return")
+
+
+def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
+    """`objective`: what the algorithm maximises. The undiscounted return as it credits the reward,
+    mean over agents and episodes; where agents are credited differently, also `objective/AGENT`."""
+    return _means(trees, credit, "objective")
+
+
+def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, float]:
     by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
     for tree in trees:
         episode = Credited(tree=tree, rewards=credit(tree))
@@ -37,15 +49,20 @@ def credited_returns(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, fl
             found.append(episode.returns(agent)[0])
     means = {agent: float(np.mean(found)) for agent, found in by_agent.items()}
     if len(set(means.values())) == 1:
-        return {"return": next(iter(means.values()))}
-    own = {f"return/{agent}": mean for agent, mean in means.items()}
-    return {"return": float(np.mean(list(means.values())))} | own
+        return {name: next(iter(means.values()))}
+    own = {f"{name}/{agent}": mean for agent, mean in means.items()}
+    return {name: float(np.mean(list(means.values())))} | own
 
 
-def mean_outcomes(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """`return`, the task's own metrics at the end, and `overlong`, means over chains."""
+def mean_outcomes(
+    trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
+) -> dict[str, float]:
+    """`return`, `objective`, the task's own metrics at the end, and `overlong`, means over chains.
+
+    Errors: TaskError where the names of the task's metrics change.
+    """
     ends = [tree.nodes[-1] for tree in trees]
-    metrics = credited_returns(trees, credit)
+    metrics = mean_returns(trees, pays) | mean_objective(trees, credit)
     names = ends[0].metrics.keys()
     for end in ends:
         if end.metrics.keys() != names:

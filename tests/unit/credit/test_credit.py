@@ -20,7 +20,7 @@ from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.errors import ConfigError
-from colearn.experiment.evaluation.played import credited_returns
+from colearn.experiment.evaluation.played import mean_objective, mean_returns
 from colearn.types import Node, Outcome, Sources, Tree
 
 Edges = Mapping[int, Mapping[str, Any]]
@@ -94,9 +94,18 @@ def test_returns_and_advantages_differ_by_agent_where_credit_does():
     )
 
 
-def test_the_logged_return_is_the_credited_one_and_names_agents_that_differ():
-    assert credited_returns([PAID], Team()) == {"return": 5.0}
-    found = credited_returns([PAID], Payoff())
+def test_the_objective_is_the_credited_return_and_names_agents_that_differ():
+    assert mean_objective([PAID], Team()) == {"objective": 5.0}
+    found = mean_objective([PAID], Payoff())
+    assert found == {"objective": 0.75, "objective/alice": -0.5, "objective/bob": 2.0}
+
+
+def test_the_return_is_the_teams_reward_whatever_else_is_paid():
+    assert mean_returns([PAID], frozenset({"team", "local"})) == {"return": 5.0}
+
+
+def test_the_return_of_a_task_without_a_team_is_the_players_mean_payoff():
+    found = mean_returns([PAID], frozenset({"local"}))
     assert found == {"return": 0.75, "return/alice": -0.5, "return/bob": 2.0}
 
 

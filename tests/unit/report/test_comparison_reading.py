@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from colearn.comparison.progress import Bars, Lines
+from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import RunFolder, read_run
 from colearn.record.tail import MetricsTail
@@ -108,6 +109,23 @@ def test_headline_says_what_the_intervals_allow():
         "no clear change (from 0.000 [-0.100, 0.100] to 0.100 [0.000, 0.200]); no pair differs at "
         "95%."
     )
+
+
+def test_headline_of_a_metric_that_should_fall_calls_its_fall_an_improvement():
+    judged = Headline("nash_conv", "lower")
+    pairs = compare_pairs({"a": [0.0, 0.1, 0.2, 0.3], "b": [1.0, 1.1, 1.2, 1.3]}, judged)
+    text = headline({"a": ends(0.9, 0.6, (-0.4, -0.2))}, pairs, judged)
+    assert text == (
+        "Evaluation nash_conv (lower is better): a improved from 0.900 [0.800, 1.000] to 0.600 "
+        "[0.500, 0.700]; a ends below b (probability 1.00 [0.40, 1.00])."
+    )
+
+
+def test_headline_of_many_algorithms_names_the_lowest_mean_where_lower_is_better():
+    judged = Headline("nash_conv", "lower")
+    changes = {name: ends(0.9, 0.1 * n, (-0.9, -0.1)) for n, name in enumerate("abcde", 2)}
+    text = headline(changes, [], judged)
+    assert "5 of 5 algorithms improved; the lowest final mean is a's, 0.200" in text
 
 
 def test_headline_names_a_fall_and_a_difference():

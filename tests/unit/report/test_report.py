@@ -190,13 +190,13 @@ def test_every_number_in_the_tables_is_in_the_summary(folder, outline, summary, 
 
 
 def test_summary_holds_the_runs_and_their_estimates(summary):
-    finals = [r["final_return"] for r in summary["runs"] if r["algorithm"] == "magrpo"]
+    finals = [r["final"] for r in summary["runs"] if r["algorithm"] == "magrpo"]
     change = summary["algorithms"]["magrpo"]["metrics"]["return"]
     assert len(finals) == 4
     assert change["last"]["mean"] == pytest.approx(sum(finals) / 4)
     assert change["last"]["low"] < change["last"]["mean"] < change["last"]["high"]
     run = summary["runs"][0]
-    assert run["evaluations"]["metrics.return"][-1] == run["final_return"]
+    assert run["evaluations"]["metrics.return"][-1] == run["final"]
     assert len(run["evaluations"]["environment_steps"]) == 13
     assert run["evaluations"]["environment_steps"][-1] == 400
     assert summary["optimum"] == 1.0
@@ -355,3 +355,47 @@ def test_the_parts_of_an_algorithm_are_named_among_its_settings():
 def test_an_interval_has_the_decimals_of_its_mean(numbers, text):
     mean, low, high = numbers
     assert show_estimate(MeanEstimate(mean=mean, low=low, high=high, seeds=3)) == text
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory) -> Path:
+    """A report of runs that are judged by `adjacency`, of which lower is better."""
+    folder = fabricated.write_comparison(tmp_path_factory.mktemp("judged"), range(4))
+    for path in folder.glob("runs/*/run.json"):
+        record = json.loads(path.read_text())
+        record["headline"] = {"metric": "adjacency", "better": "lower"}
+        path.write_text(json.dumps(record))
+    for path in folder.glob("runs/*/metrics.jsonl"):
+        found = [json.loads(text) for text in path.read_text().splitlines()]
+        for line in found:
+            line["metrics"]["objective"] = 7.25
+        fabricated.write_jsonl(path, found)
+    write_report(folder)
+    return folder
+
+
+def test_headline_curves_and_pairs_follow_the_metric_that_the_runs_name(judged):
+    summary = json.loads((judged / "summary.json").read_text())
+    assert summary["headline"].startswith("Evaluation adjacency (lower is better): ")
+    first = summary["algorithms"]["collm_cc"]
+    finals = [run["final"] for run in summary["runs"] if run["algorithm"] == "collm_cc"]
+    assert first["metrics"]["adjacency"]["last"]["mean"] == pytest.approx(sum(finals) / 4)
+    assert first["curves"]["environment_steps"]["mean"][0] > 12, "adjacency starts at 14"
+    over = next(p for p in summary["pairs"] if (p["x"], p["y"]) == ("collm_cc", "collm_dc"))
+    assert over["probability"]["mean"] == 1.0, "its adjacency falls furthest"
+
+
+def test_the_lowest_mean_is_bold_where_lower_is_better(judged):
+    (row,) = [
+        line
+        for line in (judged / "table.md").read_text().splitlines()
+        if line.startswith("| collm_cc | ")
+    ][:1]
+    assert row.split(" | ")[2].startswith("**")
+
+
+def test_what_is_optimised_stands_apart_from_what_is_compared(judged):
+    text = (judged / "table.md").read_text()
+    assert "## Training objective" in text and "| Objective before | Objective after |" in text
+    others = text.partition("## Other metrics")[2].partition("##")[0]
+    assert "| return after |" in others and "objective" not in others

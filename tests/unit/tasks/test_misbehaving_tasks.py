@@ -221,7 +221,7 @@ def test_metrics_whose_names_change_are_told_of():
     (tree,) = played(Raises())
     last = replace(tree.nodes[-1], metrics={"words": 1.0})
     other = replace(tree, nodes=(*tree.nodes[:-1], last))
-    told = complaint(mean_outcomes, [tree, other], Team())
+    told = complaint(mean_outcomes, [tree, other], frozenset({"team"}), Team())
     assert told.startswith("task.metrics: names change from ['letters'] to ['words']")
 
 

@@ -1,0 +1,38 @@
+"""The headline metric: what a run is judged by, and in which direction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower"]
+
+OWN_METRICS = ("return", "objective", "turns", "overlong", "tokens_per_turn", "response_seconds")
+"""Evaluation metrics of every task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """An evaluation metric and the direction in which it improves.
+
+    The report's headline, first curve, ranking and probability of improvement follow it, and so
+    does the best checkpoint.
+    """
+
+    metric: str = "return"
+    better: Better = "higher"
+
+    @property
+    def sign(self) -> int:
+        """1 where higher is better, else -1."""
+        return 1 if self.better == "higher" else -1
+
+    @property
+    def label(self) -> str:
+        """The metric as a column or an axis names it."""
+        return self.metric if self.better == "higher" else f"{self.metric} (lower is better)"
+
+    def improves(self, value: float, best: float | None) -> bool:
+        """Whether a value is finite and better than the best one so far."""
+        return math.isfinite(value) and (best is None or self.sign * (value - best) > 0)
