@@ -182,6 +182,30 @@ def _import(module: str, attribute: str, name: str, where: str) -> Any:
     return getattr(found, attribute)
 
 
+def check_function(target: str, where: str) -> None:
+    """See that a `module:function` may be used, without importing it.
+
+    Errors: ConfigError naming `where` it stands.
+    """
+    if not is_target(target):
+        raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
+    if not _own_code.get():
+        raise ConfigError(f"{where}: '{target}' is code of its own, which reading does not run")
+
+
+def own_function(target: str, where: str) -> Any:
+    """The function behind `module:function`; the module is imported.
+
+    Errors: ConfigError naming `where` it stands, and what is not there.
+    """
+    check_function(target, where)
+    module, _, attribute = target.partition(":")
+    found = _import(module, attribute, target, where)
+    if not callable(found):
+        raise ConfigError(f"{where}: '{target}' is a {type(found).__name__}; name a function")
+    return found
+
+
 def name_of(kind: Kind, cls: type) -> str:
     """The name by which a config chooses a class; `module:Class` where it has none."""
     for name, target in names(kind).items():

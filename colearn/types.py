@@ -25,6 +25,14 @@ Rewards = tuple[Mapping[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one answer, in addition to those of the agent's sampling."""
+
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """What a task may show an agent instead of plain text."""
 
@@ -34,6 +42,18 @@ class Prompt:
     workflow's call of a role)."""
     made_from: Sources | None = None
     """The earlier actions whose text it holds: the edges of the executed graph. None: not said."""
+    system: str | None = None
+    """The system text of a new context, instead of the agent's own."""
+    turns: tuple[tuple[str, str], ...] = ()
+    """Turns, as (user, assistant) texts, that precede `text` in a new context. They are context:
+    nothing in them was sampled here, and nothing in them is trained."""
+    limits: Limits | None = None
+
+    @property
+    def whole(self) -> str:
+        """All texts of the prompt, one after the other."""
+        before = (part for turn in self.turns for part in turn)
+        return "\n".join((*(() if self.system is None else (self.system,)), *before, self.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +86,8 @@ class Observation:
     """The first of a new context: nothing before it is in the agent's history any more."""
     made_from: Sources | None = None
     """The earlier actions whose text it holds, where the task says so."""
+    limits: Limits | None = None
+    """Bounds on the answer, beside those of the agent's sampling."""
 
 
 @dataclass(frozen=True, slots=True)

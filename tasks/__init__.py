@@ -8,6 +8,7 @@ NAMES = {
     "coop_humaneval": "coop_humaneval:CoopHumanEval",
     "debate": "debate:Debate",
     "dpomdp": "dpomdp:TextDecPOMDP",
+    "gateway": "colearn.gateway.task:Gateway",
     "house_build": "house_build:HouseBuild",
     "math_duo": "math_duo:MathDuo",
     "open_spiel": "open_spiel:OpenSpiel",

@@ -1,6 +1,6 @@
 """Who acts: chat formats as append-only histories, language models, programs."""
 
-from .chat import ChatFormat
+from .chat import ChatFormat, QuotingChat
 from .language import Language, LanguageTable, language_players
 from .program import Program
 
@@ -9,5 +9,6 @@ __all__ = [
     "Language",
     "LanguageTable",
     "Program",
+    "QuotingChat",
     "language_players",
 ]

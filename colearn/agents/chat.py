@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
-from colearn.types import Action, Observation
+from colearn.types import Action, Observation, Prompt
 
 from .rendering import render
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\ue000"
+
+
+_MARK = "\ue000system\ue000"
+_SYSTEMS = 32
+"""System texts of programs whose formats are kept."""
 
 
 class ChatFormat:
@@ -48,6 +53,12 @@ class ChatFormat:
         today: date | None = None,
     ) -> None:
         self.tokenizer = tokenizer
+        self._settings = {"chat": chat, "template": template, "today": today}
+        self.under = lru_cache(maxsize=_SYSTEMS)(self._under)
+        """The same format with a system text that is quoted: special tokens in it stay text.
+
+        Errors: ConfigError where the template drops or repeats it.
+        """
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
         source = _template(tokenizer, chat)
         if source is None:
@@ -96,6 +107,25 @@ class ChatFormat:
             closing = closing[len(self.tokenizer.convert_ids_to_tokens(self._between_ids[0])) :]
         return Observation(text, self._turn(closing, text))
 
+    def open_conversation(self, prompt: Prompt) -> Observation:
+        """o_0 of a context with a system text or earlier turns, all of it context."""
+        chat = self if prompt.system is None else self.under(prompt.system)
+        tokens: list[int] = []
+        last: Action | None = None
+        for said, answer in (*prompt.turns, (prompt.text, "")):
+            seen = chat.open(said) if last is None else chat.continuation(said, last)
+            last = Action(answer, chat.spell(answer))
+            tokens += (*seen.tokens, *last.tokens)
+        return Observation(prompt.whole, tuple(tokens))
+
+    def spell(self, text: str) -> tuple[int, ...]:
+        """Ids of a text that nobody sampled here; special tokens in it stay text."""
+        spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return tuple(spelt["input_ids"])
+
+    def _under(self, system: str) -> ChatFormat:
+        return QuotingChat(self.tokenizer, system=system, **self._settings)
+
     def decode(self, tokens: tuple[int, ...]) -> str:
         """The text of an action, as the task reads it."""
         return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
@@ -113,6 +143,32 @@ class ChatFormat:
 
     def _tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) if text else ()
+
+
+class QuotingChat(ChatFormat):
+    """A chat format under a system text that others wrote: special tokens in it stay text.
+
+    Errors: ConfigError where the template drops or repeats the system text.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
+    ) -> None:
+        super().__init__(tokenizer, system=system, **settings)
+        self._quoted: str | None = None
+        if system is not None and any(token in system for token in self._special):
+            super().__init__(tokenizer, system=_MARK, **settings)
+            if self._opening.count(_MARK) != 1:
+                raise ConfigError("agents.chat: the template drops or repeats the system text")
+            self._quoted = system
+
+    def open(self, text: str) -> Observation:
+        """o_0: the ids a history begins with."""
+        if self._quoted is None:
+            return super().open(text)
+        before, after = self._opening.split(_MARK)
+        tokens = (*self._ids(before), *self.spell(self._quoted), *self._turn(after, text))
+        return Observation(text, tokens)
 
 
 def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:

@@ -39,6 +39,7 @@ class LanguageTable(Table):
                     tokens=ask.observation.tokens,
                     seeds=ask.seeds,
                     temperature=ask.player.temperature,
+                    limits=ask.observation.limits,
                 )
             )
         answers = self.generator.generate(requests, greedy=greedy)
@@ -74,6 +75,9 @@ class Language(Player):
         check_length(self.voice, len(found.tokens), self.positions)
         return found
 
+    def spell(self, action: Action) -> Sequence[str]:
+        return [self.chat.decode((token,)) for token in action.tokens]
+
     def at(self, done: float) -> Language:
         if self.training_temperature is None:
             return self
@@ -96,10 +100,15 @@ def check_length(agent: str, tokens: int, positions: int | None) -> None:
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
     """A prompt as the ids by which it enters a history in this format."""
     text = prompt.text
-    found = chat.open(text) if last is None else chat.continuation(text, last)
-    if not prompt.fresh and prompt.made_from is None:
+    if last is not None:
+        found = chat.continuation(text, last)
+    elif prompt.system is None and not prompt.turns:
+        found = chat.open(text)
+    else:
+        found = chat.open_conversation(prompt)
+    if not prompt.fresh and prompt.made_from is None and prompt.limits is None:
         return found
-    return replace(found, fresh=prompt.fresh, made_from=prompt.made_from)
+    return replace(found, fresh=prompt.fresh, made_from=prompt.made_from, limits=prompt.limits)
 
 
 def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> dict[str, Language]:

@@ -23,7 +23,7 @@ from .host import Follower, Hosted, HostKind, ModelHost
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
-from .player import Acts, Ask, AsyncTable, Cast, Player, Spoken, Table, View
+from .player import Acts, Ask, AsyncTable, Cast, Player, Said, Spoken, Table, View
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
 from .tracker import Tracker
@@ -71,6 +71,7 @@ __all__ = [
     "Request",
     "Rollout",
     "Round",
+    "Said",
     "Sampled",
     "Sampling",
     "Segment",

@@ -104,6 +104,12 @@ class Algorithm(ABC):
                 f"{' and '.join(sorted(credit.reads))} rewards, and the task pays {paid} rewards "
                 f"only; set algorithm.credit.name to {remedy}"
             )
+        if task.program and rollout.forks_later:
+            raise ConfigError(
+                f"algorithm.rollout: {type(rollout).__name__} forks episodes after their first "
+                "turn, and a program that runs cannot be forked; set algorithm.rollout.name to "
+                "chain or parallel"
+            )
         if rollout.cuts and task.pays_later and "local" in credit.reads:
             raise ConfigError(
                 f"algorithm.rollout: {type(rollout).__name__} compares candidates by what they are "

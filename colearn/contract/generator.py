@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from colearn.types import Action
+from colearn.types import Action, Limits
 
 from .weights import Publish
 
@@ -54,9 +54,15 @@ class Request:
     seeds: tuple[int, ...]
     temperature: float | None = None
     """Instead of the agent's own, as training may anneal it."""
+    limits: Limits | None = None
+    """Bounds on the action, in addition to the agent's own."""
 
     def sampling(self, own: Sampling, *, greedy: bool) -> Sampling:
         """How its tokens are drawn where the agent's settings are `own`."""
+        if self.limits is not None:
+            most = min(own.max_tokens, self.limits.max_tokens or own.max_tokens)
+            stops = tuple(dict.fromkeys((*own.stop, *self.limits.stop)))
+            own = replace(own, max_tokens=most, stop=stops)
         if greedy:
             return replace(own, temperature=0.0)
         return own if self.temperature is None else replace(own, temperature=self.temperature)

@@ -30,6 +30,19 @@ class Ask:
     seeds: tuple[int, ...]
 
 
+class Said(str):
+    """An action's text, for a task that also reads how it was sampled (`reads_actions`)."""
+
+    action: Action
+    player: Player
+
+    @classmethod
+    def of(cls, action: Action, player: Player) -> Said:
+        said = cls(action.text)
+        said.action, said.player = action, player
+        return said
+
+
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """An action, and what its player keeps of the history that now ends in it."""
@@ -89,6 +102,10 @@ class Player(ABC):
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         """How a prompt enters the history whose last action is `last`; None: a context begins."""
         return Observation(prompt.text, (), prompt.fresh, prompt.made_from)
+
+    def spell(self, action: Action) -> Sequence[str]:
+        """The text of each token of an action; empty for who speaks in texts."""
+        return ()
 
     def at(self, done: float) -> Player:
         """The player as it is sampled in training when the share `done` of the budget is used."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -80,6 +80,9 @@ class Rollout(ABC):
     (`next_round`) and keeps the best (`continues`); MHGPO's forks draw several actions of one agent
     only (`samples`) and choose that agent item by item (`trees`).
     """
+
+    forks_later: ClassVar[bool] = True
+    """Histories may branch after the first turn."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting outside of its bounds."""

@@ -47,6 +47,12 @@ class DecPOMDP(ABC, Generic[Item, State]):
     where the task pays no team) or one of `metrics`. `evaluation.headline` replaces it."""
     exact_headline: Headline | None = None
     """The headline where `evaluation.exact` computes better measures; None keeps `headline`."""
+    reads_actions: bool = False
+    """`step` is given `Said` texts, which carry their action: for programs that are told token
+    counts and log-probabilities. Such a task is stepped in this process."""
+    program: bool = False
+    """Episodes are runs of a program that cannot be forked after its first request. A shape that
+    forks later cannot train it."""
     optimum: float | None = None
     """The best return that any team can have, where it is known; reports draw it."""
     reward_range: tuple[float, float] | None = None

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from filelock import FileLock
 
-from colearn.agents.language import check_length
+from colearn.agents.language import check_length, read_prompt
 from colearn.cache import cache_folder
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name, placed
@@ -33,7 +33,7 @@ from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
 from colearn.rollout.transition import begin, items_of, legal_action, prompts, step, told
 from colearn.seeding import derive_rng, derive_seed
-from colearn.types import Action
+from colearn.types import Action, Prompt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +122,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     size = name.partition(":")[0]
     episodes, told = _play(task, recipe)
     key = hashlib.blake2b(
-        json.dumps([recipe.key, episodes, told]).encode(), digest_size=8
+        json.dumps([recipe.key, _plain(episodes), told]).encode(), digest_size=8
     ).hexdigest()
     folder = cache_folder() / f"{size}-{key}"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -147,8 +147,8 @@ def embedded_parts(
     return _architecture(recipe, tokenizer), tokenizer
 
 
-_Episode = list[list[tuple[str, str]]]
-"""By agent and context: the (observation, action) texts of its turns."""
+_Episode = list[list[tuple[Prompt, str]]]
+"""By agent and context: the observations and action texts of its turns."""
 
 
 def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
@@ -189,7 +189,7 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
         item = items[number % len(items)]
         name = item_name(item)
         state = begin(task, item, rng, name)
-        contexts: dict[str, list[list[tuple[str, str]]]] = {agent: [[]] for agent in task.agents}
+        contexts: dict[str, list[list[tuple[Prompt, str]]]] = {agent: [[]] for agent in task.agents}
         for turn in range(task.horizon):
             seen = prompts(task, state, name)
             information.add(told(task, state, name))
@@ -199,10 +199,10 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
             }
             for agent, prompt in seen.items():
                 with placed(task, name):  # a word is a token or more, and counted at once
-                    check_length(agent, len(prompt.text.split()), POSITIONS)
+                    check_length(agent, len(prompt.whole.split()), POSITIONS)
                 if prompt.fresh:
                     contexts[agent].append([])
-                contexts[agent][-1].append((prompt.text, actions[agent]))
+                contexts[agent][-1].append((prompt, actions[agent]))
             if turn + 1 == task.horizon:  # nobody reads what a slow last step would say
                 break
             outcome = step(task, state, actions, rng, name)
@@ -211,6 +211,20 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
                 break
         episodes.append([turns for own in contexts.values() for turns in own if turns])
     return episodes, sorted(information)
+
+
+def _plain(episodes: Sequence[_Episode]) -> list[Any]:
+    """Episodes as what names the folder: texts, with a system text and earlier turns if any."""
+    return [
+        [[(_shown(prompt), done) for prompt, done in turns] for turns in episode]
+        for episode in episodes
+    ]
+
+
+def _shown(prompt: Prompt) -> Any:
+    if prompt.system is None and not prompt.turns:
+        return prompt.text
+    return [prompt.system, prompt.turns, prompt.text]
 
 
 def _legal(
@@ -298,7 +312,8 @@ def _tokenizer(
         ),
         "isolated",
     )
-    texts = {part for episode in episodes for turns in episode for turn in turns for part in turn}
+    played = [turn for episode in episodes for turns in episode for turn in turns]
+    texts = {text for prompt, done in played for text in (prompt.whole, done)}
     texts |= {*told}
     turns = range(max(10, task.horizon))
     texts |= {piece_tag(role, n) for role in (*task.agents, "all", "global") for n in turns}
@@ -342,7 +357,7 @@ def _warm_start(
             labels: list[int] = []
             last: Action | None = None
             for seen, done in turns:
-                observation = chat.open(seen) if last is None else chat.continuation(seen, last)
+                observation = read_prompt(chat, seen, last)
                 action = (*tokenizer(done, add_special_tokens=False)["input_ids"], end)
                 ids += (*observation.tokens, *action)
                 labels += (*[-100] * len(observation.tokens), *action)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Spoken
+from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Said, Spoken
 from colearn.contract.asking import item_name, placed
 from colearn.errors import TaskError
 from colearn.seeding import Key, action_seed, derive_rng
@@ -137,7 +137,7 @@ class Growth:
         found = []
         for child, chosen in enumerate(following.joint_actions, start=len(tried)):
             joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
-            texts = {seat: spoken.action.text for seat, spoken in joint.items()}
+            texts = self._texts(joint)
             keys = (self.seed, "step", self.key, *at.node.path, child)
             stepping = (self.task, at.node.state, texts, keys, self.item_name)
             found.append(Edge(child, chosen, following.candidate_of, joint, stepping, alternatives))
@@ -194,6 +194,11 @@ class Growth:
             nodes=tuple(nodes),
             cast=self.cast,
         )
+
+    def _texts(self, joint: Joint) -> dict[str, str]:
+        if not self.task.reads_actions:
+            return {seat: spoken.action.text for seat, spoken in joint.items()}
+        return {seat: Said.of(spoken.action, self.seats[seat]) for seat, spoken in joint.items()}
 
     def _check_at_once(self, outcome: Outcome[Any], turn: int) -> None:
         for before, agent in outcome.earned:

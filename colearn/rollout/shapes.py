@@ -39,6 +39,8 @@ class Group(Rollout):
 class Chain(Aligned):
     """n H generations per episode. Wrong when the baseline compares actions of one history."""
 
+    forks_later = False
+
     def samples(self, at: Branching) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
 
@@ -73,6 +75,8 @@ class Parallel(Group, Aligned):
 
     Wrong when later turns need a baseline of their own: only the first turn has a group.
     """
+
+    forks_later = False
 
     def samples(self, at: Branching) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, self.k if at.turn == 0 else 1)

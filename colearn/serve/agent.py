@@ -7,17 +7,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colearn.agents import ChatFormat
+from colearn.agents import QuotingChat
 from colearn.contract import Sampling
-from colearn.errors import ConfigError
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.models.load import load_base, load_tokenizer, resolve_device
-from colearn.types import Observation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_MARK = "\ue000system\ue000"
 _PROMPTS = 32
 """System prompts of clients whose formats are kept ready."""
 
@@ -62,31 +59,11 @@ class ServedAgent:
         return ServedChat(self._tokenizer, chat=self.manifest.chat, system=system)
 
 
-class ServedChat(ChatFormat):
+class ServedChat(QuotingChat):
     """The format without a memory of the texts it has turned into ids: they are clients'."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any
     ) -> None:
         super().__init__(tokenizer, system=system, **settings)
-        self._quoted: str | None = None
-        """A system text that spells a special token; it stays text, as what a user says does."""
-        if system is not None and any(token in system for token in self._special):
-            super().__init__(tokenizer, system=_MARK, **settings)
-            if self._opening.count(_MARK) != 1:
-                raise ConfigError("agents.chat: the template drops or repeats the system text")
-            self._quoted = system
         self._ids = lru_cache(maxsize=0)(self._tokenize)
-
-    def open(self, text: str) -> Observation:
-        """o_0: the ids a history begins with."""
-        if self._quoted is None:
-            return super().open(text)
-        before, after = self._opening.split(_MARK)
-        tokens = (*self._ids(before), *self.spell(self._quoted), *self._turn(after, text))
-        return Observation(text, tokens)
-
-    def spell(self, text: str) -> tuple[int, ...]:
-        """Ids of a text that nobody sampled here; special tokens in it stay text."""
-        spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return tuple(spelt["input_ids"])

@@ -10,8 +10,8 @@ from typing import Any
 
 from colearn.generate.job import Choice, Job, TokenDrawn
 from colearn.types import Finish
+from colearn.wire.errors import ServeError
 
-from .errors import ServeError
 from .spelling import Spelling
 
 _REASONS = {"end": "stop", "stop": "stop", "length": "length"}

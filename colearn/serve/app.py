@@ -11,15 +11,16 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.types import Receive, Scope, Send
 
 from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
+from colearn.wire.connected import while_connected
+from colearn.wire.errors import ServeError
+from colearn.wire.limits import read_body
+from colearn.wire.schema import ChatRequest, parse
 
 from .answer import DONE, ChatAnswer, failure
-from .errors import ServeError
 from .guard import refuse
-from .limits import read_body
 from .page_files import INDEX, PageFiles
-from .schema import ChatRequest, parse
 from .service import ServedTurn, Service
-from .waiting import Told, while_connected
+from .waiting import Told
 
 
 def build_app(service: Service) -> FastAPI:

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from starlette.responses import Response
 
-from .errors import ServeError
+from colearn.wire.errors import ServeError
 
 INDEX = "index.html"
 

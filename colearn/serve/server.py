@@ -12,13 +12,13 @@ from types import FrameType
 import uvicorn
 
 from colearn.errors import ColearnError, ConfigError
+from colearn.wire.limits import RateLimiter, ServerLimits
 
 from .access import names_to_call
 from .agent import ServedAgent
 from .app import build_app
 from .connection import protocol
 from .guard import Guard
-from .limits import RateLimiter, ServerLimits
 from .service import Service
 
 _CONNECTIONS = 2048

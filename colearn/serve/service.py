@@ -16,13 +16,14 @@ from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Job
 from colearn.generate.token_history import TokenHistory, WindowExceeded
 from colearn.seeding import derive_seed
+from colearn.wire.conversation import SentConversation, read_conversation
+from colearn.wire.errors import ServeError
+from colearn.wire.limits import ServerLimits
+from colearn.wire.schema import ChatRequest
 
 from .agent import ServedAgent
-from .conversation import SentConversation, observe, read_conversation, whole_history
-from .errors import ServeError
-from .limits import ServerLimits
+from .conversation import observe, whole_history
 from .metrics import Metrics
-from .schema import ChatRequest
 from .sessions import ServedSession, Sessions
 from .spelling import Spelling
 from .worker import QueueFull, Worker, WorkerStopped
@@ -128,7 +129,7 @@ class Service:
         arrived = time.perf_counter()
         self.check_model(asked.model)
         self._check(asked)
-        conversation = read_conversation(asked.messages)
+        conversation = read_conversation(asked)
         session = None
         if asked.session_id is not None:
             session = self.sessions.begin(asked.session_id, conversation)

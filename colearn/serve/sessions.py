@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from colearn.generate.job import Job, Slot
 from colearn.generate.token_history import TokenHistory
 from colearn.types import Action
+from colearn.wire.conversation import SentConversation
+from colearn.wire.errors import ServeError
 
-from .conversation import SentConversation, digest
-from .errors import ServeError
+from .conversation import digest
 
 _numbers = itertools.count(1)
 

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator
 
 from colearn.generate.job import Done, Event, Failed, Job
-
-from .errors import ServeError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-Result = TypeVar("Result")
+from colearn.wire.errors import ServeError
 
 _HELD = 2048
 """Events that a client which does not read may leave waiting."""
@@ -51,26 +44,3 @@ class Told:
         """Wait for the end. Errors: as in `events`."""
         async for _ in self.events():
             pass
-
-
-async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What `work` gives; it is cancelled when the client goes, and has ended by then. The body must
-    have been read.
-
-    Errors: ServeError 499 where the client has gone.
-    """
-
-    async def leave() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    working, gone = asyncio.create_task(work), asyncio.create_task(leave())
-    try:
-        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ServeError(499, "the client has closed the connection")
-        return working.result()
-    finally:
-        for task in (working, gone):
-            task.cancel()
-        await asyncio.wait((working, gone))

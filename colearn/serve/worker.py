@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Failed, Job
-
-from .errors import report
+from colearn.wire.errors import report
 
 Deliver = Callable[[Sequence[tuple[Job, Event]]], None]
 

@@ -11,13 +11,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
 from colearn.errors import TaskError
-from colearn.pictures import Picture
-from colearn.types import Outcome, Prompt
 
-from . import drawn
 from .record import WorkflowState
+from .recorded import RecordedTask
 from .replay import advance
 from .roles import RESERVED, Team
 from .tool import Tool
@@ -25,7 +22,7 @@ from .tool import Tool
 Item = TypeVar("Item")
 
 
-class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
+class Workflow(RecordedTask[Item, WorkflowState[Item]]):
     """Roles that call each other, with tools, branches, loops and early exits.
 
     A subclass names its roles in `agents`, its tools in `tools`, its metrics in `measures`, gives
@@ -47,9 +44,6 @@ class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
     """The most turns. A run that has not ended there is cut off, with all that it would yet pay."""
     tools: tuple[Tool, ...] = ()
     """Each goes by its function's name."""
-    measures: tuple[str, ...] = ()
-    """The metrics' names; each is 0 until `team.measure` sets it."""
-    pays = frozenset({"team", "local"})
     pays_later = True
     """`team.reward(value, to=answer)` may come turns after the answer. Set it to False where every
     answer is paid before the next role is asked."""
@@ -69,49 +63,6 @@ class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
             raise TaskError("workflow.run: ends before it asked a role; await one of the roles")
         return state
 
-    def observe(self, state: WorkflowState[Item], agent: str) -> Prompt | None:
-        """The prompt of the call that `agent` answers at this turn."""
-        call = state.next_calls().get(agent)
-        if call is None:
-            return None
-        return Prompt(call.text, fresh=call.fresh, made_from=state.sources(call))
-
-    def step(
-        self, state: WorkflowState[Item], actions: Mapping[str, str], rng: np.random.Generator
-    ) -> Outcome[WorkflowState[Item]]:
-        """Go on with the roles' answers until other roles are asked or the run ends."""
-        after = self._advance(state, actions)
-        team = 0.0
-        local: dict[str, float] = {}
-        earned: dict[tuple[int, str], float] = {}
-        for payment in after.payments[len(state.payments) :]:
-            if payment.actions is None:
-                team += payment.value
-            for turn, role in payment.actions or ():
-                if turn == state.turn:
-                    local[role] = local.get(role, 0.0) + payment.value
-                else:
-                    earned[turn, role] = earned.get((turn, role), 0.0) + payment.value
-        return Outcome(
-            state=after, reward=team, done=after.finished, local_rewards=local, earned=earned
-        )
-
-    def metrics(self, state: WorkflowState[Item]) -> Mapping[str, float]:
-        """What `team.measure` said."""
-        return {name: state.measured.get(name, 0.0) for name in self.measures}
-
-    def render(self, state: WorkflowState[Item]) -> str:
-        """The executed graph as lines: number, turn, name, sources and result of each call."""
-        return drawn.text(state)
-
-    def picture(self, state: WorkflowState[Item]) -> Picture:
-        """The executed graph as lanes, which the report draws after each turn."""
-        return drawn.picture(state, (*self.agents, *self._named_tools()))
-
-    def svg(self, state: WorkflowState[Item]) -> str:
-        """The executed graph with its edges."""
-        return drawn.svg(state)
-
     def _advance(
         self, state: WorkflowState[Item], answers: Mapping[str, str]
     ) -> WorkflowState[Item]:
@@ -120,6 +71,11 @@ class Workflow(DecPOMDP[Item, WorkflowState[Item]]):
             return advance(*arguments)
         with ThreadPoolExecutor(1) as thread:  # a loop within a loop needs a thread of its own
             return thread.submit(advance, *arguments).result()
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Of the tools, as drawings show them."""
+        return tuple(self._named_tools())
 
     def _named_tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self.tools}

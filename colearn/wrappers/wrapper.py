@@ -52,6 +52,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         self.horizon = inner.horizon
         self.pays = inner.pays
         self.pays_later = inner.pays_later
+        self.program = inner.program
         self.reward_range = inner.reward_range
         self.headline = inner.headline
 

@@ -65,7 +65,7 @@ RUNS_PROGRAMS = ("code_loop", "coder_tester")
     "name",
     [
         pytest.param(name, marks=[pytest.mark.slow] if name in RUNS_PROGRAMS else [])
-        for name in sorted(names("tasks"))
+        for name in sorted({*names("tasks")} - {"gateway"})  # needs a program
     ],
 )
 def test_no_unknown_word_enters_a_critics_stream(name, monkeypatch):

@@ -167,7 +167,7 @@ def test_the_systems_message_replaces_the_role_prompt(client: OpenAI) -> None:
         ("top_logprobs", 21),
         ("messages", []),
         ("messages", "hello"),
-        ("tools", [{"type": "function"}]),
+        ("tools.0.function", [{"type": "function"}]),
         ("response_format", {"type": "json_object"}),
         ("logit_bias", {"5": 1}),
         ("presence_penalty", 0.5),

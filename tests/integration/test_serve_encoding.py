@@ -14,11 +14,11 @@ from starlette.requests import Request
 
 from colearn.serve.agent import ServedAgent
 from colearn.serve.app import build_app
-from colearn.serve.errors import ServeError
-from colearn.serve.limits import ServerLimits
-from colearn.serve.schema import ChatRequest, parse
 from colearn.serve.service import Service
-from colearn.serve.waiting import while_connected
+from colearn.wire.connected import while_connected
+from colearn.wire.errors import ServeError
+from colearn.wire.limits import ServerLimits
+from colearn.wire.schema import ChatRequest, parse
 
 Message = dict[str, Any]
 

@@ -12,9 +12,9 @@ from starlette.responses import PlainTextResponse
 
 from colearn.errors import ConfigError
 from colearn.serve.access import LOOPBACK, is_loopback, names_to_call, read_token
-from colearn.serve.errors import ServeError
 from colearn.serve.guard import Guard
-from colearn.serve.limits import RateLimiter
+from colearn.wire.errors import ServeError
+from colearn.wire.limits import RateLimiter
 
 SECRET = "what a client said"
 

@@ -6,9 +6,9 @@ import pytest
 
 from colearn.generate.job import Choice, Job
 from colearn.generate.token_history import TokenHistory, WindowExceeded
-from colearn.serve.conversation import SentConversation
-from colearn.serve.errors import ServeError
 from colearn.serve.sessions import ServedSession, Sessions
+from colearn.wire.conversation import SentConversation
+from colearn.wire.errors import ServeError
 
 
 def test_each_turn_sees_what_its_window_left() -> None:

@@ -221,7 +221,7 @@ def _as_far_as_shown(task: DecPOMDP[Any, Any], said: str) -> Any:
         return task.reset(task.items("train")[0], RNG)
 
 
-@pytest.mark.parametrize("name", names("tasks"))
+@pytest.mark.parametrize("name", sorted({*names("tasks")} - {"gateway"}))  # needs a program
 def test_a_shipped_task_bears_whatever_is_said_in_it(name):
     try:
         task = task_class(name)()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from .errors import ServeError
 
@@ -19,13 +20,10 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "logit_bias": ({},),
     "modalities": (["text"],),
     "moderation": (),
-    "parallel_tool_calls": (True, False),
     "prediction": (),
     "presence_penalty": (0, 0.0),
     "reasoning_effort": ("none",),
     "response_format": ({"type": "text"},),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
     "verbosity": ("medium",),
     "web_search_options": (),
 }
@@ -50,24 +48,84 @@ class _Part(BaseModel):
     text: str
 
 
+class CalledFunction(BaseModel):
+    """A function call as an assistant message tells it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    arguments: str
+
+    def read(self) -> dict[str, Any]:
+        """The arguments; text that is no JSON object is one argument, so that it can be shown."""
+        try:
+            found = json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            found = self.arguments
+        return found if isinstance(found, dict) else {"arguments": self.arguments}
+
+
+class ToolCall(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: int | None = None
+
+
+class Function(BaseModel):
+    """What a function tool announces."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: Annotated[bool | None, Field(exclude=True)] = None
+    """Taken and not kept: answers are not constrained."""
+
+
+class FunctionTool(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: Literal["function"]
+    function: Function
+
+
 class Message(BaseModel):
     """One message; of an assistant's, null in place of fields that are not text is accepted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[_Part]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Part] | None = None
     name: str | None = None
     refusal: None = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     audio: None = None
     function_call: None = None
-    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=128)] | None = None
+    tool_call_id: str | None = None
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> Message:
+        if self.content is None and not (self.role == "assistant" and self.tool_calls):
+            raise ValueError("content must be text; only an assistant's tool calls need none")
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("tool_calls are an assistant's")
+        return self
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        return self.tool_calls or ()
 
     @property
     def text(self) -> str:
         if isinstance(self.content, str):
             return self.content
+        if self.content is None:
+            return ""
         return "".join(part.text for part in self.content)
 
     @property
@@ -102,6 +160,9 @@ class ChatRequest(BaseModel):
     n: Annotated[int, Field(ge=1)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    tools: Annotated[list[FunctionTool], Field(max_length=128)] | None = None
+    tool_choice: Literal["auto", "none"] | None = None
+    parallel_tool_calls: bool | None = None
     session_id: Annotated[str, Field(pattern=SESSION_ID)] | None = None
 
     @field_validator("stop")
@@ -111,6 +172,13 @@ class ChatRequest(BaseModel):
         if len(texts) > 16 or any(not 1 <= len(text) <= 256 for text in texts):
             raise ValueError("give at most 16 strings of 1 to 256 characters")
         return stop
+
+    @property
+    def offered(self) -> Sequence[Function]:
+        """The functions that the answer may call."""
+        if self.tool_choice == "none":
+            return ()
+        return [tool.function for tool in self.tools or ()]
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -137,6 +205,14 @@ def parse(body: bytes) -> ChatRequest:
                 param=name,
                 code="unsupported_parameter",
             )
+    choice = fields.get("tool_choice")
+    if choice is not None and choice not in ("auto", "none"):
+        raise ServeError(
+            400,
+            "'tool_choice': answers cannot be constrained to a call; use auto or none",
+            param="tool_choice",
+            code="unsupported_parameter",
+        )
     for name in _IGNORED:
         fields.pop(name, None)
     try:

@@ -1,0 +1,35 @@
+"""The items of a gateway: lines of a file, or what a function gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from colearn import registry
+from colearn.errors import ConfigError
+from colearn.json_text import read_json
+
+
+def read_items(source: str, split: str) -> Sequence[Any]:
+    """Of split `train` or `test`.
+
+    Errors: ConfigError naming the line that is no JSON, or what is not there.
+    """
+    if not source.endswith(".jsonl"):
+        items: Sequence[Any] = registry.own_function(source, "task.items")(split)
+        return items
+    path = Path(source)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"task.items: cannot read {path} as lines of JSON") from None
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                rows.append(read_json(line))
+            except ValueError as error:
+                raise ConfigError(f"task.items: line {number} of {path} {error}") from None
+    held = max(1, len(rows) // 5)
+    return rows[-held:] if split == "test" else rows[:-held] or rows

@@ -1,0 +1,293 @@
+"""The task `gateway`: an episode is a run of a program that talks to its agents over HTTP."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from colearn import registry
+from colearn.errors import ConfigError, TaskError
+from colearn.types import Prompt
+from colearn.wire.errors import ServeError
+from colearn.workflow.record import Call, Event, Payment
+from colearn.workflow.recorded import RecordedTask
+
+from .answer import completion
+from .contexts import REASONS, Reason, read_request
+from .house import House
+from .items import read_items
+from .live import Asked, Live
+from .payments import payment as _payment
+from .payments import read_result
+from .programs import CommandProgram, FunctionProgram, Program, WorkerProgram
+from .state import GatewayCall, GatewayState
+
+State = GatewayState[Any]
+
+_TAKEN = ("end", "reward", "team")
+_FAILURES = 32
+"""Programs in a row that may fail before the run ends with an error."""
+
+
+class Gateway(RecordedTask[Any, State]):
+    """Agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
+
+    items: a `.jsonl` file (its last fifth is held out), or `module:function` of the split.
+    play: `module:function`, `async def play(item, endpoints)`; what it returns is the reward.
+    command: instead, a program and its arguments, for each episode a process, or, with `workers`,
+    so many processes that ask for one episode after the other. With neither, a program that was
+    started elsewhere does so.
+    grade: `module:function` of (item, result), whose value is added to the reward.
+    timeout: seconds that a program may take from an answer to its next request or its end.
+    failure_reward: what the team is paid where the program fails.
+    max_bytes: UTF-8 bytes of a context, own answers included.
+    words: by agent, texts that the embedded model is warm-started on.
+    """
+
+    program = True
+    reads_actions = True
+    pays_later = True
+    measures = (
+        "reward",
+        "requests",
+        "continued",
+        "reopened",
+        *(f"reopened_{r}" for r in REASONS),
+        "failed",
+    )
+
+    def __init__(
+        self,
+        agents: tuple[str, ...],
+        items: str,
+        *,
+        play: str | None = None,
+        command: tuple[str, ...] = (),
+        workers: int = 0,
+        grade: str | None = None,
+        horizon: int = 16,
+        timeout: float = 60.0,
+        failure_reward: float = 0.0,
+        max_bytes: int = 16384,
+        port: int = 0,
+        words: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.agents, self.horizon = tuple(agents), horizon
+        if play is not None and command:
+            raise ConfigError("task.command: set play or command, not both")
+        if workers and not command:
+            raise ConfigError("task.workers: needs task.command, the program that each runs")
+        for agent in self.agents:
+            if not agent.isidentifier() or agent == "reward" or agent == "end":
+                raise ConfigError(
+                    f"task.agents: '{agent}' must be an identifier in a URL; rename it"
+                )
+        for agent in words or {}:
+            if agent not in self.agents:
+                raise ConfigError(f"task.words: no agent '{agent}'; there is {', '.join(agents)}")
+        for field, target in (("task.play", play), ("task.grade", grade)):
+            if target is not None:
+                registry.check_function(target, field)
+        self.source, self.play, self.grade = items, play, grade
+        self.command, self.workers = tuple(command), workers
+        self.timeout, self.failure_reward, self.max_bytes = timeout, failure_reward, max_bytes
+        self.port, self.words = port, dict(words or {})
+        self._items: dict[str, Sequence[Any]] = {}
+        self._kept: House | None = None
+        self._opening = threading.Lock()
+        self._failures = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its settings: live episodes belong to a process."""
+        return {**self.__dict__, "_kept": None, "_opening": None}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state, _opening=threading.Lock())
+
+    @property
+    def house(self) -> House:
+        """The server of this process, started when it is first needed."""
+        with self._opening:
+            if self._kept is None or self._kept.process != os.getpid():
+                self._kept = House(self.agents, self._program(), self.port)
+            return self._kept
+
+    def items(self, split: str) -> Sequence[Any]:
+        """Of the file or the function."""
+        if split not in self._items:
+            self._items[split] = read_items(self.source, split)
+        return self._items[split]
+
+    def reset(self, item: Any, rng: np.random.Generator) -> State:
+        """What the program asks first."""
+        live = self.house.open(item)
+        return self._collect(GatewayState(item=item, episode=live.name), live)
+
+    def legal_action(self, state: State, agent: str, rng: np.random.Generator) -> str | None:
+        """One of the agent's `words`."""
+        words = self.words.get(agent)
+        return None if not words else words[int(rng.integers(len(words)))]
+
+    def render(self, state: State) -> str:
+        """The calls, and what became of the program."""
+        ended = f"\nthe program failed: {state.failure}" if state.failure else ""
+        return super().render(state) + ended
+
+    def _prompt(self, state: State, call: Call) -> Prompt:
+        assert isinstance(call, GatewayCall)
+        return replace(call.prompt, made_from=state.sources(call))
+
+    def _advance(self, state: State, answers: Mapping[str, str]) -> State:
+        state, live = self._run_at(state, frozenset(answers))
+        due = state.next_calls()
+        events, contexts = list(state.events), dict(state.contexts)
+        for call in sorted((due[agent] for agent in answers), key=lambda call: call.number):
+            assert isinstance(call, GatewayCall)
+            body, text = completion(call, answers[call.name])
+            contexts[call.name] = call.context.answered(text)
+            events.append(Event(call=call, result=str(answers[call.name]), turn=state.turn))
+            live.answer(call.request, body)
+        rest = tuple(call for call in state.waiting if call.name not in answers)
+        after = replace(
+            state,
+            turn=state.turn + 1,
+            events=tuple(events),
+            contexts=contexts,
+            waiting=rest,
+        )
+        return self._collect(after, live)
+
+    def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, Live]:
+        """The run of the program that is at this state: that of its episode, or, at the root,
+        another one that has come as far, with its state."""
+        live = self.house.at(state.episode)
+        if live is not None and live.claim(state.turn):
+            return state, live
+        if state.turn:
+            raise TaskError(
+                "task.gateway: a program cannot be forked after its first request; set "
+                "algorithm.rollout.name to chain or parallel"
+            )
+        again = self.house.open(state.item)
+        again.claim(0)
+        if len(asking) > 1:
+            again.wait(self.timeout, asking)
+        root = self._collect(GatewayState(item=state.item, episode=again.name), again)
+        calls, expected = root.next_calls(), state.next_calls()
+        if again.over:
+            return replace(state, episode=again.name), again
+        for agent in sorted(asking):
+            if agent not in calls or calls[agent].text != expected[agent].text:
+                again.close()
+                raise TaskError(
+                    f"task.gateway: the program asks '{agent}' something else when it plays the "
+                    "same item again, so parallel episodes cannot be compared; take what is "
+                    "random from the item, or set algorithm.rollout.name to chain"
+                )
+        return root, again
+
+    def _collect(self, state: State, live: Live) -> State:
+        """The state with what the program has asked, paid and returned since."""
+        calls = list(state.waiting)
+        measured = dict(state.measured)
+        while not calls and not live.over:
+            live.wait(self.timeout)
+            if state.turn >= self.horizon:
+                break
+            for asked in live.take():
+                call = self._call(state, live, asked, len(state.events) + len(calls))
+                if call is not None:
+                    calls.append(call)
+                    for name in ("requests", *_counted(call.reason)):
+                        measured[name] = measured.get(name, 0.0) + 1.0
+        state = replace(state, waiting=tuple(calls), measured=measured)
+        done = not calls
+        payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
+        if done:
+            self.house.forget(live)
+            payments += self._last(state, live)
+            measured["reward"] = sum(paid.value for paid in payments if paid.actions is None)
+            measured["failed"] = float(live.failure is not None)
+            self._count(live.failure)
+        return replace(
+            state,
+            payments=tuple(payments),
+            measured=measured,
+            finished=done,
+            failure=live.failure if done else None,
+        )
+
+    def _call(self, state: State, live: Live, asked: Asked, number: int) -> GatewayCall | None:
+        """None where the request was refused."""
+        try:
+            prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
+            if context.size > self.max_bytes:
+                raise ServeError(
+                    400,
+                    f"the context exceeds {self.max_bytes} bytes (task.max_bytes)",
+                    param="messages",
+                    code="context_length_exceeded",
+                )
+        except ServeError as error:
+            live.refuse(asked.name, error)
+            return None
+        return GatewayCall(
+            number=number,
+            name=asked.agent,
+            text=prompt.whole,
+            fresh=prompt.fresh,
+            after=tuple(e.call.number for e in state.events if e.turn == state.turn - 1),
+            prompt=prompt,
+            request=asked.name,
+            offered=tuple(one.name for one in asked.body.offered),
+            several=asked.body.parallel_tool_calls is not False,
+            context=context,
+            reason=reason,
+        )
+
+    def _last(self, state: State, live: Live) -> list[Payment]:
+        """What the end of the program pays."""
+        if live.failure is not None:
+            return [Payment(value=self.failure_reward)]
+        if not live.ended:
+            return []  # cut off at the horizon
+        result = live.result
+        if self.grade is not None:
+            result = registry.own_function(self.grade, "task.grade")(state.item, result)
+        try:
+            return read_result(result, state)
+        except ValueError as error:
+            if self.grade is not None:
+                raise TaskError(f"task.grade: {error}") from None
+            live.failure = f"returned what is no reward: {error}"
+            return [Payment(value=self.failure_reward)]
+
+    def _count(self, failure: str | None) -> None:
+        """Errors: TaskError where nothing but failures has come for a while."""
+        self._failures = 0 if failure is None else self._failures + 1
+        if self._failures == 1:
+            print(f"warning: gateway: a program failed: {failure}", file=sys.stderr, flush=True)
+        if self._failures >= _FAILURES:
+            raise TaskError(
+                f"task.gateway: {self._failures} programs in a row failed, the last one: {failure}"
+            )
+
+    def _program(self) -> Program:
+        if self.play is not None:
+            return FunctionProgram(partial(registry.own_function, self.play, "task.play"))
+        if self.command and not self.workers:
+            return CommandProgram(self.command)
+        return WorkerProgram(self.command, self.workers)
+
+
+def _counted(reason: Reason) -> Sequence[str]:
+    if reason == "first":
+        return ()
+    return ("continued",) if reason == "continued" else ("reopened", f"reopened_{reason}")

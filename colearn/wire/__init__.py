@@ -1,0 +1,1 @@
+"""OpenAI's chat completions on the wire: request bodies, refusals and limits."""

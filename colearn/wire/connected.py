@@ -1,0 +1,37 @@
+"""Work for a client, which ends when the client goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .errors import ServeError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+Result = TypeVar("Result")
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """What `work` gives; it is cancelled when the client goes, and has ended by then. The body must
+    have been read.
+
+    Errors: ServeError 499 where the client has gone.
+    """
+
+    async def leave() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, gone = asyncio.create_task(work), asyncio.create_task(leave())
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ServeError(499, "the client has closed the connection")
+        return working.result()
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.wait((working, gone))

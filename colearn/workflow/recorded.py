@@ -1,0 +1,76 @@
+"""Tasks whose state is the record of a program's calls: prompts, rewards, metrics and drawings."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.pictures import Picture
+from colearn.types import Outcome, Prompt
+
+from . import drawn
+from .record import Call, WorkflowState
+
+Item = TypeVar("Item")
+State = TypeVar("State", bound=WorkflowState[Any])
+
+
+class RecordedTask(DecPOMDP[Item, State]):
+    """A program that asks roles, seen as a Dec-POMDP. What the program does next is `_advance`."""
+
+    measures: tuple[str, ...] = ()
+    """The metrics' names; each is 0 until the program sets it."""
+    tool_names: Sequence[str] = ()
+    pays = frozenset({"team", "local"})
+
+    @abstractmethod
+    def _advance(self, state: State, answers: Mapping[str, str]) -> State:
+        """The state after these answers."""
+
+    def _prompt(self, state: State, call: Call) -> Prompt:
+        return Prompt(call.text, fresh=call.fresh, made_from=state.sources(call))
+
+    def observe(self, state: State, agent: str) -> Prompt | None:
+        """The prompt of the call that `agent` answers at this turn."""
+        call = state.next_calls().get(agent)
+        return None if call is None else self._prompt(state, call)
+
+    def step(
+        self, state: State, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[State]:
+        """Go on with the roles' answers until other roles are asked or the run ends."""
+        after = self._advance(state, actions)
+        team = 0.0
+        local: dict[str, float] = {}
+        earned: dict[tuple[int, str], float] = {}
+        for payment in after.payments[len(state.payments) :]:
+            if payment.actions is None:
+                team += payment.value
+            for turn, role in payment.actions or ():
+                if turn == state.turn:
+                    local[role] = local.get(role, 0.0) + payment.value
+                else:
+                    earned[turn, role] = earned.get((turn, role), 0.0) + payment.value
+        return Outcome(
+            state=after, reward=team, done=after.finished, local_rewards=local, earned=earned
+        )
+
+    def metrics(self, state: State) -> Mapping[str, float]:
+        """What `team.measure` said."""
+        return {name: state.measured.get(name, 0.0) for name in self.measures}
+
+    def render(self, state: State) -> str:
+        """The executed graph as lines: number, turn, name, sources and result of each call."""
+        return drawn.text(state)
+
+    def picture(self, state: State) -> Picture:
+        """The executed graph as lanes, which the report draws after each turn."""
+        return drawn.picture(state, (*self.agents, *self.tool_names))
+
+    def svg(self, state: State) -> str:
+        """The executed graph with its edges."""
+        return drawn.svg(state)

@@ -1,0 +1,224 @@
+"""A program's requests are the turns of an episode."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import httpx
+import pytest
+from openai import OpenAI
+
+from colearn.errors import ConfigError, TaskError
+from tests.gateway_programs import RNG, episode, gateway
+
+
+def always(text):
+    return lambda agent, prompt: text
+
+
+def test_a_request_is_a_turn_and_the_return_value_is_the_reward():
+    states = episode(gateway("relay"), lambda agent, prompt: "owl")
+    assert [state.turn for state in states] == [0, 1, 2, 3]
+    assert [event.call.name for event in states[-1].events] == ["one", "two", "two"]
+    assert states[-1].measured["reward"] == 1.0
+    assert states[-1].failure is None
+
+
+def test_messages_that_extend_what_was_said_continue_the_context():
+    task = gateway("relay")
+    states = episode(task, lambda agent, prompt: "owl")
+    prompts = [event.call.prompt for event in states[-1].events]
+    assert [(p.fresh, p.system, p.text) for p in prompts] == [
+        (True, None, "say owl"),
+        (True, "You repeat.", "heard owl"),
+        (False, None, "again"),
+    ]
+    found = task.metrics(states[-1])
+    assert (found["requests"], found["continued"], found["reopened"]) == (3.0, 1.0, 0.0)
+
+
+def test_a_context_that_does_not_continue_says_why():
+    found = episode(gateway("rewrites"), always("yes"))[-1].measured
+    reasons = {name: value for name, value in found.items() if name.startswith("reopened_")}
+    assert reasons == {
+        "reopened_rewritten": 1.0,
+        "reopened_reordered": 1.0,
+        "reopened_new": 1.0,
+        "reopened_others": 1.0,
+        "reopened_dropped": 1.0,
+        "reopened_system": 1.0,
+    }
+
+
+def test_a_tool_call_is_read_and_its_result_is_context():
+    call = '<tool_call>{"name": "look", "arguments": {"at": "sky"}}</tool_call>'
+    final = episode(gateway("tools"), always(call))[-1]
+    assert final.failure is None
+    first, second = (event.call.prompt for event in final.events)
+    assert "look" in first.system
+    assert (second.fresh, second.text) == (False, "<tool_response>TAINT</tool_response>")
+
+
+def test_requests_at_once_are_answered():
+    final = episode(gateway("both"), always("yes"))[-1]
+    assert sorted(event.call.name for event in final.events) == ["one", "two"]
+
+
+def test_rewards_go_to_the_team_an_agent_and_a_call():
+    task = gateway("pays")
+    first = task.reset("owl", RNG)
+    second = task.step(first, {"one": "x"}, RNG).state
+    last = task.step(second, {"two": "y"}, RNG)
+    assert last.reward == 9.0
+    assert last.local_rewards == {"two": 2.0}
+    assert last.earned == {(0, "one"): 20.0}
+
+
+def test_a_program_that_dies_costs_its_episode():
+    final = episode(gateway("dies", failure_reward=-1.0), always("x"))[-1]
+    assert final.failure == "RuntimeError: no more"
+    assert (final.measured["failed"], final.measured["reward"]) == (1.0, -1.0)
+
+
+def test_a_program_that_hangs_costs_its_time():
+    final = episode(gateway("hangs", timeout=0.2), always("x"))[-1]
+    assert final.failure == "no request and no end within 0.2 seconds"
+
+
+def test_a_program_that_asks_on_is_cut_off_at_the_horizon():
+    states = episode(gateway("endless", horizon=3), always("x"))
+    assert (states[-1].turn, states[-1].finished, states[-1].failure) == (3, True, None)
+
+
+def test_parallel_branches_are_runs_of_their_own():
+    task = gateway("relay")
+    root = task.reset("owl", RNG)
+    ends = []
+    for text in ("owl", "bee", "fox"):
+        state = task.step(root, {"one": text}, RNG).state
+        while not state.finished:
+            state = task.step(state, {"two": "owl"}, RNG).state
+        ends.append(state)
+    assert [end.measured["reward"] for end in ends] == [1.0, 0.0, 0.0]
+    assert len({end.episode for end in ends}) == 3
+
+
+def test_a_later_fork_is_an_error():
+    task = gateway("relay")
+    state = task.step(task.reset("owl", RNG), {"one": "owl"}, RNG).state
+    task.step(state, {"two": "owl"}, RNG)
+    with pytest.raises(TaskError, match=r"cannot be forked .* chain or parallel"):
+        task.step(state, {"two": "bee"}, RNG)
+
+
+def test_parallel_runs_that_ask_something_else_are_an_error():
+    task = gateway("counts")
+    root = task.reset("owl", RNG)
+    task.step(root, {"one": "x"}, RNG)
+    with pytest.raises(TaskError, match="asks 'one' something else"):
+        task.step(root, {"one": "y"}, RNG)
+
+
+def test_an_algorithm_that_forks_later_is_refused_before_anything_runs():
+    from colearn.registry import algorithm_class
+
+    with pytest.raises(ConfigError, match=r"^algorithm\.rollout: KaryTree forks"):
+        algorithm_class("magrpo")().check_task(gateway("relay"))
+
+
+def test_an_unknown_episode_is_404_and_an_ended_one_410():
+    task = gateway("relay")
+    final = episode(task, always("owl"))[-1]
+    for name, status in (("0-guess", 404), (final.episode, 410)):
+        url = f"{task.house.address}/episodes/{name}/one/v1/chat/completions"
+        body = {"messages": [{"role": "user", "content": "a"}]}
+        assert httpx.post(url, json=body).status_code == status
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_openai_client_is_answered(stream):
+    """Streamed or whole; stop strings end what the program is told."""
+    task = gateway("hangs", timeout=10)
+    state = task.reset("owl", RNG)
+    live = task.house.at(state.episode)
+    client = OpenAI(base_url=task.house.endpoints(live)["two"], api_key="x", max_retries=0)
+    from concurrent.futures import ThreadPoolExecutor
+
+    def call():
+        messages = [{"role": "user", "content": "go"}]
+        found = client.chat.completions.create(
+            model="two", messages=messages, stream=stream, stop=["!"]
+        )
+        if not stream:
+            return found.choices[0].message.content
+        return "".join(part.choices[0].delta.content or "" for part in found)
+
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(call)
+        state = task.step(state, {"one": "x"}, RNG).state
+        task.step(state, {"two": "yes! no"}, RNG)
+        assert told.result(10) == "yes"
+    live.close()
+
+
+def test_response_format_is_refused_in_one_line():
+    task = gateway("hangs", timeout=5)
+    live = task.house.at(task.reset("owl", RNG).episode)
+    url = f"{task.house.endpoints(live)['two']}/chat/completions"
+    body = {
+        "messages": [{"role": "user", "content": "a"}],
+        "response_format": {"type": "json_object"},
+    }
+    refused = httpx.post(url, json=body)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "response_format")
+    live.close()
+
+
+PROGRAM = """
+import json, os, urllib.request
+def post(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    return json.loads(urllib.request.urlopen(request, timeout=30).read() or b"null")
+item = json.loads(os.environ["COLEARN_ITEM"])
+url = os.environ["COLEARN_URL_ONE"] + "/chat/completions"
+told = post(url, {"messages": [{"role": "user", "content": item}]})
+right = told["choices"][0]["message"]["content"] == item
+post(os.environ["COLEARN_REWARD_URL"], {"value": float(right)})
+"""
+
+
+def test_a_command_is_given_urls_by_its_environment(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    task = gateway(None, command=(sys.executable, str(tmp_path / "program.py")))
+    final = episode(task, always("owl"))[-1]
+    assert (final.failure, final.measured["reward"]) == (None, 1.0)
+
+
+WORKER = """
+import json, os, urllib.request
+def post(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    return json.loads(urllib.request.urlopen(request, timeout=60).read() or b"null")
+while True:
+    given = post(os.environ["COLEARN_GATEWAY"], {})
+    if given is None:
+        continue
+    url = given["endpoints"]["one"] + "/chat/completions"
+    told = post(url, {"messages": [{"role": "user", "content": given["item"]}]})
+    if told["choices"][0]["message"]["content"] == "die":
+        raise SystemExit("as asked")
+    post(given["end"], {"result": 1.0})
+"""
+
+
+def test_workers_play_one_episode_after_the_other(tmp_path):
+    (tmp_path / "worker.py").write_text(WORKER)
+    command = (sys.executable, str(tmp_path / "worker.py"))
+    task = gateway(None, command=command, workers=1)
+    for item in ("owl", "bee"):
+        final = episode(task, always("yes"), item)[-1]
+        assert (final.failure, final.measured["reward"]) == (None, 1.0)
+    died = episode(task, always("die"))[-1]
+    assert "as asked" in died.failure
+    assert json.dumps(episode(task, always("yes"))[-1].failure) == "null"
