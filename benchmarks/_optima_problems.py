@@ -111,6 +111,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "sequence ratio": {"algorithm.loss.ratio": "sequence"},
     "no KL": {"algorithm.loss.kl": 0.0},
     "KL to the end": {"algorithm.loss.anneal": None},
+    "KL gone by half": {"algorithm.loss.anneal": 0.5},
     "no normalisation": {"algorithm.advantage.normalize": False},
     "TD(0)": {"algorithm.advantage.trace": 0.0},
     "Monte Carlo": {"algorithm.advantage.trace": 1.0},
