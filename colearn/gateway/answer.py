@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from colearn.contract import Said
-from colearn.wire.tools import Call, read_calls, write_call
+from colearn.wire.tools import message, read_calls, write_call
 
 from .state import GatewayCall
 
@@ -20,15 +19,10 @@ def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
     """The completion, and the answer's text as it enters the agent's context."""
     text = _cut(said, () if call.prompt.limits is None else call.prompt.limits.stop)
     content, calls = read_calls(text, call.offered, several=call.several)
-    message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": None}
-    if calls:
-        message["tool_calls"] = [_tool_call(one) for one in calls]
-    else:
-        message["content"] = content
     finish = _REASONS[said.action.finish] if isinstance(said, Said) else "stop"
     choice = {
         "index": 0,
-        "message": message,
+        "message": message(content, calls),
         "logprobs": _logprobs(said),
         "finish_reason": "tool_calls" if calls else finish,
     }
@@ -50,13 +44,13 @@ def stream(body: Mapping[str, Any], *, usage: bool) -> Iterator[bytes]:
     head = {key: body[key] for key in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
     (choice,) = body["choices"]
-    message = choice["message"]
+    told = choice["message"]
     parts: list[tuple[dict[str, Any], Any, str | None]] = [
         ({"role": "assistant", "content": ""}, None, None)
     ]
-    if message["content"]:
-        parts.append(({"content": message["content"]}, choice["logprobs"], None))
-    for number, call in enumerate(message.get("tool_calls", ())):
+    if told["content"]:
+        parts.append(({"content": told["content"]}, choice["logprobs"], None))
+    for number, call in enumerate(told.get("tool_calls", ())):
         parts.append(({"tool_calls": [{**call, "index": number}]}, None, None))
     parts.append(({}, None, choice["finish_reason"]))
     for delta, logprobs, finish in parts:
@@ -69,12 +63,6 @@ def stream(body: Mapping[str, Any], *, usage: bool) -> Iterator[bytes]:
 
 def _event(content: Mapping[str, Any]) -> bytes:
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n".encode()
-
-
-def _tool_call(call: Call) -> dict[str, Any]:
-    name, arguments = call
-    asked = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": asked}
 
 
 def _cut(text: str, stops: tuple[str, ...]) -> str:

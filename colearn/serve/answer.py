@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from colearn.generate.job import Choice, Job, TokenDrawn
 from colearn.types import Finish
 from colearn.wire.errors import ServeError
+from colearn.wire.tools import Call, message, read_calls
 
 from .spelling import Spelling
 
@@ -18,10 +19,20 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 class ChatAnswer:
-    """The answer to one request; `spelling` where log-probabilities were asked for."""
+    """The answer to one request; `spelling` where log-probabilities were asked for, `offered` where
+    it may call functions, `several` of them or one."""
 
-    def __init__(self, model: str, job: Job, spelling: Spelling | None) -> None:
+    def __init__(
+        self,
+        model: str,
+        job: Job,
+        spelling: Spelling | None,
+        *,
+        offered: Collection[str] = (),
+        several: bool = True,
+    ) -> None:
         self.job, self._spelling = job, spelling
+        self._offered, self._several = offered, several
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -48,15 +59,30 @@ class ChatAnswer:
         return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
-        """None where nothing can be shown yet."""
-        if not token.text and self._spelling is None:
+        """None where nothing can be shown yet: of an answer that may hold calls, before its end."""
+        if self._offered or (not token.text and self._spelling is None):
             return None
         logprobs = self._logprobs([(token.id, token.logprob, token.top)])
         return self._chunk(token.choice, {"content": token.text}, logprobs, None, usage)
 
     def ended(self, choice: int, text: str, finish: Finish, usage: bool) -> bytes:
-        rest = self._chunk(choice, {"content": text}, None, None, usage) if text else b""
-        return rest + self._chunk(choice, {}, None, _REASONS[finish], usage)
+        reason = _REASONS[finish]
+        if self._offered:
+            content, calls = self._read(self.job.choices[choice].text)
+            told = message(content, calls)
+            told.pop("refusal")
+            for number, call in enumerate(told.get("tool_calls", ())):
+                call["index"] = number
+            rest = self._chunk(choice, told, None, None, usage)
+            reason = "tool_calls" if calls else reason
+        else:
+            rest = self._chunk(choice, {"content": text}, None, None, usage) if text else b""
+        return rest + self._chunk(choice, {}, None, reason, usage)
+
+    def _read(self, text: str) -> tuple[str, list[Call]]:
+        return (
+            read_calls(text, self._offered, several=self._several) if self._offered else (text, [])
+        )
 
     def counted(self) -> bytes:
         """The last chunk where `include_usage` was asked for."""
@@ -64,12 +90,13 @@ class ChatAnswer:
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
         tops = choice.top or [()] * len(choice.tokens)
+        content, calls = self._read(choice.text)
         noted = zip(choice.tokens, choice.logprobs, tops, strict=True)
         return {
             "index": number,
-            "message": {"role": "assistant", "content": choice.text, "refusal": None},
+            "message": message(content, calls),
             "logprobs": self._logprobs(list(noted)),
-            "finish_reason": _REASONS[choice.finish],
+            "finish_reason": "tool_calls" if calls else _REASONS[choice.finish],
             "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
         }
 

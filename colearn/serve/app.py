@@ -100,7 +100,11 @@ async def _chat(service: Service, request: Request) -> Response:
     try:
         service.submit(turn)
         answer = ChatAnswer(
-            service.agent.name, turn.job, service.spelling if asked.logprobs else None
+            service.agent.name,
+            turn.job,
+            service.spelling if asked.logprobs else None,
+            offered=[function.name for function in asked.offered],
+            several=asked.parallel_tool_calls is not False,
         )
         if asked.stream:
             return _Stream(service, turn, answer, told, asked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,20 @@ def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[s
     if not (calls and not several):
         outside.append(text[end:])
     return "".join(outside).strip() if calls else text, calls
+
+
+def message(text: str, calls: Sequence[Call]) -> dict[str, Any]:
+    """An assistant's message as clients read it."""
+    found: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if calls:
+        found["content"] = text or None
+        found["tool_calls"] = [_told(*call) for call in calls]
+    return found
+
+
+def _told(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    asked = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": asked}
 
 
 def _read(text: str) -> Call | None:

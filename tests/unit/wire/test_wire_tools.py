@@ -1,0 +1,76 @@
+"""Function calls in text, as training and serving read and write them."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from colearn.serve.answer import ChatAnswer
+from colearn.wire.conversation import read_conversation
+from colearn.wire.errors import ServeError
+from colearn.wire.schema import parse
+from colearn.wire.tools import read_calls, write_call
+
+LOOK = write_call("look", {"b": 2, "a": 1})
+OFFER = [{"type": "function", "function": {"name": "look", "description": "Look."}}]
+
+
+def test_a_call_is_written_alike_whatever_the_order_of_its_arguments():
+    assert LOOK == '<tool_call>{"name": "look", "arguments": {"a": 1, "b": 2}}</tool_call>'
+    assert write_call("look", {"a": 1, "b": 2}) == LOOK
+
+
+def test_calls_are_read_and_the_rest_is_text():
+    found = read_calls(f"so {LOOK}{LOOK} on", {"look"}, several=True)
+    assert found == ("so  on", [("look", {"a": 1, "b": 2})] * 2)
+
+
+def test_one_call_is_read_where_one_is_wanted():
+    assert read_calls(f"so {LOOK}{LOOK}", {"look"}, several=False) == (
+        "so",
+        [("look", {"a": 1, "b": 2})],
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [LOOK.replace("look", "leap"), "<tool_call>{]</tool_call>", "<tool_call>7</tool_call>"]
+)
+def test_what_is_no_call_of_an_offered_function_stays_text(text):
+    assert read_calls(text, {"look"}, several=True) == (text, [])
+
+
+def test_tools_are_in_the_system_text_and_results_on_the_users_side():
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"a":1}'}}
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "u"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "seen"},
+        {"role": "user", "content": "v"},
+    ]
+    found = read_conversation(parse(json.dumps({"messages": messages, "tools": OFFER}).encode()))
+    assert found.system.startswith("Be brief.\n\nTo call a function")
+    assert '{"name": "look", "description": "Look."}' in found.system
+    assert found.turns == (("u", write_call("look", {"a": 1})),)
+    assert found.said == "<tool_response>seen</tool_response>\nv"
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "look"}}])
+def test_a_choice_that_would_constrain_the_answer_is_refused(choice):
+    body = {"messages": [{"role": "user", "content": "u"}], "tools": OFFER, "tool_choice": choice}
+    with pytest.raises(ServeError, match="'tool_choice': answers cannot be constrained"):
+        parse(json.dumps(body).encode())
+
+
+def test_a_served_answer_holds_its_calls():
+    choice = SimpleNamespace(text=LOOK, tokens=[1], logprobs=[0.0], top=[], finish="end")
+    job = SimpleNamespace(choices=[choice], history=[0], prefilled=1)
+    answer = ChatAnswer("a", job, None, offered=["look"])
+    (whole,) = answer.whole()["choices"]
+    assert whole["finish_reason"] == "tool_calls"
+    assert whole["message"]["tool_calls"][0]["function"]["name"] == "look"
+    assert whole["message"]["content"] is None
+    streamed = answer.ended(0, "", "end", usage=False).decode()
+    assert '"finish_reason": "tool_calls"' in streamed and '"index": 0' in streamed
