@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from colearn import registry
+from colearn.contract.asking import asking
 from colearn.errors import ConfigError, nearest
 
 from .load import one_line
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
     """The task of a config, wrapped if it asks for it.
 
-    Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value.
+    Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value;
+    TaskError for whatever else the task's constructor raises.
     """
     cls = registry.task_class(config.task.name, "task.name")
-    task = cls(**_arguments(cls, config.task, "task", given=0))
+    settings = _arguments(cls, config.task, "task", given=0)
+    with asking(cls, "__init__"):
+        task = cls(**settings)
     if config.wrapper is not None:
         wrapper: Any = registry.load("wrappers", config.wrapper.name, "wrapper")
         task = wrapper.wrap(task, **_arguments(wrapper, config.wrapper, "wrapper", given=1))

@@ -12,12 +12,15 @@ from colearn.errors import ColearnError, TaskError
 
 from .task import DecPOMDP
 
+Asked = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]]
+"""A task, or its class where it is made."""
+
 _LONGEST_ITEM, _LONGEST_REASON = 80, 200
 _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib"))
 
 
 @contextmanager
-def asking(task: DecPOMDP[Any, Any], method: str, item: str | None = None) -> Iterator[None]:
+def asking(task: Asked, method: str, item: str | None = None) -> Iterator[None]:
     """Around a call of `task.METHOD` about an `item` as `item_name` gives it.
 
     Errors: TaskError for whatever the task raises, a SystemExit included, with its line, and for a
@@ -36,7 +39,7 @@ def asking(task: DecPOMDP[Any, Any], method: str, item: str | None = None) -> It
 
 
 @contextmanager
-def placed(task: DecPOMDP[Any, Any], item: str | None = None) -> Iterator[None]:
+def placed(task: Asked, item: str | None = None) -> Iterator[None]:
     """Where what a task gave is used: a TaskError is told with task and item, all else passes."""
     try:
         yield
@@ -53,8 +56,9 @@ def item_name(item: Any) -> str:
     return name if len(name) <= _LONGEST_ITEM else f"{name[:_LONGEST_ITEM]} ..."
 
 
-def _place(task: DecPOMDP[Any, Any], item: str | None) -> str:
-    return f"in {type(task).__name__}" + ("" if item is None else f", item '{item}'")
+def _place(task: Asked, item: str | None) -> str:
+    name = (task if isinstance(task, type) else type(task)).__name__
+    return f"in {name}" + ("" if item is None else f", item '{item}'")
 
 
 def _reason(error: BaseException) -> str:

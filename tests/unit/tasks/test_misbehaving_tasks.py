@@ -288,7 +288,14 @@ class Talks(Raises):
         return "word " * 2000
 
 
-NAMES = ("Exits", "Leaves", "NeverMade", "Talks")
+class Unloved(Raises):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        raise ValueError("no")
+
+
+NAMES = ("Exits", "Leaves", "NeverMade", "Talks", "Unloved")
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +309,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("exits", (), "error: task.step: raised SystemExit: 0 ("),
         ("exits", ("run.step_workers=1",), "error: task.step: raised SystemExit: 0 ("),
         ("leaves", ("run.step_workers=1",), "error: task.step: a worker ended in the middle of a"),
-        ("nevermade", (), f"error: {HERE}, line "),
+        ("nevermade", (), "error: task.__init__: raised SystemExit: nothing said ("),
+        ("unloved", (), "error: task.__init__: raised ValueError: no ("),
         ("talks", (), "error: task.observe: agent 'ada' was given 10"),
     ],
 )
@@ -329,3 +337,12 @@ def test_a_run_of_such_a_task_ends_with_a_line_and_code_2(
             main()
         told = capsys.readouterr().err
         assert stop.value.code == 2 and told.startswith(expected) and told.count("\n") == 1
+
+
+def test_a_program_that_other_code_ends_with_code_0_says_where(monkeypatch, capsys):
+    monkeypatch.setattr("colearn.cli.app", lambda **words: sys.exit())
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {HERE}, line ") and told.count("\n") == 1
