@@ -120,6 +120,8 @@ class Node(Generic[State]):
     """o_{i,t} of each agent that acts at this turn; empty where the episode has ended."""
     global_info: str = ""
     """m_t: critics may read it, agents never do."""
+    privileged_info: str = ""
+    """What no agent sees; for central critics."""
     actions: Mapping[str, Action] = field(default_factory=dict)
     """The joint action that led here; empty at the root."""
     alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)

@@ -15,6 +15,7 @@ def tree(
     acting: Mapping[int, tuple[str, ...]] | None = None,
     cut: tuple[int, ...] = (),
     global_info: str = "",
+    privileged_info: str = "",
 ) -> Tree[Any]:
     """Node 0 is the root; edge k is (parent, reward) of node k + 1, parents first.
 
@@ -40,6 +41,7 @@ def tree(
                 reward=reward,
                 done=index not in inner,
                 global_info=global_info,
+                privileged_info=privileged_info,
             )
         )
     return Tree(item=None, episode=0, agents=agents, nodes=tuple(nodes))

@@ -121,8 +121,8 @@ class Algorithm(ABC):
         if "team" not in task.pays and any(len(agents) > 1 for agents in readers.values()):
             raise ConfigError(
                 f"algorithm.critic: {type(critic).__name__} has one value for all, and the task "
-                "pays each player its own; set algorithm.critic.name to decentralized, which is "
-                "told what no player sees as well"
+                "pays each player its own; set algorithm.critic.name to decentralized, which "
+                "privileged_info: true tells what no player sees as well"
             )
 
     def checked_parts(self) -> Parts:

@@ -86,7 +86,13 @@ class DecPOMDP(ABC, Generic[Item, State]):
         game `payoff_AGENT` is what each player got out of it: leagues count games by it."""
 
     def global_info(self, state: State) -> str:
-        """m_t: text that critics may read in training and agents never see."""
+        """m_t: text that every critic may read in training, central or decentral, such as the turn
+        and the last reward (CoLLM, E.3). Agents never see it."""
+        return ""
+
+    def privileged_info(self, state: State) -> str:
+        """What no agent sees and a central critic may be told in training, such as the hidden state
+        or the right answer. A decentral critic is told only where a config says so."""
         return ""
 
     def legal_action(self, state: State, agent: str, rng: np.random.Generator) -> str | None:

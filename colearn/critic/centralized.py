@@ -19,13 +19,16 @@ TEAM = "team"
 class Centralized(StreamCritic):
     """V(h_t) or Q(h_t, a_t) of all agents' histories in one stream (CoLLM, Eq. 4 and 5).
 
-    A turn is what each agent sees, m_t, then what each agent does, in the task's order of agents;
-    the stream adds the turn's number to each role. What all see alike stands there once, under the
-    role "all". Wrong when the joint stream outgrows the critic's window: use `Decentralized`.
+    A turn is what each agent sees, m_t, what no agent sees, then what each agent does, in the
+    task's order of agents; the stream adds the turn's number to each role. What all see alike is
+    written once, under the role "all". Wrong when the joint stream outgrows the critic's window:
+    use `Decentralized`.
     """
 
     value: Literal["v", "q"] = "v"
     global_info: bool = True
+    privileged_info: bool = True
+    """Read what no agent sees as well, such as the hidden state."""
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {TEAM: tuple(agents)}
@@ -36,12 +39,16 @@ class Centralized(StreamCritic):
         shown = [Segment(agent, seen.text) for agent, seen in node.observations.items()]
         if len(shown) > 1 and len({segment.text for segment in shown}) == 1:
             shown = [Segment("all", shown[0].text)]
-        return (*shown, *told(node, self.global_info))
+        return (*shown, *told(node, self.global_info, self.privileged_info))
 
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
         return tuple(Segment(agent, action.text) for agent, action in node.actions.items())
 
 
-def told(node: Node[Any], global_info: bool) -> tuple[Segment, ...]:
-    """m_t, where it is on and the task says anything."""
-    return (Segment("global", node.global_info),) if global_info and node.global_info else ()
+def told(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
+    """m_t and what no agent sees, each where it is on and the task says anything."""
+    texts = (
+        ("global", global_info, node.global_info),
+        ("hidden", privileged_info, node.privileged_info),
+    )
+    return tuple(Segment(role, text) for role, on, text in texts if on and text)

@@ -31,6 +31,8 @@ class Counterfactual(Critic):
 
     value: Literal["counterfactual"] = field(default="counterfactual", init=False)
     global_info: bool = True
+    privileged_info: bool = True
+    """Read what no agent sees as well."""
 
     read_once = True
 
@@ -64,7 +66,9 @@ class Counterfactual(Critic):
 
     @property
     def _joint(self) -> Centralized:
-        return Centralized(value="q", global_info=self.global_info)
+        return Centralized(
+            value="q", global_info=self.global_info, privileged_info=self.privileged_info
+        )
 
     def _row(
         self,

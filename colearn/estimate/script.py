@@ -16,7 +16,7 @@ from colearn.contract import Ask, DecPOMDP, Player, Rollout, Spoken, Table, Toke
 from colearn.contract.asking import item_name, placed
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.rollout.transition import begin, legal_action, prompts, step, told
+from colearn.rollout.transition import begin, legal_action, privileged, prompts, step, told
 from colearn.seeding import derive_rng
 from colearn.types import Action, Observation, Outcome, Prompt, Tree
 
@@ -32,6 +32,8 @@ class ScriptedTurn:
     """By agent, of those who act."""
     told: str
     """m_t"""
+    hidden: str
+    """What only a central critic is told."""
 
 
 Script = tuple[ScriptedTurn, ...]
@@ -50,7 +52,7 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
         seen = prompts(task, state, name)
         if not seen:
             break
-        turns.append(ScriptedTurn(seen, told(task, state, name)))
+        turns.append(ScriptedTurn(seen, told(task, state, name), privileged(task, state, name)))
         actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
         outcome = step(task, state, actions, rng, name)
         state = outcome.state
@@ -150,6 +152,9 @@ class _Played(DecPOMDP[Script, _ScriptPlace]):
 
     def global_info(self, state: _ScriptPlace) -> str:
         return state.script[state.turn].told if state.turn < len(state.script) else ""
+
+    def privileged_info(self, state: _ScriptPlace) -> str:
+        return state.script[state.turn].hidden if state.turn < len(state.script) else ""
 
     def metrics(self, state: _ScriptPlace) -> Mapping[str, float]:
         return {}

@@ -31,7 +31,15 @@ from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name, placed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
-from colearn.rollout.transition import begin, items_of, legal_action, prompts, step, told
+from colearn.rollout.transition import (
+    begin,
+    items_of,
+    legal_action,
+    privileged,
+    prompts,
+    step,
+    told,
+)
 from colearn.seeding import derive_rng, derive_seed
 from colearn.types import Action, Prompt
 
@@ -181,7 +189,8 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
 
 
 def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], list[str]]:
-    """Episodes on the training items with uncoordinated legal actions, and every m_t on the way."""
+    """Episodes on the training items with uncoordinated legal actions, and every m_t and every
+    privileged text on the way."""
     items = items_of(task, "train")
     episodes, information = [], set[str]()
     for number in range(recipe.episodes):
@@ -193,6 +202,8 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
         for turn in range(task.horizon):
             seen = prompts(task, state, name)
             information.add(told(task, state, name))
+            if hidden := privileged(task, state, name):
+                information |= {hidden, *(piece_tag("hidden", n) for n in _turns(task))}
             actions = {
                 agent: _legal(task, recipe, state, agent, turn, prompt.text, rng, name)
                 for agent, prompt in seen.items()
@@ -295,6 +306,11 @@ def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaCo
     )
 
 
+def _turns(task: DecPOMDP[Any, Any]) -> range:
+    """The turns that a critic's stream may number."""
+    return range(max(10, task.horizon))
+
+
 def _tokenizer(
     task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], told: Sequence[str]
 ) -> PreTrainedTokenizerBase:
@@ -315,8 +331,8 @@ def _tokenizer(
     played = [turn for episode in episodes for turns in episode for turn in turns]
     texts = {text for prompt, done in played for text in (prompt.whole, done)}
     texts |= {*told}
-    turns = range(max(10, task.horizon))
-    texts |= {piece_tag(role, n) for role in (*task.agents, "all", "global") for n in turns}
+    roles = (*task.agents, "all", "global")
+    texts |= {piece_tag(role, n) for role in roles for n in _turns(task)}
     words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
     words |= {piece.strip(" ") for piece in words if piece.strip(" ")}
     words |= {f"{space}{digit}" for space in ("", " ") for digit in range(10)}

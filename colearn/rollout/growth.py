@@ -19,7 +19,7 @@ from colearn.errors import TaskError
 from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
-from .transition import begin, measured, prompts, told
+from .transition import begin, measured, privileged, prompts, told
 from .validate import validate_earned
 
 Joint = Mapping[str, Spoken]
@@ -249,6 +249,7 @@ class Growth:
                 with placed(self.task, self.item_name):
                     observations[seat] = self.seats[seat].read(prompt, before)
         info = told(self.task, outcome.state, self.item_name)
+        hidden = privileged(self.task, outcome.state, self.item_name)
         metrics = {} if observations else measured(self.task, outcome.state, self.item_name)
         with self._adding:  # branches may grow in threads of their own
             node = Node(
@@ -258,6 +259,7 @@ class Growth:
                 state=outcome.state,
                 observations=observations,
                 global_info=info,
+                privileged_info=hidden,
                 actions=actions,
                 alternatives=alternatives,
                 reward=outcome.reward,

@@ -54,6 +54,12 @@ def told(task: Task, state: Any, item: str) -> str:
         return validate_text(task.global_info(state), "global_info")
 
 
+def privileged(task: Task, state: Any, item: str) -> str:
+    """What only a central critic is told."""
+    with asking(task, "privileged_info", item):
+        return validate_text(task.privileged_info(state), "privileged_info")
+
+
 def measured(task: Task, state: Any, item: str) -> dict[str, float]:
     """The metrics of a last state."""
     with asking(task, "metrics", item):

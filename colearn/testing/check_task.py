@@ -223,6 +223,10 @@ class _Checker:
     def _check_info(self, state: Any) -> None:
         text = self._pure("global_info", {"state": state}, lambda task: task.global_info(state))
         validate_text(text, "global_info")
+        hidden = self._pure(
+            "privileged_info", {"state": state}, lambda task: task.privileged_info(state)
+        )
+        validate_text(hidden, "privileged_info")
 
     def _check_metrics(self, state: Any) -> None:
         found = self._pure("metrics", {"state": state}, lambda task: task.metrics(state))

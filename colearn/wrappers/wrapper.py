@@ -36,7 +36,8 @@ class Wraps(ABC):
 
 
 class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
-    """Items, metrics, m_t are the task's; so are `render`, `picture`, `svg` and `legal_action`.
+    """Items, metrics, m_t and what no agent sees are the task's; so are `render`, `picture`, `svg`
+    and `legal_action`.
 
     What a constructor takes beyond the task are its settings in a config.
     """
@@ -67,6 +68,10 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
     def global_info(self, state: Outer) -> str:
         """The task's."""
         return self.inner.global_info(state.inner)
+
+    def privileged_info(self, state: Outer) -> str:
+        """The task's."""
+        return self.inner.privileged_info(state.inner)
 
     def legal_action(self, state: Outer, agent: str, rng: np.random.Generator) -> str | None:
         """The task's."""

@@ -97,7 +97,11 @@ class AnswerTeam(Workflow[Item]):
         return item.text if isinstance(item, Question) else item.question
 
     def global_info(self, state: WorkflowState[Item]) -> str:
-        """m_t: the answer."""
+        """m_t: the turn, from 1. The team is paid at the end, so the last reward is 0 before it."""
+        return f"turn {min(state.turn + 1, self.horizon)}"
+
+    def privileged_info(self, state: WorkflowState[Item]) -> str:
+        """The answer."""
         item = state.item
         return f"answer {item.answers[0] if isinstance(item, Question) else item.answer}"
 

@@ -48,6 +48,8 @@ class PlayState:
     """The undiscounted, unscaled sum of rewards so far."""
     legal: bool
     """False once a reply was rejected."""
+    reward: float = 0.0
+    """The last turn's, unscaled."""
 
 
 class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
@@ -145,6 +147,7 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
             observations=tuple(int(number) for number in numbers),
             value=state.value + reward,
             legal=True,
+            reward=reward,
         )
         return Outcome(state=after, reward=reward * self.reward_scale)
 
@@ -153,9 +156,12 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
         return {"value": state.value, "legal": float(state.legal)}
 
     def global_info(self, state: PlayState) -> str:
-        """The turn, from 1, and the hidden state."""
-        turn = min(state.turn + 1, self.horizon)
-        return f"turn {turn} state {self.model.states[state.hidden]}"
+        """m_t: the turn, from 1, and the last turn's reward, unscaled."""
+        return f"turn {min(state.turn + 1, self.horizon)} reward {state.reward:g}"
+
+    def privileged_info(self, state: PlayState) -> str:
+        """The hidden state."""
+        return f"state {self.model.states[state.hidden]}"
 
     def action_words(self, agent: str) -> tuple[str, ...]:
         """What the agent may say, in the order of the model's actions."""
@@ -193,7 +199,8 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
 
     def _rejected(self, state: PlayState) -> Outcome[PlayState]:
         earned = self._rejection(state.turn)
-        after = replace(state, turn=state.turn + 1, value=state.value + earned, legal=False)
+        value = state.value + earned
+        after = replace(state, turn=state.turn + 1, value=value, reward=earned, legal=False)
         return Outcome(state=after, reward=self.rejection_reward(state.turn), done=True)
 
 

@@ -194,7 +194,11 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         }
 
     def global_info(self, state: GameState) -> str:
-        """What no single player sees, such as both hands: for a central critic."""
+        """m_t: the turn, from 1. Rewards differ by player, so none is told."""
+        return f"turn {min(state.turns + 1, self.horizon)}"
+
+    def privileged_info(self, state: GameState) -> str:
+        """What no single player sees, such as both hands."""
         return _revealed(state.game.name, state.moves)
 
     def legal_action(self, state: GameState, agent: str, rng: np.random.Generator) -> str:

@@ -113,7 +113,11 @@ class SearchTeam(Workflow[Question]):
         return within(text, self.longest)
 
     def global_info(self, state: WorkflowState[Question]) -> str:
-        """m_t: the answer."""
+        """m_t: the turn, from 1. The team is paid at the end, so the last reward is 0 before it."""
+        return f"turn {min(state.turn + 1, self.horizon)}"
+
+    def privileged_info(self, state: WorkflowState[Question]) -> str:
+        """The answer."""
         return f"answer {state.item.answers[0]}"
 
     def legal_action(

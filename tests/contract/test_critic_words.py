@@ -33,6 +33,7 @@ def episode(task, item, number, said):
                 actions={a: Action(text, (0,)) for a, text in actions.items()},
                 done=done,
                 global_info=task.global_info(state),
+                privileged_info=task.privileged_info(state),
             )
         )
         if over:
@@ -85,7 +86,7 @@ def test_no_unknown_word_enters_a_critics_stream(name, monkeypatch):
     items = [*task.items("train")[:6], *task.items("test")[:2]]
     for number, item in enumerate(items):
         tree = episode(task, item, number, said)
-        told |= {node.global_info for node in tree.nodes}
+        told |= {text for node in tree.nodes for text in (node.global_info, node.privileged_info)}
         for critic in (Centralized(), Decentralized(), Centralized(value="q")):
             for reader in critic.readers(tree.agents):
                 stream = text_stream(tree, critic, reader, tokenize)
@@ -97,11 +98,12 @@ def test_no_unknown_word_enters_a_critics_stream(name, monkeypatch):
     assert all(tokenizer.decode(tokenize(text)) == text for text in told)
 
 
-def test_the_words_of_m_t_are_whole_tokens():
+def test_the_words_of_a_hidden_state_are_whole_tokens():
     task = task_class("dpomdp")(problem="lock")
     _, tokenizer = embedded.embedded_parts(task, "embedded-tiny", "critic.path")
     tree = episode(task, task.items("train")[0], 0, task.legal_action)
-    [said] = {node.global_info for node in tree.nodes if node.turn == 1}
-    turn, number, state, name = said.split()
+    [said] = {node.privileged_info for node in tree.nodes if node.turn == 1}
+    state, name = said.split()
     assert "-" in name, "a state's name, such as rl-t0-n0"
-    assert [piece.strip() for piece in tokenizer.tokenize(said)] == [turn, number, state, name]
+    assert [piece.strip() for piece in tokenizer.tokenize(said)] == [state, name]
+    assert len(tokenizer.tokenize("\n[hidden 1]\n")) == 1

@@ -138,10 +138,14 @@ def test_every_algorithm_of_self_play_moves_the_model(name):
 
 def test_a_critic_of_both_hands_learns_from_payoffs():
     critic = {"path": "embedded-tiny", "learning_rate": 1e-2, "readers": {"*": "both"}}
-    parts = assembled("collm_dc", critic=critic)
+    config = settings("collm_dc", critic=critic)
+    config["algorithm"]["critic"] = {"privileged_info": True}
+    parts = assemble(Config.model_validate(config))
     metrics = parts.updater.update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
-    assert parts.task.global_info(games(parts, 1)[0].nodes[0].state).count("card") == 2
+    root = games(parts, 1)[0].nodes[0]
+    told = parts.parts.critic.seen(root, "player_0")
+    assert told[-1].role == "hidden" and told[-1].text.count("card") == 2
 
 
 def test_one_value_for_players_of_opposite_payoffs_is_refused():

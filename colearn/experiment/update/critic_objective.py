@@ -69,6 +69,7 @@ def _bare_node(node: Node[Any]) -> Node[None]:
         node,
         state=None,
         global_info="",
+        privileged_info="",
         metrics={},
         observations={
             agent: Observation("", (), seen.fresh) for agent, seen in node.observations.items()

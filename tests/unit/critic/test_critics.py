@@ -52,6 +52,25 @@ def test_the_global_information_is_an_option_of_both_critics():
     assert Decentralized(global_info=False).seen(ROOT, "bob") == (Segment("bob", "bob sees 0"),)
 
 
+HIDDEN = chain([1.0], global_info="turn 1 of 1", privileged_info="the tiger is left").nodes[0]
+
+
+def test_what_no_agent_sees_is_told_to_a_central_critic_last():
+    assert Centralized().seen(HIDDEN, TEAM)[-2:] == (
+        Segment("global", "turn 1 of 1"),
+        Segment("hidden", "the tiger is left"),
+    )
+    told = Centralized(privileged_info=False).seen(HIDDEN, TEAM)
+    assert [segment.role for segment in told] == ["alice", "bob", "global"]
+
+
+def test_a_decentral_critic_is_told_m_t_and_not_what_no_agent_sees():
+    own = (Segment("bob", "bob sees 0"), Segment("global", "turn 1 of 1"))
+    assert Decentralized().seen(HIDDEN, "bob") == own
+    asked = Decentralized(privileged_info=True).seen(HIDDEN, "bob")
+    assert asked == (*own, Segment("hidden", "the tiger is left"))
+
+
 def test_a_decentral_reader_never_reads_another_agents_text():
     critic = Decentralized()
     text = [s.text for s in (*critic.seen(ROOT, "alice"), *critic.done(END, "alice"))]

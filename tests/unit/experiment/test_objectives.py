@@ -35,6 +35,7 @@ def tree() -> Tree[str]:
                 state=SECRET,
                 observations=seen if index < 2 else {},
                 global_info=SECRET,
+                privileged_info=SECRET,
                 actions={"ada": Action(SECRET, tokens)} if index else {},
                 alternatives={"ada": (Action(SECRET, (4,)),)} if index else {},
                 done=index == 2,

@@ -214,9 +214,16 @@ def test_words_rename_what_is_said_and_seen():
     assert play(task, [("listen", "be silent")])[0].done
 
 
-def test_critics_may_see_the_turn_and_the_hidden_state():
-    task = TextDecPOMDP()
-    assert task.global_info(state_of(task, "tiger-right", turn=1)) == "turn 2 state tiger-right"
+def test_all_critics_are_told_the_turn_and_the_last_reward_and_a_central_one_the_hidden_state():
+    task = TextDecPOMDP(reward_scale=0.1)
+    start = state_of(task, "tiger-right", turn=0)
+    assert task.global_info(start) == "turn 1 reward 0"
+    assert task.privileged_info(start) == "state tiger-right"
+    after = play(task, [("listen", "listen")])[0].state
+    assert task.global_info(after) == "turn 2 reward -2"
+    assert task.privileged_info(after) in ("state tiger-left", "state tiger-right")
+    rejected = play(task, [("listen", "no word")])[0].state
+    assert task.global_info(rejected).startswith("turn 2 reward -")
 
 
 def test_legal_actions_are_drawn_alike():

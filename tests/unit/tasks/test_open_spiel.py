@@ -141,7 +141,8 @@ def test_a_hanabi_player_reads_the_other_hand():
 
 def test_a_critic_reads_both_hands():
     task = OpenSpiel(games="kuhn_poker")
-    assert task.global_info(at("kuhn_poker", 2, 0)) == "player_0 card K player_1 card J"
+    assert task.privileged_info(at("kuhn_poker", 2, 0)) == "player_0 card K player_1 card J"
+    assert task.global_info(at("kuhn_poker", 2, 0)) == "turn 1"
 
 
 def test_the_paper_prompts_end_with_state_and_legal_actions():

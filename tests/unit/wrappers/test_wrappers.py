@@ -50,6 +50,9 @@ class Words(DecPOMDP[str, Said]):
     def global_info(self, state):
         return f"m {state.turn}"
 
+    def privileged_info(self, state):
+        return f"hidden {state.turn}"
+
 
 def seen(task, state):
     return {agent: prompt.text for agent, prompt in task.joint_observations(state).items()}
@@ -202,3 +205,4 @@ def test_items_metrics_and_critic_text_are_those_of_the_task(wrap):
     assert task.items("test") == ("test",)
     assert task.metrics(state) == {"turn": 0}
     assert task.global_info(state) == "m 0"
+    assert task.privileged_info(state) == "hidden 0"
