@@ -1,0 +1,28 @@
+"""What a gateway trains: the ids that were sampled, and nothing that a tool said."""
+
+from __future__ import annotations
+
+from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
+from colearn.wire.tools import write_call
+from tests.gateway_programs import gateway
+from tests.scripted_voice import scripted_players
+
+
+def test_a_tools_text_is_context_and_never_an_action():
+    """The result of a tool is tainted: the taint is observed, and in no action's ids."""
+    players, tokenizer = scripted_players(("one", "two"), write_call("look", {"at": "sky"}))
+    (tree,), _ = grow(gateway("tools"), ["owl"], players, Chain(), seed=0, order="free")
+    taint = tokenizer("TAINT", add_special_tokens=False)["input_ids"]
+    actions = [a.tokens for node in tree.nodes for a in node.actions.values()]
+    seen = [o.tokens for node in tree.nodes for o in node.observations.values()]
+    assert len(actions) == 2
+    assert any(_holds(tokens, taint) for tokens in seen)
+    assert not any(_holds(tokens, taint) for tokens in actions)
+    first, second = tree.nodes[0].observations["one"], tree.nodes[1].observations["one"]
+    history = tree.history(1, "one").tokens
+    assert history == (*first.tokens, *actions[0], *second.tokens)
+
+
+def _holds(tokens, part):
+    return any(list(tokens[n : n + len(part)]) == part for n in range(len(tokens)))

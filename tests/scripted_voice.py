@@ -1,0 +1,38 @@
+"""Language players whose generator always says the same ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colearn.agents import ChatFormat, language_players
+from colearn.contract import Generator, Request, Sampled
+from colearn.types import Action
+from tests.tiny import byte_tokenizer
+
+
+@dataclass(frozen=True)
+class Length:
+    length: int
+
+
+class Scripted(Generator):
+    """One text, ended by the end token, with log-probability -1 for each id."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    def sync(self) -> None:
+        """Nothing is trained."""
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+        return [[Sampled(self.action, Length(0)) for _ in one.seeds] for one in requests]
+
+
+def scripted_players(agents, text):
+    """The players, and their tokenizer."""
+    tokenizer = byte_tokenizer()
+    chat = ChatFormat(tokenizer)
+    ids = (*tokenizer(text, add_special_tokens=False)["input_ids"], chat.end_id)
+    action = Action(text=text, tokens=ids, logprobs=(-1.0,) * len(ids), finish="end")
+    return language_players(Scripted(action), dict.fromkeys(agents, chat)), tokenizer
