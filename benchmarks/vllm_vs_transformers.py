@@ -19,11 +19,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.contract import Generator, Request, Sampled, Sampling
 from colearn.generate.kinds import VLLM
 from colearn.generate.token_generator import TokenGenerator
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import TransformersGenerator
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.published import published

@@ -27,11 +27,11 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from colearn.agents import ChatFormat, Language, LanguageTable
+from colearn.agents import ChatFormat, Language, LanguageTable, Voice
 from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, Rollout, Sampling
 from colearn.contract.rows import Row
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import TransformersGenerator
 from colearn.learn.row import actor_rows
 from colearn.learn.score import evaluate
 from colearn.models.base import Base

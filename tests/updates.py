@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from tiny import byte_tokenizer, tiny_model
 
+from colearn.agents import Voice
 from colearn.contract import Advantage, Critic, Learner, Parts, ValueLoss
-from colearn.experiment.update.actor_rows import Role
 from colearn.experiment.update.critics import CriticTrainer
 from colearn.experiment.update.updater import Updater
 from colearn.models.base import Base
@@ -21,7 +21,7 @@ def new_updater(
     parts: Parts,
     actors: Mapping[str, Learner],
     *,
-    roles: Mapping[str, Role] | None = None,
+    voices: Mapping[str, Voice] | None = None,
     critic: CriticTrainer | None = None,
     **settings: Any,
 ) -> Updater:
@@ -36,7 +36,7 @@ def new_updater(
     }
     return Updater(
         parts=parts,
-        roles=roles or {agent: Role(agent, 1.0, None) for agent in actors},
+        voices=voices or {agent: Voice(model=agent) for agent in actors},
         actors=actors,
         critic=critic,
         **(usual | settings),

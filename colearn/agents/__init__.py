@@ -3,6 +3,7 @@
 from .chat import ChatFormat, QuotingChat
 from .language import Language, LanguageTable, language_players
 from .program import Program
+from .voice import Voice
 
 __all__ = [
     "ChatFormat",
@@ -10,5 +11,6 @@ __all__ = [
     "LanguageTable",
     "Program",
     "QuotingChat",
+    "Voice",
     "language_players",
 ]

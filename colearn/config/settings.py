@@ -28,6 +28,7 @@ from pydantic import (
 )
 
 from colearn.anneal import left
+from colearn.contract import Sampling
 
 EACH = "*"
 """As a model's or an agent's name: the settings of everyone not named."""
@@ -193,6 +194,23 @@ class AgentSettings(_Settings):
     def chat_format(self) -> dict[str, Any]:
         """What `ChatFormat` takes beside a tokenizer."""
         return {name: getattr(self, name) for name in ("chat", "system", "template", "today")}
+
+    @property
+    def voice(self) -> dict[str, Any]:
+        """What `Voice` takes beside what the model gives it."""
+        drawn = self.sampling
+        return {
+            "sampling": Sampling(
+                temperature=drawn.temperature,
+                top_p=drawn.top_p,
+                top_k=drawn.top_k,
+                max_tokens=drawn.max_tokens,
+                stop=drawn.stop,
+            ),
+            "window": self.window,
+            "model": self.model,
+            "training_temperature": drawn.training_temperature,
+        }
 
     @property
     def request_fields(self) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from colearn.agents import Voice
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey, Rollout
 from colearn.models.network import Network
@@ -17,8 +18,8 @@ from colearn.rollout.shapes import Chain
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
 from .memory import NetworkMemory
-from .script import Script, Speech, rehearse
-from .speaking import GeneratorCall, Speaker, cache_bytes, plan_calls, rehearse_call
+from .script import Script, rehearse
+from .speaking import GeneratorCall, cache_bytes, plan_calls, rehearse_call
 
 FIXED_BYTES = 420_000_000
 """Resident in any run on a CPU: the interpreter, torch, transformers and peft. Measured after the
@@ -42,11 +43,11 @@ class Phases:
         run: ResolvedRun,
         networks: Mapping[NetworkKey, Network],
         memory: Sequence[NetworkMemory],
-        speech: Mapping[str, Speech],
+        voices: Mapping[str, Voice],
         *,
         resident: int,
     ) -> None:
-        self.run, self.networks, self.speech = run, networks, speech
+        self.run, self.networks, self.voices = run, networks, voices
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
         for network in memory:
@@ -62,7 +63,7 @@ class Phases:
     def add_play(self, phase: str, play: PhasePlay) -> None:
         """A rollout or an evaluation: caches of this turn and the one before, and one call."""
         chains = [
-            rehearse(number, script, Chain(), self.speech).trees[0]
+            rehearse(number, script, Chain(), self.voices).trees[0]
             for number, script in enumerate(play.scripts)
         ]
         planned: dict[str, list[list[int]]] = {}
@@ -104,19 +105,13 @@ class Phases:
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 
-    def _generators(self) -> list[dict[str, Speaker]]:
+    def _generators(self) -> list[dict[str, Voice]]:
         """Agents by generator: those on one base, or each by itself."""
-        groups: dict[object, dict[str, Speaker]] = {}
-        for agent, settings in self.run.config.voices.items():
+        groups: dict[object, dict[str, Voice]] = {}
+        for agent, voice in self.voices.items():
             network = self._network_of(agent)
             key = agent if self.run.generator.apart else id(network.base)
-            sampling = settings.sampling
-            groups.setdefault(key, {})[agent] = Speaker(
-                adapter=network.adapter,
-                max_tokens=sampling.max_tokens,
-                window=settings.window,
-                cuts=sampling.top_k is not None or sampling.top_p < 1,
-            )
+            groups.setdefault(key, {})[agent] = replace(voice, adapter=network.adapter)
         return list(groups.values())
 
     def _network_of(self, agent: str) -> Network:
@@ -128,7 +123,7 @@ class Phases:
     def _actor(self, agent: str) -> NetworkKey:
         return NetworkKey("actor", self.run.config.voices[agent].model)
 
-    def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Speaker]) -> int:
+    def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Voice]) -> int:
         with rehearsal() as ledger:
             make_fake(network, _rehearsal_device(self._device(call.rows[0])))
             return rehearse_call(ledger, network.base, call, speakers)

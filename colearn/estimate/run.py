@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, build_task, resolve
 from colearn.contract import DecPOMDP, NetworkKey, Rollout
 from colearn.errors import DataNotHere, MissingExtra
@@ -21,8 +22,8 @@ from .architecture import Architectures
 from .fake_team import FakeTeamBuilder
 from .memory import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases
-from .script import Script, Speech, check_lengths, read_script, rehearse
-from .voices import read_speech, tokenizer_bytes
+from .script import Script, check_lengths, read_script, rehearse
+from .voices import read_voices, tokenizer_bytes
 from .work import Updates, plan_updates
 
 _DATA = ("data", "test_data", "corpus", "encoder")
@@ -81,23 +82,23 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
 
     scripts = _scripts(task, train)
     memory = count_networks(run, networks, builder.missing, processes)
-    speech = read_speech(run, architectures)
-    if speech is not None:
-        check_lengths(task, train, scripts, speech)
+    voices = read_voices(run, architectures)
+    if voices is not None:
+        check_lengths(task, train, scripts, voices)
     updates = None
-    if speech is not None and run.learns:
+    if voices is not None and run.learns:
         trees = [
             tree
             for number in range(config.train.episodes)
             for tree in rehearse(
-                number, scripts[number % len(scripts)], parts.rollout, speech
+                number, scripts[number % len(scripts)], parts.rollout, voices
             ).trees
         ]
         updates = plan_updates(run, trees, architectures)
     phases = None
-    if speech is not None and not builder.missing:
+    if voices is not None and not builder.missing:
         resident = tokenizer_bytes(run, architectures)
-        found = Phases(run, networks, memory, speech, resident=resident)
+        found = Phases(run, networks, memory, voices, resident=resident)
         played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
         found.add_play("evaluation", _play(_scripts(task, held_out), Chain(), played, processes))
         if updates is not None:
@@ -107,7 +108,7 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
         phases = found
     return Estimate(
         run=run,
-        steps=_steps(run, scripts, speech, updates) if run.learns else None,
+        steps=_steps(run, scripts, voices, updates) if run.learns else None,
         networks=memory,
         phases=None if phases is None else phases.found,
         caches=None if phases is None else phases.caches,
@@ -149,18 +150,17 @@ def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: i
 def _steps(
     run: ResolvedRun,
     scripts: Sequence[Script],
-    speech: Mapping[str, Speech] | None,
+    voices: Mapping[str, Voice] | None,
     updates: Updates | None,
 ) -> Steps:
     episodes, shape = run.config.train.episodes, run.parts.rollout
-    everyone = speech or {
-        agent: Speech(None, settings.sampling.max_tokens)
-        for agent, settings in run.config.agents.items()
+    everyone = voices or {
+        agent: Voice(**settings.voice) for agent, settings in run.config.agents.items()
     }
     played = [rehearse(number, one, shape, everyone) for number, one in enumerate(scripts)]
     counts = played[0].counts
     prompts = None
-    if speech is not None:
+    if voices is not None:
         trees = [tree for one in played for tree in one.trees]
         shown = [o for tree in trees for node in tree.nodes for o in node.observations.values()]
         prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(played)

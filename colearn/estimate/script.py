@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from colearn.agents import ChatFormat
+from colearn.agents import Voice
 from colearn.agents.language import check_length, read_prompt
-from colearn.contract import Ask, DecPOMDP, Player, Rollout, Spoken, Table, Tokenize
+from colearn.contract import Ask, DecPOMDP, Player, Rollout, Sampling, Spoken, Table, Tokenize
 from colearn.contract.asking import item_name, placed
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
@@ -40,6 +40,10 @@ Script = tuple[ScriptedTurn, ...]
 """One item, turn by turn, to the horizon."""
 
 
+ONE_TOKEN = Voice(sampling=Sampling(max_tokens=1))
+"""A voice for counting calls alone."""
+
+
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     """Play one item with legal actions where the task offers them, with empty ones elsewhere. A
     turn that is not reached is taken to be like the last one that was; where agents act in turn,
@@ -64,16 +68,6 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
-    """How long an agent speaks, and in what format it is spoken to; None: not known here."""
-
-    chat: ChatFormat | None
-    max_tokens: int
-    positions: int | None = None
-    """Tokens that its model reads at most; None: not said."""
-
-
-@dataclass(frozen=True, slots=True)
 class Rehearsed:
     """An episode that goes to the horizon, every action at its limit."""
 
@@ -89,26 +83,24 @@ def check_lengths(
     task: DecPOMDP[Any, Any],
     items: Sequence[Any],
     scripts: Sequence[Script],
-    speech: Mapping[str, Speech],
+    voices: Mapping[str, Voice],
 ) -> None:
     """Errors: TaskError where an agent is shown more than its model reads."""
     for item, script in zip(items, scripts, strict=False):
         for turn in script:
             for agent, prompt in turn.seen.items():
-                own = speech.get(agent)
+                own = voices.get(agent)
                 if own is not None and own.chat is not None:
                     with placed(task, item_name(item)):
                         tokens = read_prompt(own.chat, prompt, None).tokens
                         check_length(agent, len(tokens), own.positions)
 
 
-def rehearse(
-    number: int, script: Script, shape: Rollout, speech: Mapping[str, Speech]
-) -> Rehearsed:
+def rehearse(number: int, script: Script, shape: Rollout, voices: Mapping[str, Voice]) -> Rehearsed:
     """Grow the trees of one item as a run does, with agents who say nothing, at full length."""
     table = _Table(Counter(), Counter())
-    players = {agent: _Voice(table, one) for agent, one in speech.items()}
-    task = _Played(tuple(speech), max(1, len(script)))
+    players = {agent: _Silent(table, one) for agent, one in voices.items()}
+    task = _Played(tuple(voices), max(1, len(script)))
     trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
     return Rehearsed(trees, counts, table.asked, table.drawn)
 
@@ -116,7 +108,7 @@ def rehearse(
 def live_nodes(shape: Rollout, script: Script) -> list[int]:
     """Histories of one episode at each turn at which agents act, where no episode ends early."""
     agents = {agent for turn in script for agent in turn.seen}
-    found = rehearse(0, script, shape, dict.fromkeys(agents, Speech(None, 1)))
+    found = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
     return [max(found.asked[turn, agent] for agent in one.seen) for turn, one in enumerate(script)]
 
 
@@ -170,18 +162,19 @@ class _Table(Table):
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
         found = []
         for ask in asks:
-            assert isinstance(ask.player, _Voice)
+            assert isinstance(ask.player, _Silent)
             self.asked[ask.state.turn, ask.seat] += 1
             self.drawn[ask.state.turn, ask.seat] += len(ask.seeds)
             found.append([Spoken(ask.player.said)] * len(ask.seeds))
         return found
 
 
-class _Voice(Player):
-    def __init__(self, table: _Table, speech: Speech) -> None:
-        self._table, self.chat = table, speech.chat
+class _Silent(Player):
+    def __init__(self, table: _Table, voice: Voice) -> None:
+        self._table, self.chat = table, voice.chat
         end = 0 if self.chat is None else self.chat.end_id
-        self.said = Action(_WORD * speech.max_tokens, (end,) * speech.max_tokens)
+        longest = voice.sampling.max_tokens
+        self.said = Action(_WORD * longest, (end,) * longest)
 
     @property
     def table(self) -> Table:

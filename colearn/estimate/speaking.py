@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from colearn.agents import Voice
 from colearn.contract import Rollout
 from colearn.generate.kv_cache import BLOCK, Slab
 from colearn.learn.row import window_start
@@ -15,22 +16,11 @@ from colearn.models.base import Base
 from colearn.types import Tree
 
 from .ledger import Ledger
-from .script import Script, Speech, rehearse
+from .script import ONE_TOKEN, Script, rehearse
 
 _SAMPLED, _CUT = 16, 36
 """Bytes that drawing holds for each row and word beside the logits: scaled logits and shares in
 float32 and their cumulative sum in float64; top-k and top-p add a sort."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speaker:
-    """An agent as its generator sees it."""
-
-    adapter: str | None
-    max_tokens: int
-    window: int | None
-    cuts: bool
-    """Draws with top-k or top-p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +40,7 @@ class GeneratorCall:
 
 
 def plan_calls(
-    speakers: Mapping[str, Speaker],
+    speakers: Mapping[str, Voice],
     chains: Sequence[Tree[Any]],
     script: Script,
     shape: Rollout,
@@ -59,7 +49,7 @@ def plan_calls(
     """The calls of a rollout of `episodes` items; `chains` give the lengths of histories."""
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
-    everyone = dict.fromkeys((a for turn in script for a in turn.seen), Speech(None, 1))
+    everyone = dict.fromkeys((a for turn in script for a in turn.seen), ONE_TOKEN)
     found = rehearse(0, script, shape, everyone)
     for turn, texts in enumerate(script):
         acting = [agent for agent in texts.seen if agent in speakers]
@@ -78,7 +68,7 @@ def plan_calls(
                 width = max(width, new + pending)
                 used = max(used, length - start)
                 starts[number, agent] = window_start(start, length, speakers[agent].window)
-        room = max(speakers[agent].max_tokens for agent in acting)
+        room = max(speakers[agent].sampling.max_tokens for agent in acting)
         calls.append(
             GeneratorCall(
                 requests=tuple(a for a in acting for _ in range(found.asked[turn, a] * episodes)),
@@ -102,7 +92,7 @@ def cache_bytes(base: Base, call: GeneratorCall) -> int:
 
 @torch.no_grad()
 def rehearse_call(
-    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Speaker]
+    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Voice]
 ) -> int:
     """Peak of a call over what was alive before, its own caches included; inside a rehearsal."""
     before = ledger.live
@@ -123,7 +113,7 @@ def _forward(
     rows: Sequence[str],
     call: GeneratorCall,
     width: int,
-    speakers: Mapping[str, Speaker],
+    speakers: Mapping[str, Voice],
     slab: Slab | None = None,
 ) -> tuple[Slab, Any]:
     """The prefill (no slab yet) or one decoding step, and the drawing after it."""
@@ -139,7 +129,12 @@ def _forward(
         )
         logits = base.logits(hidden[:, -1])
     del hidden
-    each = _CUT if any(speakers[agent].cuts for agent in rows) else _SAMPLED
+    each = _CUT if any(_cuts(speakers[agent]) for agent in rows) else _SAMPLED
     drawn = torch.empty(each * logits.numel(), dtype=torch.uint8, device=base.device)
     del drawn
     return slab, logits
+
+
+def _cuts(voice: Voice) -> bool:
+    """It draws with top-k or top-p."""
+    return voice.sampling.top_k is not None or voice.sampling.top_p < 1

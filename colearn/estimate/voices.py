@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.load import check_vocabulary
 
 from .architecture import Architectures, NotHere
-from .script import Speech
 
 
-def read_speech(run: ResolvedRun, architectures: Architectures) -> dict[str, Speech] | None:
+def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, Voice] | None:
     """By agent; None where a tokenizer is not on this machine."""
-    speech = {}
+    voices = {}
     for agent, settings in run.config.voices.items():
         key = NetworkKey("actor", settings.model)
         path, field = run.path(key), f"{key.section}.path"
@@ -25,8 +24,8 @@ def read_speech(run: ResolvedRun, architectures: Architectures) -> dict[str, Spe
         check_vocabulary(tokenizer, architecture.vocab_size, field)
         chat = ChatFormat(tokenizer, **settings.chat_format)
         positions = getattr(architecture, "max_position_embeddings", None)
-        speech[agent] = Speech(chat, settings.sampling.max_tokens, positions)
-    return speech
+        voices[agent] = Voice(**settings.voice, chat=chat, positions=positions)
+    return voices
 
 
 def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:

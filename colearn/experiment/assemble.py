@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from colearn.agents import Language
+from colearn.agents import ChatFormat, Language, Voice
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import (
     Cast,
@@ -26,11 +26,9 @@ from colearn.learn.minibatch import Pace
 from colearn.models.folders import with_folders
 from colearn.models.load import Tokenizers
 
-from .evaluation.asked import Reader
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
-from .update.actor_rows import Role
 from .update.critics import CriticTrainer
 from .update.updater import Updater
 
@@ -128,14 +126,7 @@ def _updater(
         _check_words(config, tokenizers)
     return Updater(
         parts=parts,
-        roles={
-            agent: Role(
-                model=settings.model,
-                temperature=settings.sampling.training_temperature,
-                window=settings.window,
-            )
-            for agent, settings in config.voices.items()
-        },
+        voices={agent: Voice(**settings.voice) for agent, settings in config.voices.items()},
         actors=actors,
         critic=critic,
         shared_head=run.heads,
@@ -169,21 +160,25 @@ def _check_words(config: Config, tokenizers: Tokenizers) -> None:
 def _exact(
     run: ResolvedRun, host: ModelHost, players: Mapping[str, Player]
 ) -> ExactEvaluator | QueriedEvaluator:
-    readers = {}
-    for agent, settings in run.config.agents.items():
-        player = players[agent]
-        assert isinstance(player, Language), "the run was checked for it"
-        network = host.networks.get(NetworkKey("actor", settings.model))
+    seats, own = run.config.agents, {}
+    for agent, seat in seats.items():
+        network = host.networks.get(NetworkKey("actor", seat.model))
         if network is None:
             raise ConfigError(
-                f"evaluation.exact: models.{settings.model} lives in another process; set "
+                f"evaluation.exact: models.{seat.model} lives in another process; set "
                 "run.host to local, or evaluation.exact to false"
             )
-        readers[agent] = Reader(network=network, chat=player.chat, settings=settings)
+        own[agent] = network
+    voices = {agent: Voice(**seats[agent].voice, chat=_chat(players[agent])) for agent in seats}
     budget = run.config.train.token_budget
     if isinstance(run.task, QueriedTask):
-        return QueriedEvaluator(run.task, readers, token_budget=budget)
-    return ExactEvaluator(run.task, readers, token_budget=budget)
+        return QueriedEvaluator(run.task, voices, own, token_budget=budget)
+    return ExactEvaluator(run.task, voices, own, token_budget=budget)
+
+
+def _chat(player: Player) -> ChatFormat:
+    assert isinstance(player, Language), "resolving the run refuses other players"
+    return player.chat
 
 
 def _critic_trainer(

@@ -10,9 +10,8 @@ from colearn.contract import Generator, GeneratorKind
 from colearn.errors import ConfigError
 
 if TYPE_CHECKING:
+    from colearn.agents import Voice
     from colearn.models.base import Base
-
-    from .transformers import Voice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from colearn.agents import Voice
 from colearn.contract import Sampling, WeightUpdate
-
-from .transformers import Voice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

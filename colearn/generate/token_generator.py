@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from colearn.agents import Voice
 from colearn.contract import Generator, Request, Sampled, WeightUpdate
 from colearn.contract.weights import Publish
 from colearn.errors import ColearnError, ConfigError
@@ -14,7 +15,6 @@ from colearn.models.base import Base
 from colearn.types import Action, Finish
 
 from .token_engine import TokenAnswer, TokenEngine, TokenRequest
-from .transformers import Voice
 
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 """Largest gap, in nats, between a token's log-probability in the engine and in the live model.
@@ -191,11 +191,11 @@ class TokenGenerator(Generator):
             adapter=role.adapter,
             sampling=request.sampling(role.sampling, greedy=greedy),
             seed=seed,
-            end_ids=role.chat.end_ids,
+            end_ids=role.spoken_to.end_ids,
         )
 
     def _sampled(self, agent: str, history: tuple[int, ...], answer: TokenAnswer) -> Sampled:
-        chat, limit = self.roles[agent].chat, self.roles[agent].sampling.max_tokens
+        chat, limit = self.roles[agent].spoken_to, self.roles[agent].sampling.max_tokens
         self.prefilled_tokens += len(history) - answer.cached
         finish: Finish = "stop"
         if answer.tokens[-1] in chat.end_ids:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.agents import ChatFormat
-from colearn.contract import Generator, Request, Sampled, Sampling
+from colearn.agents import Voice
+from colearn.contract import Generator, Request, Sampled
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.types import Action
@@ -15,16 +15,6 @@ from .engine import Engine
 from .job import Choice, Job
 from .kv_cache import CachedRow
 from .token_history import TokenHistory, WindowExceeded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
-    """How an agent speaks through a base model."""
-
-    adapter: str | None
-    chat: ChatFormat
-    sampling: Sampling
-    window: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,7 @@ class TransformersGenerator(Generator):
             ) from None
         return Job(
             history=history,
-            chat=voice.chat,
+            chat=voice.spoken_to,
             sampling=request.sampling(voice.sampling, greedy=greedy),
             seeds=request.seeds,
             adapter=voice.adapter,

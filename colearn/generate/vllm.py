@@ -18,13 +18,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from colearn.agents import Voice
 from colearn.contract import WeightUpdate
 from colearn.errors import ConfigError, MissingExtra
 from colearn.models.base import Base
 from colearn.models.published import plain_weights
 
 from .token_engine import TokenAnswer, TokenEngine, TokenRequest
-from .transformers import Voice
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -81,7 +81,7 @@ class VLLMEngine(TokenEngine):
             os.environ.setdefault(name, value)
         on_cpu = base.device.type == "cpu"
         spoken = list(roles.values())
-        tokenizer: PreTrainedTokenizerBase = spoken[0].chat.tokenizer
+        tokenizer: PreTrainedTokenizerBase = spoken[0].spoken_to.tokenizer
         adapters = {role.adapter for role in spoken}
         self.device = base.device
         self._folder = TemporaryDirectory(prefix="colearn-vllm-")

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from colearn.agents import ChatFormat
-from colearn.config import AgentSettings, Config, ResolvedRun
-from colearn.contract import Hosted, Learner, ModelHost, NetworkKey, Sampling
+from colearn.agents import ChatFormat, Voice
+from colearn.config import Config, ResolvedRun
+from colearn.contract import Hosted, Learner, ModelHost, NetworkKey
 from colearn.contract.host import Given, one_by_one
 from colearn.contract.player import past_self
 from colearn.contract.weights import Publish
-from colearn.generate.transformers import Voice
 from colearn.learn.follower import NetworkFollower
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
@@ -100,7 +99,7 @@ def _players(
     for name, agent, network in _speakers(config, networks):
         key = name if run.generator.apart else id(network.base)
         bases[key] = network.base
-        voice = _voice(config, config.voices[agent], network, tokenizers)
+        voice = _voice(run, agent, network, tokenizers)
         voices.setdefault(key, {})[name] = voice
         agents[name] = agent
     players: dict[str, Hosted] = {}
@@ -108,7 +107,7 @@ def _players(
         generator = run.generator.build(bases[key], group)
         generator.follow(_sources(bases[key], learners, networks))
         for name, voice in group.items():
-            players[name] = Hosted(agents[name], generator, voice.chat, bases[key].positions)
+            players[name] = Hosted(agents[name], generator, voice.spoken_to, voice.positions)
     return players
 
 
@@ -140,27 +139,15 @@ def _speakers(
                 yield past_self(agent, slot), agent, past
 
 
-def _voice(
-    config: Config,
-    settings: AgentSettings,
-    network: Network,
-    tokenizers: Tokenizers,
-) -> Voice:
-    tokenizer = tokenizers.load(
-        config.models[settings.model].path, field=f"models.{settings.model}.path"
-    )
-    check_vocabulary(tokenizer, network.base.config.vocab_size, f"models.{settings.model}.path")
-    chat = ChatFormat(tokenizer, **settings.chat_format)
-    sampling = settings.sampling
+def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> Voice:
+    settings = run.config.voices[agent]
+    key = NetworkKey("actor", settings.model)
+    field = f"{key.section}.path"
+    tokenizer = tokenizers.load(run.path(key), field=field)
+    check_vocabulary(tokenizer, network.base.config.vocab_size, field)
     return Voice(
+        **settings.voice,
+        chat=ChatFormat(tokenizer, **settings.chat_format),
         adapter=network.adapter,
-        chat=chat,
-        sampling=Sampling(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            max_tokens=sampling.max_tokens,
-            stop=sampling.stop,
-        ),
-        window=settings.window,
+        positions=network.base.positions,
     )

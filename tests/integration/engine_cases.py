@@ -11,13 +11,13 @@ import pytest
 import torch
 from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.config import LoRASettings, ModelSettings
 from colearn.contract import GeneratorKind, Request, Sampling
 from colearn.contract.weights import Publish
 from colearn.errors import ConfigError
 from colearn.generate.token_generator import ParityError, TokenGenerator
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import TransformersGenerator
 from colearn.learn.local import LocalLearner
 from colearn.learn.score import evaluate
 from colearn.models.base import Base

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from colearn.agents import Voice
 from colearn.contract import Generator, GeneratorKind, Sampling, WeightUpdate
 from colearn.generate.token_engine import TokenAnswer, TokenEngine, TokenRequest
 from colearn.generate.token_generator import TokenGenerator, check_roles
-from colearn.generate.transformers import Voice
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.published import plain_weights, published

@@ -120,7 +120,7 @@ def test_a_table_holds_the_generators_own_probabilities(team):
 
 
 def test_a_small_token_budget_changes_nothing(team):
-    small = team.exact.__class__(team.task, team.exact.readers, token_budget=12)
+    small = team.exact.__class__(team.task, team.exact.voices, team.exact.networks, token_budget=12)
     for agent, tables in team.exact.evaluate()[0].items():
         for table, other in zip(tables, small.evaluate()[0][agent], strict=True):
             assert table == pytest.approx(other, abs=1e-6)
@@ -137,11 +137,13 @@ def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
     for texts in ({}, words):
         task = {"name": "dpomdp", "problem": "dec_tiger", "words": texts, "opening": "start"}
         parts = assemble(load_config(settings() | {"task": {**task, "turn": "{observation}"}}))
-        for reader in parts.exact.readers.values():
+        for network in parts.exact.networks.values():
             with torch.no_grad():
-                for weight in reader.network.trained().values():
+                for weight in network.trained().values():
                     weight *= 2.0
-        evaluator = ExactEvaluator(parts.task, parts.exact.readers, token_budget=token_budget)
+        evaluator = ExactEvaluator(
+            parts.task, parts.exact.voices, parts.exact.networks, token_budget=token_budget
+        )
         sums = [
             table.sum(axis=1).max()
             for decoding in DECODINGS
@@ -201,7 +203,7 @@ def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
 
 def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(team):
     with pytest.raises(ConfigError, match=r"^evaluation\.exact: needs a finite task [^\n]+$"):
-        ExactEvaluator(Notes(), team.exact.readers, token_budget=100)
+        ExactEvaluator(Notes(), team.exact.voices, team.exact.networks, token_budget=100)
 
 
 @pytest.mark.parametrize("cut", [{"top_p": 0.9}, {"top_k": 2}, {"stop": ["a"]}, {"temperature": 0}])

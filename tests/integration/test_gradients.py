@@ -15,17 +15,17 @@ from updates import new_trainer, new_updater, value_network
 
 from colearn.advantage.gae import Bootstrap
 from colearn.advantage.q_value import QValue
+from colearn.agents import Voice
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
-from colearn.contract import Parts
+from colearn.contract import Parts, Sampling
 from colearn.contract.algorithm import ValueLoss
 from colearn.credit.team import Team
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble
-from colearn.experiment.update.actor_rows import Role
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
 from colearn.learn.local import LocalLearner
@@ -253,8 +253,8 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
         from colearn.advantage.raw_return import RawReturn
 
         parts = replace(parts, advantage=RawReturn())
-    roles = {a: Role(a, 0.8, None) for a in team.voices}
-    found = one_step_gradients(new_updater(parts, learners, roles=roles), trees, team.voices)
+    voices = {a: Voice(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}
+    found = one_step_gradients(new_updater(parts, learners, voices=voices), trees, team.voices)
     advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
         model = tiny_model(kind, seed=number, dtype=torch.float64)
@@ -267,8 +267,8 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     trees = play(Notes(), team, KaryTree(2))
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     learners = {"both": learner_of(Network(team.bases["ada"]))}
-    roles = {agent: Role("both", 1.0, None) for agent in team.voices}
-    found = one_step_gradients(new_updater(parts, learners, roles=roles), trees, ["both"])["both"]
+    voices = {agent: Voice(model="both") for agent in team.voices}
+    found = one_step_gradients(new_updater(parts, learners, voices=voices), trees, ["both"])["both"]
     advantages = parts.advantage(credited(trees))
     hands = [
         reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages, 1.0)

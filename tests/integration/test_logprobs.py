@@ -21,11 +21,10 @@ from tiny import (
 from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, GraniteForCausalLM
 from updates import new_updater
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError
-from colearn.experiment.update.actor_rows import Role
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import TransformersGenerator
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
@@ -323,9 +322,12 @@ def updater(team, parts, *, epochs=1, minibatch=None):
             token_budget=256,
             entropy=parts.loss.needs_entropy,
         )
-    roles = {a: Role(a, team.voices[a].sampling.temperature, None) for a in AGENTS}
+    voices = {
+        a: Voice(model=a, sampling=Sampling(temperature=team.voices[a].sampling.temperature))
+        for a in AGENTS
+    }
     settings = {"epochs": epochs, "minibatch": minibatch, "token_budget": 256}
-    return new_updater(parts, learners, roles=roles, **settings)
+    return new_updater(parts, learners, voices=voices, **settings)
 
 
 @pytest.mark.parametrize("ratio", ["sequence", "token"])

@@ -18,10 +18,9 @@ from updates import new_updater
 
 from colearn.advantage.group_baseline import GroupMean
 from colearn.advantage.raw_return import RawReturn
-from colearn.config import AgentSettings, OptimizerSettings
+from colearn.config import OptimizerSettings
 from colearn.contract import Parts
 from colearn.credit.team import Team as Shared
-from colearn.experiment.evaluation.asked import Reader
 from colearn.experiment.evaluation.exact import ExactEvaluator
 from colearn.learn.batch import make_batch
 from colearn.learn.next_tokens import mark_states
@@ -226,12 +225,7 @@ def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(proble
     longest = max(len(word) for agent in task.agents for word in task.action_words(agent))
     team = cast(task.agents, shared=False, max_tokens=longest + 1)
     networks = {agent: team.network(agent) for agent in task.agents}
-    readers = {
-        agent: Reader(network=networks[agent], chat=team.voices[agent].chat, settings=settings)
-        for agent in task.agents
-        for settings in [AgentSettings(sampling={"max_tokens": longest + 1})]
-    }
-    evaluator = ExactEvaluator(task, readers, token_budget=4096)
+    evaluator = ExactEvaluator(task, team.voices, networks, token_budget=4096)
     taught(evaluator, networks)
     truth = {}
     for agent, network in networks.items():

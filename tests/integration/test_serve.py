@@ -13,9 +13,9 @@ import pytest
 from exported import Running, export_tiny, serving
 from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.contract import Request, Sampling
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import TransformersGenerator
 from colearn.models.base import Base
 from colearn.models.load import load_base, load_tokenizer
 from colearn.types import Action

@@ -11,12 +11,11 @@ from engine_cases import *  # noqa: F403 - the tests of every engine, with the `
 from engine_cases import TOLERANCE, Setup
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.config import load_config
 from colearn.contract import GeneratorKind, Request, Sampling
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.kinds import VLLM
-from colearn.generate.transformers import Voice
 from colearn.models.base import Base
 
 pytestmark = pytest.mark.vllm

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from colearn.agents import Voice
 from colearn.contract import Generator, Request
 from colearn.contract.rows import Row
-from colearn.generate.transformers import Voice
 from colearn.learn.row import actor_rows
 from colearn.types import Node, Observation, Tree
 

@@ -20,9 +20,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, Voice
 from colearn.contract import Request, Sampling
-from colearn.generate.transformers import TransformersGenerator, Voice
+from colearn.generate.transformers import TransformersGenerator
 from colearn.models.base import Base
 
 VOCABULARY = 10

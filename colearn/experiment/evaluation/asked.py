@@ -8,28 +8,18 @@ valid replies at a history sum to at most 1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from colearn.agents import ChatFormat
-from colearn.config import AgentSettings
+from colearn.agents import Voice
 from colearn.contract.rows import Row
 from colearn.learn.next_tokens import Asked, next_probabilities
 from colearn.learn.row import actor_rows
 from colearn.models.network import Network
 from colearn.tabular.model import Array
 from colearn.types import Action, Node, Observation, Tree
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """An agent as exact evaluation sees it."""
-
-    network: Network
-    chat: ChatFormat
-    settings: AgentSettings
 
 
 class Place(NamedTuple):
@@ -49,8 +39,8 @@ class AskedAgent:
     A reply counts in its usual tokens with the template's end token behind them.
     """
 
-    def __init__(self, agent: str, reader: Reader) -> None:
-        self.agent, self.reader = agent, reader
+    def __init__(self, agent: str, voice: Voice, network: Network) -> None:
+        self.agent, self.voice, self.network = agent, voice, network
         self._trees: list[list[Node[None]]] = []
         self._asked: list[dict[int, list[int]]] = []
         self._roots: dict[str, Place] = {}
@@ -63,7 +53,7 @@ class AskedAgent:
         """The history that is the agent's first observation."""
         if text not in self._roots:
             self._roots[text] = Place(len(self._trees), 0)
-            opening = self.reader.chat.open(text)
+            opening = self.voice.spoken_to.open(text)
             self._trees.append([bare_node(0, None, {self.agent: opening}, {})])
             self._asked.append({})
         return self._roots[text]
@@ -74,7 +64,7 @@ class AskedAgent:
         before = self._behind(place, action.tokens[:-1])
         key = before, action.tokens[-1], text
         if key not in self._observed:
-            seen = self.reader.chat.continuation(text, action)
+            seen = self.voice.spoken_to.continuation(text, action)
             said = Action(reply, action.tokens[-1:])
             self._observed[key] = self._grow(before, said, {self.agent: seen})
         return self._observed[key]
@@ -99,7 +89,7 @@ class AskedAgent:
         replies]; 0 is greedy decoding."""
         asked: list[Asked] = list(self._asked)
         found = next_probabilities(
-            self.reader.network,
+            self.network,
             self.rows(token_budget),
             asked,
             temperatures=temperatures,
@@ -118,7 +108,7 @@ class AskedAgent:
             rows = actor_rows(
                 tree,
                 self.agent,
-                window=self.reader.settings.window,
+                window=self.voice.window,
                 budget=token_budget,
                 value="next",
             )
@@ -127,7 +117,7 @@ class AskedAgent:
 
     def _reply(self, text: str) -> Action:
         if text not in self._replies:
-            chat = self.reader.chat
+            chat = self.voice.spoken_to
             ids = chat.tokenizer(text, add_special_tokens=False)["input_ids"]
             self._replies[text] = Action(text, (*ids, chat.end_id))
         return self._replies[text]

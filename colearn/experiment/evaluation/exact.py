@@ -13,13 +13,14 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from colearn.config import AgentSettings
+from colearn.agents import Voice
 from colearn.errors import ConfigError
+from colearn.models.network import Network
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
 from colearn.tabular.model import Array, TabularModel
 
-from .asked import AskedAgent, Place, Reader
+from .asked import AskedAgent, Place
 
 Tables = dict[str, tuple[Array, ...]]
 """Agent -> by turn pi_i(a | h_i)."""
@@ -55,9 +56,9 @@ DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
 """At each agent's own temperature, at `COLD`, and the likeliest token every time."""
 
 
-def temperatures(settings: AgentSettings) -> list[float]:
+def temperatures(voice: Voice) -> list[float]:
     """Of an agent, in the order of `DECODINGS`."""
-    return [settings.sampling.temperature, COLD, 0.0]
+    return [voice.sampling.temperature, COLD, 0.0]
 
 
 class ExactEvaluator:
@@ -70,14 +71,22 @@ class ExactEvaluator:
     Errors: ConfigError where the task is not finite, or sampling cuts the distribution.
     """
 
-    def __init__(self, task: Any, readers: Mapping[str, Reader], *, token_budget: int) -> None:
+    def __init__(
+        self,
+        task: Any,
+        voices: Mapping[str, Voice],
+        networks: Mapping[str, Network],
+        *,
+        token_budget: int,
+    ) -> None:
         if not isinstance(task, FiniteTask):
             raise ConfigError(
                 "evaluation.exact: needs a finite task such as dpomdp or one small game of "
                 "open_spiel, played without a wrapper; set it to false"
             )
-        require_plain_sampling({agent: reader.settings for agent, reader in readers.items()})
-        self.task, self.readers, self.token_budget = task, dict(readers), token_budget
+        require_plain_sampling(voices)
+        self.task, self.token_budget = task, token_budget
+        self.voices, self.networks = dict(voices), dict(networks)
         self.histories = JointHistories(task.model, task.horizon)
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
@@ -112,7 +121,7 @@ class ExactEvaluator:
 
     def _ask(self, agent: str) -> AskedAgent:
         """The agent, asked for its words at every private history, turn by turn."""
-        asked = AskedAgent(agent, self.readers[agent])
+        asked = AskedAgent(agent, self.voices[agent], self.networks[agent])
         words = self.task.action_words(agent)
         at: dict[tuple[int, ...], Place] = {(): asked.opened(self.task.shown(agent, 0, None))}
         for turn, privates in enumerate(self.histories.private(agent)):
@@ -132,7 +141,7 @@ class ExactEvaluator:
         found: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
         for number, agent in enumerate(self.task.agents):
             asked = self._asked[agent]
-            hot = temperatures(asked.reader.settings)
+            hot = temperatures(asked.voice)
             rows = iter(asked.probabilities(hot, self.token_budget))
             by_turn = [
                 np.stack(list(itertools.islice(rows, turn.counts[number])))
@@ -143,10 +152,10 @@ class ExactEvaluator:
         return found
 
 
-def require_plain_sampling(agents: Mapping[str, AgentSettings]) -> None:
+def require_plain_sampling(voices: Mapping[str, Voice]) -> None:
     """Errors: ConfigError where sampling is not from the model's own distribution."""
-    for agent, settings in agents.items():
-        sampling = settings.sampling
+    for agent, voice in voices.items():
+        sampling = voice.sampling
         if sampling.temperature == 0.0 or sampling.top_p < 1.0 or sampling.top_k or sampling.stop:
             raise ConfigError(
                 f"evaluation.exact: agents.{agent}.sampling must be the plain distribution; "

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from colearn.agents import Voice
 from colearn.contract.decisions import Decision, QueriedTask
+from colearn.models.network import Network
 from colearn.tabular.model import Array
 
-from .asked import AskedAgent, Place, Reader
+from .asked import AskedAgent, Place
 from .exact import DECODINGS, require_plain_sampling, temperatures
 
 
@@ -28,13 +30,19 @@ class QueriedEvaluator:
     """
 
     def __init__(
-        self, task: QueriedTask, readers: Mapping[str, Reader], *, token_budget: int
+        self,
+        task: QueriedTask,
+        voices: Mapping[str, Voice],
+        networks: Mapping[str, Network],
+        *,
+        token_budget: int,
     ) -> None:
-        require_plain_sampling({agent: reader.settings for agent, reader in readers.items()})
-        self.task, self.readers, self.token_budget = task, dict(readers), token_budget
+        require_plain_sampling(voices)
+        self.task, self.token_budget = task, token_budget
+        self.voices, self.networks = dict(voices), dict(networks)
         self._decisions = {agent: list(task.decisions(agent)) for agent in task.agents}
         self._asked = {
-            agent: _ask(AskedAgent(agent, readers[agent]), found)
+            agent: _ask(AskedAgent(agent, voices[agent], networks[agent]), found)
             for agent, found in self._decisions.items()
         }
 
@@ -60,7 +68,7 @@ class QueriedEvaluator:
     def _probabilities(self, agent: str) -> list[Array]:
         """pi(reply | history) by decision, shape [decodings, valid replies]."""
         asked = self._asked[agent]
-        return asked.probabilities(temperatures(asked.reader.settings), self.token_budget)
+        return asked.probabilities(temperatures(asked.voice), self.token_budget)
 
 
 def _normalised(table: Array, place: int) -> Array:

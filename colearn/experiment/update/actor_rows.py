@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from colearn.agents import Voice
 from colearn.contract import AgentValues, Episodes, Follower, Learner, Parts, Prepared
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.row import actor_rows
@@ -16,20 +17,6 @@ from .objective import with_logprobs, with_targets
 from .weights import equal_groups
 
 Trees = Sequence[Tree[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """An agent as the updater sees it: the model that plays it, and how it was sampled."""
-
-    model: str
-    temperature: float | Callable[[float], float]
-    """Or by the share of the training budget that was used."""
-    window: int | None
-
-    def temperature_at(self, done: float) -> float:
-        """Of the rollouts when the share `done` of the training budget was used."""
-        return self.temperature(done) if callable(self.temperature) else self.temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +44,7 @@ class ActorRows:
 
     trees: Trees
     parts: Parts
-    roles: Mapping[str, Role]
+    voices: Mapping[str, Voice]
     actors: Mapping[str, Learner]
     shared_head: bool
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
@@ -67,15 +54,15 @@ class ActorRows:
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
-                role = self._role(tree, agent)
-                if role is None:
+                voice = self._voice(tree, agent)
+                if voice is None:
                     continue
                 rows = actor_rows(
                     tree,
                     agent,
                     key=number,
-                    window=role.window,
-                    temperature=role.temperature_at(done),
+                    window=voice.window,
+                    temperature=voice.temperature_at(done),
                     budget=None if self.shared_head else token_budget,
                     value=head,
                 )
@@ -104,8 +91,8 @@ class ActorRows:
 
     def model(self, tree: Tree[Any], agent: str) -> str | None:
         """The trained model that played an agent's seat, if one did."""
-        role = self._role(tree, agent)
-        return None if role is None else role.model
+        voice = self._voice(tree, agent)
+        return None if voice is None else voice.model
 
     def head_values(self, numbers: Sequence[int]) -> list[AgentValues]:
         """Values of these trees from the heads on the trained actors."""
@@ -155,9 +142,9 @@ class ActorRows:
         of_state = self.parts.critic is not None and self.parts.critic.of_state
         return Ready(by_model, advantage_metrics(advantages, mine, values, of_state=of_state))
 
-    def _role(self, tree: Tree[Any], agent: str) -> Role | None:
-        role = self.roles.get(tree.player(agent))
-        return role if role is not None and role.model in self.actors else None
+    def _voice(self, tree: Tree[Any], agent: str) -> Voice | None:
+        voice = self.voices.get(tree.player(agent))
+        return voice if voice is not None and voice.model in self.actors else None
 
     def _attach(
         self,

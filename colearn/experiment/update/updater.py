@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from colearn.advantage.expectile import expectile
+from colearn.agents import Voice
 from colearn.contract import (
     Accumulated,
     AgentValues,
@@ -24,7 +25,7 @@ from colearn.contract import (
 from colearn.contract.host import Together, one_by_one
 from colearn.learn.minibatch import Pace
 
-from .actor_rows import ActorRows, Ready, Role, Trees
+from .actor_rows import ActorRows, Ready, Trees
 from .critics import CriticTrainer
 from .objective import ActorObjective
 
@@ -39,7 +40,7 @@ class Updater:
     """
 
     parts: Parts
-    roles: Mapping[str, Role]
+    voices: Mapping[str, Voice]
     actors: Mapping[str, Learner]
     """Learners of the trained models, by model name."""
     critic: CriticTrainer | None
@@ -72,7 +73,7 @@ class Updater:
             joint = []  # nobody goes with it
         alone = {n: pace.cuts(trees, self.seed, iteration) for n, pace in self.paces.items()}
         taken = {name: sum(map(len, alone.get(name, joint))) for name in self.actors}
-        rows = ActorRows(trees, self.parts, self.roles, self.actors, self.shared_head)
+        rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
         rows.build(self.token_budget, done)
         moving = {name for name, steps in taken.items() if steps > 1}
         rows.read(moving, self.references)

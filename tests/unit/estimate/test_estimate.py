@@ -12,7 +12,7 @@ from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.ledger import rehearsal
-from colearn.estimate.script import Script, Speech, live_nodes, read_script, rehearse
+from colearn.estimate.script import ONE_TOKEN, Script, live_nodes, read_script, rehearse
 from colearn.learn.kinds import Local, kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.counts import Counts
@@ -175,7 +175,7 @@ def test_deepspeed_divides_moments_among_processes(estimated: Any) -> None:
 
 def rehearsed(shape: Any, script: Script) -> Counts:
     """Of one episode whose actions have one token each."""
-    return rehearse(0, script, shape, dict.fromkeys(script[0].seen, Speech(None, 1))).counts
+    return rehearse(0, script, shape, dict.fromkeys(script[0].seen, ONE_TOKEN)).counts
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from trees import tree
 
 from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
+from colearn.agents import Voice
 from colearn.algorithms.marshal import MARSHAL
 from colearn.contract import Advantage
-from colearn.experiment.update.actor_rows import ActorRows, Role
+from colearn.experiment.update.actor_rows import ActorRows
 from colearn.experiment.update.weights import equal_groups
 from colearn.types import Credited
 
@@ -141,7 +142,7 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
     rows = ActorRows(
         trees=[episode.tree for episode in episodes],
         parts=parts,
-        roles={agent: Role("model", 1.0, None) for agent in ("a", "b")},
+        voices={agent: Voice(model="model") for agent in ("a", "b")},
         actors={"model": None},
         shared_head=False,
     )
