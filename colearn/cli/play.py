@@ -100,7 +100,8 @@ def play(
                 page = await stack.enter_async_context(
                     watched(config.task.name, watch_port, people)
                 )
-                print(f"watch: {page.url}", file=sys.stderr)
+                for seat, url in page.urls.items():
+                    print(f"watch{seat and f' as {seat}'}: {url}", file=sys.stderr)
                 followers.append(page.tell)
             with _workers(config.run.step_workers) as pool, _progress() as progress:
                 played = await run(

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -16,11 +17,12 @@ from colearn.client.async_agent import LONGEST_ACTION
 from colearn.errors import ConfigError, MissingExtra
 
 from .person import Person
+from .seat import seen_from
 
 try:
     import uvicorn
     from fastapi import FastAPI, HTTPException, Request, Response
-    from fastapi.responses import StreamingResponse
+    from fastapi.responses import RedirectResponse, StreamingResponse
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 except ModuleNotFoundError as error:
     raise MissingExtra(error.name or "fastapi", "serve") from None
@@ -50,7 +52,7 @@ class Watch:
     def __init__(self, title: str, port: int, people: Mapping[str, Person] | None = None) -> None:
         """`people`: by agent, those who answer in the page."""
         self.people = people or {}
-        self._log = [json.dumps({"kind": "titled", "title": title})]
+        self._log: list[dict[str, Any]] = [{"kind": "titled", "title": title}]
         self._news = asyncio.Event()
         self._over = False
         self.socket = _bind(port)
@@ -58,7 +60,7 @@ class Watch:
 
     def tell(self, event: dict[str, Any]) -> None:
         """Add an event; from the event loop that serves the page."""
-        self._log.append(json.dumps(event))
+        self._log.append(event)
         self._wake()
 
     def end(self) -> None:
@@ -66,14 +68,24 @@ class Watch:
         self._over = True
         self._wake()
 
-    async def follow(self, after: int) -> AsyncIterator[str]:
-        """Server-sent events from number `after` on."""
+    @property
+    def urls(self) -> dict[str, str]:
+        """By person, the page of that seat; one for all where nobody plays."""
+        return {name: f"{self.url}?seat={quote(name)}" for name in self.people} or {"": self.url}
+
+    async def follow(self, after: int, seat: str | None = None) -> AsyncIterator[str]:
+        """Server-sent events from number `after` on, of a person those of that seat."""
         yield "retry: 1000\n\n"
         while True:
             news = self._news
             while after < len(self._log):
-                yield f"id: {after}\ndata: {self._log[after]}\n\n"
+                told = [self._log[after]] if seat is None else seen_from(seat, self._log, after)
+                texts = [f"data: {json.dumps(event)}\n\n" for event in told]
+                # with the last one alone, so that a reader who comes back misses none
+                texts[-1:] = [f"id: {after}\n{text}" for text in texts[-1:]]
                 after += 1
+                for text in texts:
+                    yield text
             if self._over:
                 yield "event: over\ndata: {}\n\n"
                 return
@@ -112,14 +124,16 @@ async def watched(
 
 
 def watch_app(watch: Watch) -> FastAPI:
-    """`/` and `/page/...`: the page; `/events`: what happened and happens; `/say`: what a person
-    answers, as JSON, which no page from elsewhere can send here."""
+    """`/` and `/page/...`: the page; `/events`: what happens, as `?seat=` sees it;
+    `/say`: a person's answer, as JSON, which no page from elsewhere can send here."""
     app = FastAPI(openapi_url=None)
     # a page elsewhere whose name points to this machine must not read along
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
 
     @app.get("/")
-    def page() -> Response:
+    def page(seat: str | None = None) -> Response:
+        if watch.people and seat not in watch.people:
+            return RedirectResponse(next(iter(watch.urls.values())), headers=_HEADERS)
         return _file("watch.html")
 
     @app.get("/page/{name}")
@@ -129,11 +143,13 @@ def watch_app(watch: Watch) -> FastAPI:
         return _file(name)
 
     @app.get("/events")
-    def events(request: Request) -> StreamingResponse:
+    def events(request: Request, seat: str | None = None) -> StreamingResponse:
+        if seat not in (watch.people or {None}):
+            raise HTTPException(404, "no person has this seat")
         seen = request.headers.get("last-event-id", "")
         start = int(seen) + 1 if seen.isdecimal() else 0
         return StreamingResponse(
-            watch.follow(start), media_type="text/event-stream", headers=_HEADERS
+            watch.follow(start, seat), media_type="text/event-stream", headers=_HEADERS
         )
 
     @app.post("/say")

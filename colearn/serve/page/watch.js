@@ -3,6 +3,7 @@ import { drawWorld, readWorld } from "./world.js";
 // Everything that agents, tasks and servers wrote enters the page as text, never as markup.
 
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c8c8c"];
+const seat = new URLSearchParams(location.search).get("seat");
 const play = { agents: {}, episodes: [], retries: 0, over: false, connected: false };
 let chosen = null;
 let stale = { page: true, turns: new Set(), all: true };
@@ -50,7 +51,8 @@ const takers = {
   },
   started(event) {
     episodeOf(event).state = "playing";
-    if (byId("follow").checked || chosen === null) choose(event.episode);
+    const held = seat !== null && chosen !== null;
+    if (chosen === null || (byId("follow").checked && !held)) choose(event.episode);
   },
   observed(event) {
     const episode = episodeOf(event);
@@ -75,7 +77,7 @@ const takers = {
     const turn = turnOf(episodeOf(event), event.turn);
     turn.reward = event.reward;
     turn.locals = event.local_rewards;
-    episodeOf(event).rewards.push(event.reward);
+    episodeOf(event).rewards[event.turn] = event.reward;
   },
   ended(event) {
     Object.assign(episodeOf(event), { state: "played", return: event.return, metrics: event.metrics });
@@ -185,15 +187,27 @@ function drawEpisode() {
     ? settings({ return: episode.return, ...episode.metrics })
     : episode.rewards.length ? settings({ "return so far": episode.rewards.reduce((a, b) => a + b, 0) }) : [];
   const parts = [
-    make("h2", "", `Episode ${episode.index}`, make("small", "", `${episode.item}, ${told[episode.state]}`)),
+    make("h2", "", `Episode ${episode.index}`,
+      make("small", "", [episode.item, told[episode.state]].filter(Boolean).join(", "))),
     make("div", "", ...facts),
     episode.loss
       ? make("p", "lossline", `Lost in turn ${episode.loss.turn + 1}: ${episode.loss.reason}`)
       : null,
+    seat !== null && episode.state in { played: 1, lost: 1 } ? nextButton(episode) : null,
     drawWorldNow(episode.scene),
     ...turnNodes,
   ];
   card.replaceChildren(...parts.filter(Boolean));
+}
+
+// a person reads what the hand was before the next one takes its place
+function nextButton(episode) {
+  const next = play.episodes.find((other) => other.index > episode.index && other.state !== "waiting");
+  if (!next) return play.over ? null : make("p", "note", "the next one starts in a moment");
+  const button = make("button", "next", "next");
+  button.type = "button";
+  button.addEventListener("click", () => choose(next.index));
+  return button;
 }
 
 // drawn anew only where it changed: a world may have many cells
@@ -218,7 +232,7 @@ function drawTurn(turn, index, episode) {
   const world = after && make("details", "", make("summary", "", "the world after this turn"), after);
   return make("div", "turn",
     make("h3", "", `Turn ${index + 1}`, make("small", "", [reward, own].filter(Boolean).join("; "))),
-    make("div", "agents", ...columns),
+    columns.length ? make("div", "agents", ...columns) : make("p", "thinking", "others act"),
     world);
 }
 
@@ -282,7 +296,7 @@ function answerForm(name, episode) {
   return form;
 }
 
-const source = new EventSource("/events");
+const source = new EventSource("/events" + (seat === null ? "" : `?seat=${encodeURIComponent(seat)}`));
 source.addEventListener("open", () => { play.connected = true; draw.wanted ??= requestAnimationFrame(draw); });
 source.addEventListener("error", () => { play.connected = false; draw.wanted ??= requestAnimationFrame(draw); });
 source.addEventListener("message", (message) => take(JSON.parse(message.data)));

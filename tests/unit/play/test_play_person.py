@@ -18,6 +18,7 @@ from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings, load_config
 from colearn.errors import ConfigError
 from colearn.play import Person, Played, play
+from colearn.play.seat import seen_from
 from colearn.play.team import make_team
 from colearn.play.watch import Watch, watch_app, watched
 from colearn.tasks.open_spiel import OpenSpiel
@@ -69,12 +70,13 @@ def test_people_play_a_game_through_the_page_alone() -> None:
     """Over HTTP: `/events` says who is asked and what each saw, `/say` takes the answers."""
     people = {"player_0": Person(), "player_1": Person()}
     said = {"player_0": "bet", "player_1": "pass"}
-    events = list[dict[str, Any]]()
+    seen: dict[str, list[dict[str, Any]]] = {"player_0": [], "player_1": []}
 
-    def at_the_page(url: str) -> None:
+    def at_the_page(url: str, seat: str) -> None:
+        events = seen[seat]
         with (
             httpx.Client(base_url=url, timeout=20) as page,
-            page.stream("GET", "/events") as stream,
+            page.stream("GET", "/events", params={"seat": seat}) as stream,
         ):
             for line in stream.iter_lines():
                 if not line.startswith("data: "):
@@ -83,23 +85,52 @@ def test_people_play_a_game_through_the_page_alone() -> None:
                 if events[-1]["kind"] == "finished":
                     return
                 if events[-1]["kind"] == "asked":
-                    seat = events[-1]["agent"]
                     answer = {"agent": seat, "episode": 0, "text": said[seat]}
                     assert page.post("/say", json=answer).status_code == 204
 
     async def run() -> Played:
         task = OpenSpiel(games="kuhn_poker", prompt="compact")
         async with watched("kuhn poker", 0, people) as watch:
-            page = asyncio.create_task(asyncio.to_thread(at_the_page, watch.url))
+            pages = [asyncio.to_thread(at_the_page, watch.url, seat) for seat in people]
+            reading = asyncio.gather(*pages)
             found = await play(task, people, EvaluationSettings(), seed=3, tell=watch.tell)
-            await page
+            await reading
         return found
 
     found = asyncio.run(asyncio.wait_for(run(), 30))
     assert found.metrics["payoff_player_0"] == 1.0 and found.metrics["payoff_player_1"] == -1.0
-    seen = [event["observations"] for event in events if event["kind"] == "observed"]
-    assert [list(one) for one in seen] == [["player_0"], ["player_1"], []]
-    assert seen[1]["player_1"].endswith("player_0 bet say pass or bet")
+    during = {seat: _until_the_end(events) for seat, events in seen.items()}
+    for seat, events in during.items():
+        shown = [event["observations"] for event in events if event["kind"] == "observed"]
+        assert {name for one in shown for name in one} == {seat}
+        assert {e["agent"] for e in events if e["kind"] in ("asked", "acted")} == {seat}
+        assert not any(event.get("picture") or event.get("world") for event in events)
+    assert '"player_1": "' not in json.dumps(during["player_0"][2:])
+    after = seen["player_0"][len(during["player_0"]) :]
+    revealed = [event["observations"] for event in after if event["kind"] == "observed"]
+    assert [list(one) for one in revealed] == [["player_0"], ["player_1"], []]
+    assert revealed[1]["player_1"].endswith("player_0 bet say pass or bet")
+    assert after[-2]["kind"] == "ended"
+
+
+def _until_the_end(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events before those of the reveal: up to the second first observation."""
+    starts = [n for n, e in enumerate(events) if e["kind"] == "observed" and e["turn"] == 0]
+    return events[: starts[1]]
+
+
+def test_an_item_that_holds_the_answer_is_withheld() -> None:
+    log = [{"kind": "planned", "agents": {}, "items": ["Problem(answer=7)"]}]
+    log.append({"kind": "started", "episode": 0, "item": "Problem(answer=7)"})
+    told = [event for index in range(2) for event in seen_from("ada", log, index)]
+    assert len(told) == 2 and "7" not in json.dumps(told)
+
+
+def test_a_page_without_a_seat_tells_nothing_where_a_person_plays(client: Any) -> None:
+    page, _ = client
+    assert page.get("/events").status_code == 404
+    assert page.get("/events", params={"seat": "ben"}).status_code == 404
+    assert page.get("/", follow_redirects=False).headers["location"].endswith("/?seat=ada")
 
 
 @pytest.fixture
