@@ -51,4 +51,4 @@ class MAPPOInvocation(MAPPO):
     """
 
     critic: Critic | None = Decentralized(global_info=False)
-    advantage: Advantage = Bootstrap(trace=1.0)
+    advantage: Advantage = Bootstrap(lam=1.0)

@@ -54,4 +54,4 @@ class MHGPORoundRobin(MHGPO):
     """
 
     rollout: Rollout = RoundRobin()
-    advantage: Advantage = Heterogeneous(singles="shuffled")
+    advantage: Advantage = Heterogeneous(ungrouped="shuffle")

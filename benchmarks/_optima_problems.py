@@ -59,7 +59,7 @@ METHODS: dict[str, dict[str, Any]] = {
 """One critic for the team, one for each agent; without a critic groups of eight chains, and trees
 that fork in two at every turn."""
 
-HOPE, FADES = 0.98, 0.5
+OPTIMISM, FADES = 0.98, 0.5
 """The expectile at the start, and the share of the budget over which it comes to the mean."""
 
 HOT, COLD, COOLS = 0.7, 0.2, 0.5
@@ -67,7 +67,7 @@ HOT, COLD, COOLS = 0.7, 0.2, 0.5
 budget after which it begins to fall from one to the other, to the end."""
 
 RECIPE = {
-    "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 1.0},
+    "algorithm.loss": {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal_fraction": 1.0},
     "algorithm.advantage.normalize": True,
     "train.epochs": 4,
     "models.*.learning_rate": 1e-3,
@@ -76,7 +76,7 @@ RECIPE = {
     "models.*.betas": (0.9, 0.99),
 }
 RECIPE_CRITIC = {
-    "algorithm.advantage.trace": 0.95,
+    "algorithm.advantage.lam": 0.95,
     "algorithm.value_loss": {"rescale": True, "frozen_targets": True},
     "critic.learning_rate": 3e-3,
     "critic.head_learning_rate": 1e-2,
@@ -84,7 +84,7 @@ RECIPE_CRITIC = {
     "critic.betas": (0.9, 0.99),
 }
 ONE_PASS = {
-    "algorithm.loss": {"ratio": "sequence", "clip": None, "kl": 0.0, "anneal": None},
+    "algorithm.loss": {"ratio": "sequence", "clip": None, "kl": 0.0, "anneal_fraction": None},
     "algorithm.advantage.normalize": False,
     "train.epochs": 1,
     "train.minibatch": None,
@@ -95,7 +95,7 @@ ONE_PASS = {
 }
 """One step on each batch, as in the papers, at the better of the rates 1e-3 and 3e-3."""
 ONE_PASS_CRITIC = {
-    "algorithm.advantage.trace": 0.0,
+    "algorithm.advantage.lam": 0.0,
     "algorithm.value_loss": {"rescale": False, "frozen_targets": False},
     "critic.learning_rate": 1e-2,
     "critic.head_learning_rate": None,
@@ -110,11 +110,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no clip": {"algorithm.loss.clip": None},
     "sequence ratio": {"algorithm.loss.ratio": "sequence"},
     "no KL": {"algorithm.loss.kl": 0.0},
-    "KL to the end": {"algorithm.loss.anneal": None},
-    "KL gone by half": {"algorithm.loss.anneal": 0.5},
+    "KL to the end": {"algorithm.loss.anneal_fraction": None},
+    "KL gone by half": {"algorithm.loss.anneal_fraction": 0.5},
     "no normalisation": {"algorithm.advantage.normalize": False},
-    "TD(0)": {"algorithm.advantage.trace": 0.0},
-    "Monte Carlo": {"algorithm.advantage.trace": 1.0},
+    "TD(0)": {"algorithm.advantage.lam": 0.0},
+    "Monte Carlo": {"algorithm.advantage.lam": 1.0},
     "no rescale": {"algorithm.value_loss.rescale": False},
     "values of the day": {"algorithm.value_loss.frozen_targets": False},
     "one critic rate": {"critic.head_learning_rate": None},
@@ -125,12 +125,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "cooling from the start": {"agents.*.sampling.anneal": {"begin": 0.0}},
     "late cooling": {"agents.*.sampling.anneal": {"begin": 0.75}},
     "uniform start": {},
-    "no hope": {},
-    "lasting hope": {},
+    "no optimism": {},
+    "constant optimism": {},
     "groups of sixteen": {"algorithm.rollout.k": 16},
 }
 """The recipe, the update of the papers, and the recipe without each of its parts."""
-HOPELESS = {"one pass", "no hope"}
+RENAMED = {"no hope": "no optimism", "lasting hope": "constant optimism"}
+"""Variants in recorded runs, old to new."""
+NOT_OPTIMISTIC = {"one pass", "no optimism"}
 CRITIC_ONLY = {"TD(0)", "Monte Carlo", "no rescale", "values of the day", "one critic rate"}
 GROUPS_ONLY = {"groups of sixteen"}
 

@@ -8,10 +8,10 @@ Without `--on` the games are those of the run's test split. The opponent is sear
 and an equilibrium where cards are hidden, unless one is named; cooperative games are played by the
 run's own players. Prints, for each run, game and seat: the mean payoff with its standard error, in
 percent of the way from the worst observed to the optimum (MARSHAL, Fig. 3), the shares won, drawn
-and lost, and how often the model's own reply ended the game (malformed, illegal, overlong). Payoffs
-are observed in the runs of this call and of earlier ones (`--seen` their `--out` files); a single
-run has no percentage. The optimum is the game's value against an equilibrium, else the most that
-the game pays. With several runs the cross-game matrix follows: runs against games, in those
+and lost, and how often the model's own reply ended the game (malformed, illegal, truncated).
+Payoffs are observed in the runs of this call and of earlier ones (`--seen` their `--out` files); a
+single run has no percentage. The optimum is the game's value against an equilibrium, else the most
+that the game pays. With several runs the cross-game matrix follows: runs against games, in those
 percents. Games per second are those of this process, opponents included. `--first` plays the model
 before training, `--greedy` its likeliest words instead of samples.
 """

@@ -31,7 +31,7 @@ class Tally:
     drawn: float
     lost: float
     faults: Mapping[str, float]
-    """Share of games that ended by a malformed, an illegal or an overlong reply of this player."""
+    """Share of games that ended by a malformed, an illegal or a truncated reply of this player."""
 
 
 def tally(trees: Sequence[Tree[Any]], player: str, seat: str) -> Tally:
@@ -45,7 +45,7 @@ def tally(trees: Sequence[Tree[Any]], player: str, seat: str) -> Tally:
     if not mine:
         raise ValueError(f"{player} never sat in {seat}")
     margins, payoffs = [], []
-    found: dict[str, int] = {"malformed": 0, "illegal": 0, "overlong": 0}
+    found: dict[str, int] = {"malformed": 0, "illegal": 0, "truncated": 0}
     for tree in mine:
         end = tree.nodes[-1]
         paid = {agent: end.metrics[f"payoff_{agent}"] for agent in tree.agents}
@@ -87,13 +87,13 @@ def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def last_fault(tree: Tree[Any]) -> tuple[str, str] | None:
     """Who ended the game by a reply that was not valid, and how it failed: malformed, illegal, or
-    overlong, a malformed one that was cut off at the token limit."""
+    truncated, a malformed one that was cut off at the token limit."""
     end = tree.nodes[-1]
     kind = next((name for name in ("malformed", "illegal") if end.metrics.get(name)), None)
     if kind is None:
         return None
     [(seat, action)] = end.actions.items()
-    return seat, "overlong" if kind == "malformed" and action.finish == "length" else kind
+    return seat, "truncated" if kind == "malformed" and action.finish == "length" else kind
 
 
 def win_matrix(results: Mapping[tuple[str, str], Sequence[float]], names: Sequence[str]) -> Array:

@@ -34,14 +34,15 @@ from _optima_problems import (
     CRITIC_ONLY,
     FADES,
     GROUPS_ONLY,
-    HOPE,
-    HOPELESS,
     HOT,
     METHODS,
+    NOT_OPTIMISTIC,
     ONE_PASS_CRITIC,
+    OPTIMISM,
     PROBLEMS,
     RECIPE,
     RECIPE_CRITIC,
+    RENAMED,
     VARIANTS,
 )
 from _optima_report import write_report
@@ -66,13 +67,13 @@ def config_of(run: Run) -> dict[str, Any]:
     problem = PROBLEMS[run.problem]
     algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
     critic = has_critic(run.method)
-    if run.variant not in HOPELESS:
-        fading = {} if run.variant == "lasting hope" else {"anneal": FADES}
+    if run.variant not in NOT_OPTIMISTIC:
+        fading = {} if run.variant == "constant optimism" else {"anneal_fraction": FADES}
         if critic:
-            hope = {"expectile": HOPE, **fading}
-            algorithm |= {"advantage": {**hope}, "value_loss": {**hope}}
+            optimism = {"expectile": OPTIMISM, **fading}
+            algorithm |= {"advantage": {**optimism}, "value_loss": {**optimism}}
         else:
-            algorithm["advantage"] = {"name": "group_expectile", "level": HOPE, **fading}
+            algorithm["advantage"] = {"name": "group_expectile", "level": OPTIMISM, **fading}
     size = "embedded-tiny" if run.variant == "uniform start" else "embedded-tiny-varied"
     model = f"{size}:{run.seed}"
     sampling = {"max_tokens": 2, "temperature": COLD, "anneal": {"start": HOT, "begin": COOLS}}
@@ -161,10 +162,11 @@ def train(run: Run) -> dict[str, Any]:
 
 
 def known_runs(log: Path | None) -> list[dict[str, Any]]:
-    """What a log holds already."""
+    """The runs recorded in a log, variants under their present names."""
     if log is None or not log.exists():
         return []
-    return [json.loads(line) for line in log.read_text().splitlines()]
+    runs = [json.loads(line) for line in log.read_text().splitlines()]
+    return [run | {"variant": RENAMED.get(run["variant"], run["variant"])} for run in runs]
 
 
 def play(runs: Sequence[Run], workers: int, log: Path | None = None) -> list[dict[str, Any]]:

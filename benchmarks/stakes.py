@@ -29,8 +29,8 @@ from colearn.types import Outcome
 STAKES, KEYS, ANSWERS = {"one": 1, "nine": 9}, ("red", "blue"), ("left", "right")
 METHODS: dict[str, dict[str, Any]] = {
     "coma": {"name": "coma", "advantage": {"normalize": True}},
-    "collm_cc": {"name": "collm_cc", "advantage": {"trace": 1.0, "normalize": True}},
-    "collm_dc": {"name": "collm_dc", "advantage": {"trace": 1.0, "normalize": True}},
+    "collm_cc": {"name": "collm_cc", "advantage": {"lam": 1.0, "normalize": True}},
+    "collm_dc": {"name": "collm_dc", "advantage": {"lam": 1.0, "normalize": True}},
     "magrpo": {"name": "magrpo", "advantage": {"name": "group_mean", "normalize": True}},
 }
 TEAMS = (2, 4, 8)

@@ -1,6 +1,6 @@
 """Bounds of a dataclass's settings: pydantic's, on the fields, and an error of one line.
 
-    trace: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
+    lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     ratio: Literal["sequence", "token"] = "sequence"
 
 What two fields must be to each other stays a check in the class's own `__post_init__`.

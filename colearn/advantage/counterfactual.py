@@ -26,7 +26,7 @@ class CounterfactualBaseline(Advantage):
     policy (COMA's Eq. 4 with a sampled sum, and the return in place of Q of the executed action).
 
     Unbiased whatever the critic says: the baseline of agent i does not depend on a_i. G is the
-    TD(lambda) return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `trace` and Q' of the
+    TD(lambda) return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `lam` and Q' of the
     next joint action that was executed, the mean of its readings; below 1 it takes the critic's
     bias for less noise. The critic's targets are the same returns. An agent without an alternative
     has no advantage.
@@ -35,7 +35,7 @@ class CounterfactualBaseline(Advantage):
     `critic/explained_variance`.
     """
 
-    trace: Share = 1.0
+    lam: Share = 1.0
     clip: Clip | None = None
     normalize: bool = False
 
@@ -85,6 +85,6 @@ class CounterfactualBaseline(Advantage):
 
     def _mixed(self, child: int, following: float, values: AgentValues) -> float:
         readings = [q for own in values.values() if (q := own[child]) is not None]
-        if self.trace == 1.0 or not readings:
+        if self.lam == 1.0 or not readings:
             return following
-        return (1 - self.trace) * sum(readings) / len(readings) + self.trace * following
+        return (1 - self.lam) * sum(readings) / len(readings) + self.lam * following

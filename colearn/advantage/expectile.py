@@ -10,10 +10,10 @@ MEAN = 0.5
 """The level at which the expectile is the mean."""
 
 
-def faded(level: float, anneal: float | None, done: float) -> float:
+def faded(level: float, anneal_fraction: float | None, done: float) -> float:
     """The level when the share `done` of the training budget is used: it comes to the mean, on a
-    straight line, at the share `anneal`; None keeps it."""
-    return MEAN + (level - MEAN) * left(anneal, done)
+    straight line, at the share `anneal_fraction`; None keeps it."""
+    return MEAN + (level - MEAN) * left(anneal_fraction, done)
 
 
 def weighted(error: float, level: float) -> float:

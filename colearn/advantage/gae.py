@@ -19,23 +19,23 @@ from .recursion import backed_up, own_rewards, worth_of_nodes
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap(Advantage):
-    """A = r + gamma worth(h') - V(h), where worth mixes V and what came after it: with `trace`
+    """A = r + gamma worth(h') - V(h), where worth mixes V and what came after it: with `lam`
     lambda, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
 
-    trace=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4), trace=1 the return
+    lam=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4), lam=1 the return
     minus V (REINFORCE with a baseline), unbiased whatever the critic says. The critic's target at
     a node is the mean over its edges of r + gamma worth (Eq. 3 and 5). Agents without values (not
     trained) get no advantage.
 
-    Wrong at trace=0 when the critic is young and rewards come late: nothing but its own guess
-    reaches the early turns. Wrong at trace=1 when episodes are long: all later luck is in A.
+    Wrong at lam=0 when the critic is young and rewards come late: nothing but its own guess
+    reaches the early turns. Wrong at lam=1 when episodes are long: all later luck is in A.
     """
 
-    trace: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
+    lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     """lambda"""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
     """n: bootstrap from V at the n-th next node that has one, at the latest (an agent's n-th next
-    decision, or with a central critic the team's); with trace=1 this is the n-step return."""
+    decision, or with a central critic the team's); with lam=1 this is the n-step return."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip] (the paper's "advantage clip"); never the target."""
     normalize: bool = False
@@ -43,13 +43,15 @@ class Bootstrap(Advantage):
     expectile: Expectile = MEAN
     """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
     trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
-    anneal: Anneal | None = None
+    anneal_fraction: Anneal | None = None
     """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
 
     reads = "v"
 
     def at(self, done: float) -> Bootstrap:
-        return replace(self, expectile=faded(self.expectile, self.anneal, done), anneal=None)
+        return replace(
+            self, expectile=faded(self.expectile, self.anneal_fraction, done), anneal_fraction=None
+        )
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -75,15 +77,13 @@ class Bootstrap(Advantage):
         """What each node is worth to one agent, seen from the action that led there."""
         rewards = own_rewards(episode, agent)
         if self.steps is None:
-            return worth_of_nodes(episode, rewards, values, self.trace)
+            return worth_of_nodes(episode, rewards, values, self.lam)
         deeper: Values = values
         for _ in range(self.steps - 1):
             worth = worth_of_nodes(episode, rewards, deeper)
             far = backed_up(episode, rewards, values, worth)
             deeper = [
-                near
-                if near is None or deep is None
-                else (1 - self.trace) * near + self.trace * deep
+                near if near is None or deep is None else (1 - self.lam) * near + self.lam * deep
                 for near, deep in zip(values, far, strict=True)
             ]
         return worth_of_nodes(episode, rewards, deeper)

@@ -132,11 +132,13 @@ class GroupExpectile(GroupBaseline):
 
     level: Expectile = MEAN
     """tau; 1/2 is `GroupMean`."""
-    anneal: Anneal | None = None
+    anneal_fraction: Anneal | None = None
     """The share of the training budget over which `level` comes to 1/2; None keeps it."""
 
     def at(self, done: float) -> GroupExpectile:
-        return replace(self, level=faded(self.level, self.anneal, done), anneal=None)
+        return replace(
+            self, level=faded(self.level, self.anneal_fraction, done), anneal_fraction=None
+        )
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         baseline = expectile(returns, self.level)

@@ -40,15 +40,16 @@ class Heterogeneous(Advantage):
     its occasions, in one tree. After a fork their prompts differ, so the group is heterogeneous.
 
     Actions that are alone in their group (those before a fork) have no advantage, or are compared
-    over the batch (`singles`). With `Backward` credit and discount 0, R is an action's whole worth.
+    over the batch (`ungrouped`). With `Backward` credit and discount 0, R is an action's
+    whole worth.
     Wrong when the branches' prompts differ much: the baseline then tells good prompts from bad
     ones, which this agent did not choose.
     """
 
     keep: Literal["all", "forked"] = "all"
     """"forked": only groups that answer one prompt, as in Algorithm 4; the rest is left out."""
-    singles: Literal["drop", "shuffled", "same_fork"] = "drop"
-    """What comes of actions alone in their group. "shuffled": dealt at random into groups of
+    ungrouped: Literal["drop", "shuffle", "same_fork"] = "drop"
+    """What comes of actions alone in their group. "shuffle": dealt at random into groups of
     `size`, whoever acted; those left over are dropped (Algorithm 5). "same_fork": one group for
     each agent among the trees that fork at the same agent (the text's version)."""
     size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
@@ -90,13 +91,13 @@ class Heterogeneous(Advantage):
                 together.setdefault((number, pair.agent, pair.occasion), []).append(pair)
         groups = [group for group in together.values() if len(group) > 1]
         alone = [group[0] for group in together.values() if len(group) == 1]
-        if self.singles == "shuffled":
-            groups += self._dealt(alone, episodes)
-        elif self.singles == "same_fork":
+        if self.ungrouped == "shuffle":
+            groups += self._shuffled(alone, episodes)
+        elif self.ungrouped == "same_fork":
             groups += _by_fork(alone, episodes)
         return groups
 
-    def _dealt(self, alone: Sequence[Pair], episodes: Episodes) -> Iterator[list[Pair]]:
+    def _shuffled(self, alone: Sequence[Pair], episodes: Episodes) -> Iterator[list[Pair]]:
         # the shuffle is a function of what is compared, so a run repeats
         keys = (one.tree.episode for one in episodes)
         order = derive_rng("regroup", *keys).permutation(len(alone))

@@ -29,12 +29,12 @@ def ahead(
 
 
 def worth_of_nodes(
-    episode: Credited[Any], rewards: Sequence[float], values: Values, trace: float = 0.0
+    episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
     """What each node is worth: 0 where the episode has ended, V where the critic gives one, else
     the mean over children of r + discount * their worth.
 
-    With `trace` (lambda) a node with a value mixes (1 - lambda) V and lambda times that mean: the
+    With `lam` (lambda) a node with a value mixes (1 - lambda) V and lambda times that mean: the
     TD(lambda) return. A branch that the shape cut before its end is worth its V.
     """
     tree = episode.tree
@@ -50,7 +50,7 @@ def worth_of_nodes(
         elif not below[node.index]:
             worth[node.index] = value
         else:
-            worth[node.index] = (1.0 - trace) * value + trace * future
+            worth[node.index] = (1.0 - lam) * value + lam * future
     return worth
 
 

@@ -35,7 +35,7 @@ class TokenGAE(Advantage):
 
     gamma: Decay = 1.0
     """Between the tokens of an action."""
-    trace: Decay = 1.0
+    lam: Decay = 1.0
     """lambda: 1 is the return minus V at every token, 0 the difference to the next token's V."""
     clip: Clip | None = None
     """Keep each advantage within [-clip, clip]; never the target."""
@@ -112,7 +112,7 @@ class TokenGAE(Advantage):
         return tuple(reversed(found))
 
     def _mixed(self, value: float, worth: float) -> float:
-        return (1.0 - self.trace) * value + self.trace * worth
+        return (1.0 - self.lam) * value + self.lam * worth
 
 
 def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:

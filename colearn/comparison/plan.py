@@ -19,6 +19,7 @@ from colearn.config import (
     load_config,
     resolve,
 )
+from colearn.config.renamed import remedy
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, nearest
 from colearn.record import ComparisonFolder, RunFolder, RunRecord
@@ -205,7 +206,7 @@ def _check_known(settings: Mapping[str, Any], known: Sequence[Mapping[str, Any]]
     for key, value in settings.items():
         if not any(key in one for one in known):
             everything = {setting for one in known for setting in one}
-            raise ConfigError(f"{at}.{key}: unknown setting; {nearest(key, everything)}")
+            raise ConfigError(f"{at}.{key}: unknown setting; {remedy(key, everything)}")
         below = [one[key] for one in known if one.get(key)]
         if below and isinstance(value, Mapping):
             _check_known(value, below, f"{at}.{key}")

@@ -13,10 +13,11 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from colearn import registry
 from colearn.contract.asking import asking
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
 from .load import one_line
 from .parts import build_dataclass
+from .renamed import remedy
 from .settings import Config, Named
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> di
     known = dict(list(inspect.signature(cls).parameters.items())[given:])
     for key in chosen.settings:
         if key not in known:
-            raise ConfigError(f"{section}.{key}: unknown setting; {nearest(key, known)}")
+            raise ConfigError(f"{section}.{key}: unknown setting; {remedy(key, known)}")
     for key, parameter in known.items():
         named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if named and parameter.default is parameter.empty and key not in chosen.settings:

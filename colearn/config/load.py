@@ -14,6 +14,7 @@ from colearn import registry
 from colearn.errors import ConfigError, nearest
 
 from .base import with_base
+from .renamed import remedy
 from .settings import Config
 from .suite import SuiteSettings
 from .yaml_text import parse_yaml
@@ -170,7 +171,7 @@ def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
     where = ".".join(_key(str(part)) for part in first["loc"]) or "config"
     if first["type"] == "extra_forbidden":
         return (
-            f"{where}: unknown key; {nearest(str(first['loc'][-1]), _siblings(first['loc'], cls))}"
+            f"{where}: unknown key; {remedy(str(first['loc'][-1]), _siblings(first['loc'], cls))}"
         )
     if first["type"] == "missing":
         return f"{where}: missing; add it to the config"

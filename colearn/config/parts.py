@@ -27,10 +27,11 @@ from colearn.contract import (
     PolicyLoss,
     Rollout,
 )
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 from colearn.registry import Kind, is_target, load, name_of
 
 from .load import one_line
+from .renamed import remedy
 from .settings import Config, Named
 
 Built = TypeVar("Built")
@@ -102,7 +103,7 @@ def _values(cls: type[Any], settings: Mapping[str, Any], now: Any) -> dict[str, 
     found = {}
     for key, value in settings.items():
         if key not in known:
-            raise ConfigError(f"{key}: unknown setting; {nearest(key, known)}")
+            raise ConfigError(f"{key}: unknown setting; {remedy(key, known)}")
         default = _default(known[key]) if now is None else getattr(now, key)
         try:
             found[key] = _value(hints[key], value, default)

@@ -105,7 +105,7 @@ class ResolvedRun:
     @property
     def moving(self) -> bool:
         """The reference policies follow those that are trained."""
-        return self.parts.loss.refresh is not None
+        return self.parts.loss.reference_update_every is not None
 
     @property
     def paced(self) -> list[str]:

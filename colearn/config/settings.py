@@ -309,13 +309,6 @@ class EvaluationSettings(_Settings):
     """Episodes written out in full at each evaluation."""
 
 
-_MOVED = {
-    "batch_agents": "generator: {batch_agents: false}",
-    "deepspeed": "learner: {name: deepspeed, config: zero2}",
-}
-"""Earlier settings of `run`, and where they are now."""
-
-
 class LearnerChoice(Chosen):
     name: str = "local"
 
@@ -351,14 +344,6 @@ class RunSettings(_Settings):
     alone. The best state, the last one and that of an interruption are kept in any case."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """Newest ones; that of the best evaluation is kept beside them."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _moved(cls, given: Any) -> Any:
-        for old, now in _MOVED.items():
-            if isinstance(given, dict) and old in given:
-                raise ValueError(f"{old} is no setting of its own any more; write {now}")
-        return given
 
 
 class CompareSettings(_Settings):

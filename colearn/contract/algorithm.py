@@ -32,7 +32,7 @@ class ValueLoss:
     current one, which has seen these returns by then."""
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
-    anneal: Anneal | None = None
+    anneal_fraction: Anneal | None = None
     """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
     rescale: bool = False
     """The head speaks in units of the returns seen so far: V = centre + deviation * output, where
@@ -44,8 +44,8 @@ class ValueLoss:
 
     def at(self, done: float) -> ValueLoss:
         """The settings when the share `done` of the training budget is used."""
-        expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal, done)
-        return replace(self, expectile=expectile, anneal=None)
+        expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal_fraction, done)
+        return replace(self, expectile=expectile, anneal_fraction=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

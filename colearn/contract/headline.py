@@ -8,7 +8,7 @@ from typing import Literal
 
 Better = Literal["higher", "lower"]
 
-OWN_METRICS = ("return", "objective", "turns", "overlong", "tokens_per_turn", "response_seconds")
+OWN_METRICS = ("return", "objective", "turns", "truncated", "tokens_per_turn", "response_seconds")
 """Evaluation metrics of every task."""
 
 

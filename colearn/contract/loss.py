@@ -44,11 +44,11 @@ class PolicyLoss(ABC):
 
     needs_reference: bool = False
     needs_entropy: bool = False
-    old: Literal["read", "behaviour"] = "read"
+    old_logprobs: Literal["recompute", "behaviour"] = "recompute"
     """Whether the old log-probabilities are read by the trainer or taken as they were sampled."""
     by_token: bool = False
     """It takes an advantage for each token of an action, too."""
-    refresh: int | None = None
+    reference_update_every: int | None = None
     """Iterations after which the reference becomes the policy as it then is; None: it stays."""
 
     def __post_init__(self) -> None:

@@ -40,19 +40,19 @@ class PolicyGradient(PolicyLoss):
     """Weight of KL(policy || reference), per token: what the policy says, judged by how much less
     the reference would say it (k3 on the policy's own samples: exp(d) - d - 1). It keeps the policy
     from saying what the reference never would, and lets it give up what the reference might."""
-    refresh: Count | None = None
+    reference_update_every: Count | None = None
     """Every so many iterations the reference becomes the policy as it then is. In self-play a
     policy gradient cycles around a mixed equilibrium; held back by the policy of a while ago it
     comes to rest there (R-NaD, magnetic mirror descent). None: the reference stays what it was."""
     entropy: Weight = 0.0
     """Weight of the entropy bonus, per token, over all words, legal or not."""
-    old: Literal["read", "behaviour"] = "read"
+    old_logprobs: Literal["recompute", "behaviour"] = "recompute"
     """Where pi_old comes from: read anew by the trainer before the first of several steps, or, a
     pass cheaper, "behaviour": as the generator sampled, whose arithmetic and weights may differ."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
     """C: what an action (with ratio "token", a token) teaches weighs min(C, pi_old / pi_behaviour):
     truncated importance weights for samples of older weights or of another engine."""
-    anneal: Anneal | None = None
+    anneal_fraction: Anneal | None = None
     """The share of the training budget over which `kl` and `entropy` fall to 0, linearly; None
     keeps them. Early they keep a team trying what is legal, late they keep it from deciding."""
 
@@ -60,24 +60,28 @@ class PolicyGradient(PolicyLoss):
         super().__post_init__()
         if self.clip_high is not None and self.clip is None:
             raise ConfigError("clip_high: is the upper side of clip; set clip too")
-        if self.importance_cap is not None and self.old == "behaviour":
+        if self.importance_cap is not None and self.old_logprobs == "behaviour":
             raise ConfigError(
                 "importance_cap: nothing differs where the behaviour policy is the old one; "
-                "use old: read, or leave the cap out"
+                "use old_logprobs: recompute, or leave the cap out"
             )
-        if self.refresh is not None and self.kl == 0.0:
-            raise ConfigError("refresh: there is no reference to move; set kl above 0")
+        if self.reference_update_every is not None and self.kl == 0.0:
+            raise ConfigError(
+                "reference_update_every: there is no reference to move; set kl above 0"
+            )
         # The contract's flags follow from the weights; nothing else is ever set here.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
         object.__setattr__(self, "by_token", self.ratio == "token")
 
     def at(self, done: float) -> PolicyGradient:
-        if self.anneal is None:
+        if self.anneal_fraction is None:
             return self
-        rest = left(self.anneal, done)
+        rest = left(self.anneal_fraction, done)
         kl, entropy = self.kl * rest, self.entropy * rest
-        return replace(self, kl=kl, entropy=entropy, anneal=None, refresh=None)
+        return replace(
+            self, kl=kl, entropy=entropy, anneal_fraction=None, reference_update_every=None
+        )
 
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
         log_ratio, advantages = batch.logprobs - batch.old_logprobs, batch.advantages

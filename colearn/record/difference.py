@@ -37,8 +37,8 @@ def told_difference(key: str, one: Any, other: Any) -> str:
 def scheduled(config: Any) -> str | None:
     """The dotted key of the first setting of a plain config that falls over the whole budget."""
     for part in ("loss", "advantage", "value_loss"):
-        if value_at(config, f"algorithm.{part}.anneal") is not None:
-            return f"algorithm.{part}.anneal"
+        if value_at(config, f"algorithm.{part}.anneal_fraction") is not None:
+            return f"algorithm.{part}.anneal_fraction"
     for where in ("agents", "players"):
         for name, seat in config.get(where, {}).items():
             if value_at(seat, "sampling.anneal") is not None:

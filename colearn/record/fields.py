@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from colearn.config.renamed import current_metrics
 from colearn.contract import Headline
 
 
@@ -19,6 +20,7 @@ def finite(value: Any) -> float | None:
 
 Number = Annotated[float | None, BeforeValidator(finite)]
 Count = Annotated[int, Field(ge=0)]
+Metrics = Annotated[dict[str, Number], BeforeValidator(current_metrics)]
 
 
 class _Fields(BaseModel):
@@ -87,9 +89,9 @@ class RunRecord(_Fields):
     headline: Headline = Headline()
     """The metric that the run is judged by."""
     best: Best | None = None
-    first: dict[str, Number]
+    first: Metrics
     """Metrics of the first evaluation."""
-    last: dict[str, Number]
+    last: Metrics
 
 
 class Line(_Fields):
@@ -101,7 +103,7 @@ class Line(_Fields):
     generated_tokens: Count
     updates: Count
     wall_seconds: Annotated[float, Field(ge=0)]
-    metrics: dict[str, Number]
+    metrics: Metrics
     """None where a value was not finite."""
 
 

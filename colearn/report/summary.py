@@ -66,7 +66,7 @@ DIAGNOSTICS = {
     "critic/explained_variance": "Variance of returns that the critic explains",
     "kl": "KL to the reference (nats per token)",
     "entropy": "Entropy (nats per token)",
-    "surprise": "Surprise of sampled tokens (nats)",
+    "nll": "Negative log-likelihood of sampled tokens (nats)",
     "clip_fraction": "Share of clipped terms",
 }
 """Metrics of updates that are drawn, by what their names end in; means over the models."""
@@ -77,7 +77,7 @@ OBJECTIVE = "objective"
 RETURNS = ("return", "exact_return")
 """Metrics in the unit of a task's optimum."""
 
-_OWN = ("turns", "tokens_per_turn", "overlong", "response_seconds")
+_OWN = ("turns", "tokens_per_turn", "truncated", "response_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

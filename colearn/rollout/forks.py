@@ -71,7 +71,7 @@ class Independent(_Forest):
 class RoundRobin(_Forest):
     """RR (Algorithm 5): a tree per item that forks where one agent first acts, drawn with its
     probability. Agents before the fork act once, so their actions are compared over the batch
-    (`singles: shuffled`).
+    (`ungrouped: shuffle`).
 
     With agents 1..n in a row an item costs sum over i of p_i ((i - 1) + G (n - i + 1))
     generations, at most FoF's n G. Wrong when a batch is small: few singles make few groups.

@@ -43,7 +43,7 @@ def test_the_quickstart_trains(tmp_path, dtype):
         value
         for line in lines
         for key, value in line["metrics"].items()
-        if key.endswith("behaviour_gap")
+        if key.endswith("logprob_mismatch")
     ]
     assert run.status == "finished" and run.updates > 0
     assert max(gaps) < (1e-4 if dtype == "float32" else 5e-2)

@@ -173,9 +173,9 @@ SETTINGS = {
         "got 'high'",
     ),
     "an unknown setting of a part": (
-        "algorithm.advantage.trac=0.9",
-        "algorithm.advantage.trac: unknown setting",
-        "did you mean 'trace'?",
+        "algorithm.advantage.stps=2",
+        "algorithm.advantage.stps: unknown setting",
+        "did you mean 'steps'?",
     ),
     "an unknown part": (
         "algorithm.advantage.name=group_men",

@@ -185,7 +185,7 @@ def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(
     updates = [line["metrics"] for line in lines if line["kind"] == "update"]
     assert len(updates) >= 2
     for metrics in updates:
-        assert metrics["agent_1/behaviour_gap"] < 1e-5
+        assert metrics["agent_1/logprob_mismatch"] < 1e-5
 
 
 def test_an_annealed_run_is_evaluated_at_its_last_temperature():

@@ -288,7 +288,7 @@ def trainer_of(critic, advantage, networks, *, budget=4096, settings=None):
 
 VALUES = {
     "td": (Centralized(), Bootstrap(), ValueLoss()),
-    "gae": (Centralized(), Bootstrap(trace=0.7), ValueLoss()),
+    "gae": (Centralized(), Bootstrap(lam=0.7), ValueLoss()),
     "q": (Centralized(value="q"), QValue(), ValueLoss()),
     "clip": (Centralized(), Bootstrap(), ValueLoss(clip=0.05)),
     "frozen": (Centralized(), Bootstrap(), ValueLoss(frozen_targets=True)),

@@ -9,7 +9,7 @@ import pytest
 from colearn.config import Config
 from colearn.experiment.loop import Experiment
 
-LOSS = {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal": 0.8}
+LOSS = {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal_fraction": 0.8}
 METHODS = {
     "collm_cc": {"advantage": {"normalize": True}, "value_loss": {"rescale": True}},
     "collm_dc": {"advantage": {"normalize": True}, "value_loss": {"rescale": True}},

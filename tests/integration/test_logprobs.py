@@ -344,7 +344,7 @@ def test_the_ratio_on_the_first_pass_over_fresh_data_is_one(ratio, minibatch):
     ).update(trees, 0)
     for agent in AGENTS:
         assert abs(metrics[f"{agent}/ratio_mean"] - 1.0) < 1e-6
-        assert metrics[f"{agent}/behaviour_gap"] < CLOSE
+        assert metrics[f"{agent}/logprob_mismatch"] < CLOSE
 
 
 def test_the_ratio_moves_in_a_second_epoch():

@@ -74,7 +74,7 @@ def test_a_model_of_its_own_pace_tells_what_the_others_tell() -> None:
     _, metrics = updated(MAGRPO(rollout=KaryTree(2)), {"ada": Pace(1, None)})
     told = {key.removeprefix("ada/") for key in metrics if key.startswith("ada/")}
     others = {key.removeprefix("ben/") for key in metrics if key.startswith("ben/")}
-    assert told == others | {"optimizer_steps"} and "surprise" in others
+    assert told == others | {"optimizer_steps"} and "nll" in others
     assert metrics["ada/learning_rate"] == 1e-3
 
 

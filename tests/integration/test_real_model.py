@@ -146,7 +146,7 @@ def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
     assert digest(base) == frozen
     for agent in AGENTS:
         assert metrics[f"{agent}/ratio_mean"] == pytest.approx(1.0, abs=1e-4)
-        assert metrics[f"{agent}/behaviour_gap"] < 1e-4
+        assert metrics[f"{agent}/logprob_mismatch"] < 1e-4
     for name, network in team.networks.items():
         now = network.trained()
         assert all("lora_" in key or key.startswith("head.") for key in now)

@@ -25,13 +25,20 @@ def notes(monkeypatch):
     register(monkeypatch, notes="tiny:Notes")
 
 
-def config_of(model, *, lora=None, refresh=2, iterations=4):
+def config_of(model, *, lora=None, reference_update_every=2, iterations=4):
     return Config.model_validate(
         {
             "task": {"name": "notes", "horizon": 1, "items": 2},
             "algorithm": {
                 "name": "magrpo",
-                "loss": {"kl": 0.5, **({} if refresh is None else {"refresh": refresh})},
+                "loss": {
+                    "kl": 0.5,
+                    **(
+                        {}
+                        if reference_update_every is None
+                        else {"reference_update_every": reference_update_every}
+                    ),
+                },
             },
             "models": {"player": {"path": model, "learning_rate": 1e-2, "lora": lora}},
             "agents": {"*": {"model": "player", "sampling": {"max_tokens": 4}}},
@@ -60,12 +67,14 @@ def test_the_reference_becomes_the_policy_every_so_many_iterations(model, tmp_pa
 
 @KINDS
 def test_a_reference_that_stays_is_left_behind(model, tmp_path, lora):
-    Experiment(config_of(model, lora=lora, refresh=None), tmp_path / "run").run()
+    Experiment(config_of(model, lora=lora, reference_update_every=None), tmp_path / "run").run()
     assert min(divergences(tmp_path / "run")[1:]) > 1e-6
 
 
 def test_a_head_on_the_actor_leaves_the_reference_as_it_is(model, tmp_path):
-    config = config_of(model, refresh=None, iterations=2).model_dump(exclude_unset=True)
+    config = config_of(model, reference_update_every=None, iterations=2).model_dump(
+        exclude_unset=True
+    )
     config["algorithm"]["name"] = "collm_dc"
     config["critic"] = {"share": "actor"}
     Experiment(Config.model_validate(config), tmp_path / "run").run()

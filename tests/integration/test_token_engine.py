@@ -75,6 +75,6 @@ def test_a_config_names_it_and_trains_with_it(lora: bool, tmp_path: Path) -> Non
         versions = {one.version for node in trees[0].nodes for one in node.actions.values()}
         assert versions == {iteration}
         metrics = experiment._iteration(updater, None, [])
-        gaps = [value for key, value in metrics.items() if key.endswith("/behaviour_gap")]
+        gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
         assert len(gaps) == len(experiment.config.models)
         assert max(gaps) < TOLERANCE

@@ -183,7 +183,7 @@ def test_ratios_leave_one_when_the_policy_moves():
     assert abs(metrics["ada/ratio_mean"] - 1.0) > 1e-3
 
 
-@pytest.mark.parametrize(("old", "passes"), [("read", 2), ("behaviour", 0)])
+@pytest.mark.parametrize(("old", "passes"), [("recompute", 2), ("behaviour", 0)])
 def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypatch, old, passes):
     """The weights moved after the episodes were played: samples know it, a pass cannot."""
     team = cast(shared=False)
@@ -192,7 +192,7 @@ def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypat
         for agent in team.voices:
             for weight in team.network(agent).parameters():
                 weight.mul_(1.05)
-    updater = updater_of(CoLLMCC(loss=PolicyGradient(old=old)), team, epochs=3)
+    updater = updater_of(CoLLMCC(loss=PolicyGradient(old_logprobs=old)), team, epochs=3)
     held(updater)
     evaluate, seen = LocalLearner.evaluate, []
 
@@ -360,7 +360,7 @@ def test_the_loss_is_that_of_the_share_of_the_budget():
     assert set(updater.parts.loss.asked) == {0.75}
 
 
-def hope_at(done, **level):
+def optimism_at(done, **level):
     """One agent's advantages, and the expectile that its critic is trained to."""
     team = cast(shared=False)
     parts = {"advantage": Bootstrap(**level), "value_loss": ValueLoss(**level)}
@@ -377,12 +377,12 @@ def hope_at(done, **level):
     return found, updater.critic.settings.expectile
 
 
-def test_hope_fades_with_the_share_of_the_budget_in_advantages_and_critic():
-    full, none = hope_at(0.0, expectile=0.9), hope_at(0.0)
+def test_optimism_is_annealed_with_the_share_of_the_budget_in_advantages_and_critic():
+    full, none = optimism_at(0.0, expectile=0.9), optimism_at(0.0)
     assert full[0] != none[0]
-    assert hope_at(0.0, expectile=0.9, anneal=1.0) == full
-    assert hope_at(1.0, expectile=0.9, anneal=1.0) == none
-    assert hope_at(0.5, expectile=0.9, anneal=1.0)[1] == pytest.approx(0.7)
+    assert optimism_at(0.0, expectile=0.9, anneal_fraction=1.0) == full
+    assert optimism_at(1.0, expectile=0.9, anneal_fraction=1.0) == none
+    assert optimism_at(0.5, expectile=0.9, anneal_fraction=1.0)[1] == pytest.approx(0.7)
 
 
 class Shifted(Notes):
@@ -416,7 +416,9 @@ def test_a_shifted_reward_does_not_erase_the_sign_of_clipped_advantages(algorith
 
 
 @pytest.mark.parametrize(("level", "centre"), [(0.5, 2.5), (0.9, 4.5)])
-def test_a_hopeful_critic_starts_at_the_expectile_of_the_first_returns(monkeypatch, level, centre):
+def test_an_optimistic_critic_starts_at_the_expectile_of_the_first_returns(
+    monkeypatch, level, centre
+):
     """Returns 0 and 5 alike: 9 (5 - e) = e. From their mean the first updates would prefer what is
     safe, whatever the critic hopes for later."""
     settings = ValueLoss(rescale=True, expectile=level)

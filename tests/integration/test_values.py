@@ -310,7 +310,7 @@ def test_a_rivals_actions_have_no_advantage_to_normalise_by() -> None:
 def test_a_critic_of_tokens_learns_the_target_of_every_token(stage: Stage, frozen: bool) -> None:
     team, trees = stage[0], stage[1][:2]
     advantage, settings = (
-        TokenGAE(trace=0.5),
+        TokenGAE(lam=0.5),
         ValueLoss(frozen_targets=frozen, clip=0.1 if frozen else None),
     )
     trainer = trainer_of(Tokenwise(), advantage, tuple(team.voices), settings)

@@ -99,7 +99,7 @@ def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> Non
             updater = experiment.parts.updater
             assert updater is not None
             metrics = experiment._iteration(updater, None, [])
-            gaps = [value for key, value in metrics.items() if key.endswith("/behaviour_gap")]
+            gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
             assert len(gaps) == len(experiment.config.models)
             assert max(gaps) < TOLERANCE
     finally:

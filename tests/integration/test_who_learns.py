@@ -239,7 +239,7 @@ def test_a_model_that_does_not_train_says_nothing_of_how_far_the_others_have_mov
         actors = {a: LocalLearner(a, team.network(a), rate, token_budget=4096) for a in team.voices}
         return new_updater(parts, actors, **settings).update(trees, 0)
 
-    far = 2 * updated(epochs=2)["ada/moved"]
+    far = 2 * updated(epochs=2)["ada/approx_kl"]
     assert far > 0
     assert updated(epochs=3, target_kl=0.75 * far)["optimizer_steps"] == 2
     assert updated(epochs=3, target_kl=1.25 * far)["optimizer_steps"] == 3

@@ -115,7 +115,7 @@ def test_each_call_is_a_context_of_its_own(folder):
 def test_old_and_sampled_log_probabilities_agree_in_fresh_contexts(folder):
     """What the learner sees of a call is what the generator sampled it from."""
     _, _, metrics, _ = trained(config_of(folder, "full"))
-    assert metrics["one/behaviour_gap"] < 1e-4
+    assert metrics["one/logprob_mismatch"] < 1e-4
     assert metrics["one/ratio_mean"] == pytest.approx(1.0, abs=1e-5)
 
 

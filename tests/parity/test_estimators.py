@@ -113,7 +113,7 @@ def test_these_episodes_differ_in_length_and_in_how_they_end(episodes):
 )
 def test_gae_is_that_of_torchrl(episodes, name, lam):
     expected = getattr(functional, name)(GAMMA, lam, state_value=episodes.value, **episodes.after)
-    ours = episodes.ours(Bootstrap(trace=lam))
+    ours = episodes.ours(Bootstrap(lam=lam))
     assert gap(ours[0], expected[0]) < CLOSE
     assert gap(ours[1], expected[1]) < CLOSE
 
@@ -121,7 +121,7 @@ def test_gae_is_that_of_torchrl(episodes, name, lam):
 @pytest.mark.parametrize("name", ["td_lambda_return_estimate", "vec_td_lambda_return_estimate"])
 def test_the_targets_of_gae_are_the_td_lambda_returns_of_torchrl(episodes, name):
     expected = getattr(functional, name)(GAMMA, LAMBDA, **episodes.after)
-    _, targets = episodes.ours(Bootstrap(trace=LAMBDA))
+    _, targets = episodes.ours(Bootstrap(lam=LAMBDA))
     assert gap(targets, expected) < CLOSE
 
 
@@ -132,7 +132,7 @@ def test_gae_is_the_td_lambda_advantage_of_torchrl(episodes, name):
     expected = getattr(functional, name)(
         GAMMA, LAMBDA, state_value=episodes.value, **episodes.after
     )
-    advantages, _ = episodes.ours(Bootstrap(trace=LAMBDA))
+    advantages, _ = episodes.ours(Bootstrap(lam=LAMBDA))
     assert gap(advantages, expected) < CLOSE
 
 
@@ -147,7 +147,7 @@ def test_the_td_error_and_its_target_are_td0_of_torchrl(episodes):
 
 @pytest.mark.parametrize("prefix", ["", "vec_"])
 def test_monte_carlo_is_td1_of_torchrl(episodes, prefix):
-    advantages, targets = episodes.ours(Bootstrap(trace=1.0))
+    advantages, targets = episodes.ours(Bootstrap(lam=1.0))
     advantage, target = (
         getattr(functional, f"{prefix}td1_{kind}_estimate") for kind in ("advantage", "return")
     )
@@ -173,6 +173,6 @@ def test_the_n_step_target_is_that_of_torchrls_multi_step(episodes, n):
     found = postprocs.MultiStep(gamma=GAMMA, n_steps=n)(frames)
     future = found["gamma"][..., None] * found["next", "value"]
     expected = found["next", "reward"][..., None] + future
-    advantages, targets = episodes.ours(Bootstrap(trace=1.0, steps=n))
+    advantages, targets = episodes.ours(Bootstrap(lam=1.0, steps=n))
     assert gap(targets, expected) < CLOSE
     assert gap(advantages, expected - episodes.value) < CLOSE

@@ -32,7 +32,7 @@ class Evaluation:
     metrics: dict[str, float]
     """`return` (undiscounted, of the team or the players), `objective` (as credited), the task's
     own metrics at the end of an episode, `pass@k` where asked, `turns`, `tokens_per_turn`
-    (per agent and turn), `overlong` (the share of episodes in which an answer was cut off) and
+    (per agent and turn), `truncated` (the share of episodes in which an answer was cut off) and
     `response_seconds` (per turn, slowest agent)."""
     trees: list[Tree[Any]]
 

@@ -57,7 +57,7 @@ def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, f
 def mean_outcomes(
     trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
 ) -> dict[str, float]:
-    """`return`, `objective`, the task's own metrics at the end, and `overlong`, means over chains.
+    """`return`, `objective`, the task's own metrics at the end, and `truncated`, means over chains.
 
     Errors: TaskError where the names of the task's metrics change.
     """
@@ -72,11 +72,11 @@ def mean_outcomes(
             )
     for key in names:
         metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
-    metrics["overlong"] = mean_overlong(trees)
+    metrics["truncated"] = mean_truncated(trees)
     return metrics
 
 
-def mean_overlong(trees: Sequence[Tree[Any]]) -> float:
+def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
     """The share of episodes in which an answer was cut off at its token limit."""
     cut = [
         any(action.finish == "length" for node in tree.nodes for action in node.actions.values())

@@ -75,7 +75,7 @@ class ActorRows:
         for name, learner in self.actors.items():
             keys = [key for key in self.rows if self.model(self.trees[key[0]], key[1]) == name]
             groups = [self.rows[key] for key in keys]
-            if name in moving and self.parts.loss.old == "read":
+            if name in moving and self.parts.loss.old_logprobs == "recompute":
                 self._attach(keys, "old", learner.evaluate(groups))
             if self.parts.loss.needs_reference:
                 bare = [

@@ -25,9 +25,9 @@ from colearn.loss.value import value_loss
 class ActorObjective:
     """The objective of one minibatch of one actor.
 
-    Metrics beside the losses': `moved`, KL(policy at rollout || policy now) per token (k3);
-    `behaviour_gap`, mean |old - behaviour| log-probability of a token,
-    and `surprise`, mean -log pi of a sampled token.
+    Metrics beside the losses': `approx_kl`, KL(policy at rollout || policy now) per token (k3);
+    `logprob_mismatch`, mean |old - behaviour| log-probability of a token,
+    and `nll`, mean -log pi of a sampled token.
     """
 
     loss: PolicyLoss
@@ -57,7 +57,9 @@ class ActorObjective:
 
     def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
         behaviour = batch.per_action("behaviour")
-        old = behaviour if self.loss.old == "behaviour" else batch.per_action("old_logprobs")
+        old = (
+            behaviour if self.loss.old_logprobs == "behaviour" else batch.per_action("old_logprobs")
+        )
         detached = outputs.logprobs.detach()
         loss, metrics = self.loss(
             PolicyBatch(
@@ -75,11 +77,11 @@ class ActorObjective:
             )
         )
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
-        metrics["behaviour_gap"] = gap.item() / self.tokens
+        metrics["logprob_mismatch"] = gap.item() / self.tokens
         if len(old):
             step = detached - old
-            metrics["moved"] = (step.exp() - step - 1.0).sum().item() / self.tokens
-        metrics["surprise"] = -detached.sum().item() / self.tokens
+            metrics["approx_kl"] = (step.exp() - step - 1.0).sum().item() / self.tokens
+        metrics["nll"] = -detached.sum().item() / self.tokens
         if self.marks:
             olds = batch.per_action("old_values")
             extra, found = value_loss(

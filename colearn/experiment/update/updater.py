@@ -97,7 +97,7 @@ class Updater:
             moved: list[float] = []
             for numbers in batches:
                 metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done)
-                joined = (f"{name}/moved" for name in self.actors if name not in alone)
+                joined = (f"{name}/approx_kl" for name in self.actors if name not in alone)
                 moved += [metrics[key] for key in joined if key in metrics]  # of those that train
                 for key, value in metrics.items():
                     sums.setdefault(key, []).append(value)
@@ -110,7 +110,7 @@ class Updater:
             walks[NetworkKey("actor", name)] = partial(self._walk, name, own, now, fixed, done)
         for walker, walked in self.together(walks).items() if walks else ():
             sums |= {f"{walker.model}/{metric}": values for metric, values in walked.items()}
-        refresh = self.parts.loss.refresh
+        refresh = self.parts.loss.reference_update_every
         if refresh is not None and (iteration + 1) % refresh == 0:
             for reference in self.references.values():
                 reference.follow()
@@ -168,7 +168,7 @@ class Updater:
                 found_here = learner.accumulate(prepared, objective)
                 metrics = {**found_here.metrics, **learner.step(done)}
                 found["optimizer_steps"][0] += 1.0
-                moved.append(metrics.get("moved", 0.0))
+                moved.append(metrics.get("approx_kl", 0.0))
                 for key, value in metrics.items():
                     found.setdefault(key, []).append(value)
             if self._far(moved):

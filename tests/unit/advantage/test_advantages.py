@@ -80,12 +80,12 @@ def test_two_steps_look_one_turn_further():
     line = chain([1.0, 2.0, 4.0])
     values = [team((10.0, 20.0, 30.0, None))]
     # 1 + 2/2 + 30/4 - 10; 2 + 4/2 - 20; 4 - 30
-    assert of(Bootstrap(trace=1.0, steps=2)(credited([line], 0.5), values)[0]) == [
+    assert of(Bootstrap(lam=1.0, steps=2)(credited([line], 0.5), values)[0]) == [
         -0.5,
         -16.0,
         -26.0,
     ]
-    targets = Bootstrap(trace=1.0, steps=2).targets(credited([line], 0.5), values)[0]["alice"]
+    targets = Bootstrap(lam=1.0, steps=2).targets(credited([line], 0.5), values)[0]["alice"]
     assert list(targets) == [9.5, 4.0, 4.0, None]
 
 
@@ -95,7 +95,7 @@ def test_a_trace_cut_after_n_steps_mixes_the_returns_of_up_to_n_steps():
     # from the root: G1 = 1 + 20/2 = 11, G2 = 1 + 2/2 + 30/4 = 9.5, G3 = 1 + 1 + 4/4 + 40/8 = 8;
     # truncated at 2: G1/2 + G2/2 - 10, at 3: G1/2 + G2/4 + G3/4 - 10
     for steps, first in ((2, 0.25), (3, -0.125)):
-        part = Bootstrap(trace=0.5, steps=steps)
+        part = Bootstrap(lam=0.5, steps=steps)
         advantages = of(part(credited([line], 0.5), values)[0])
         assert advantages[0] == first
         # the last two turns have no more steps to look at: 4 + (40/2 + 8/2)/2 - 30 and 8 - 40
@@ -107,35 +107,35 @@ def test_a_trace_cut_after_n_steps_mixes_the_returns_of_up_to_n_steps():
 def test_one_step_is_the_td_error_and_many_are_monte_carlo():
     values = [team(FORK_VALUES)]
     episodes = credited([FORK], 0.5)
-    assert Bootstrap(trace=1.0, steps=1)(episodes, values) == Bootstrap()(episodes, values)
+    assert Bootstrap(lam=1.0, steps=1)(episodes, values) == Bootstrap()(episodes, values)
     for n in (2, 7):
-        found = Bootstrap(trace=1.0, steps=n)(episodes, values)
-        assert found == Bootstrap(trace=1.0)(episodes, values)
+        found = Bootstrap(lam=1.0, steps=n)(episodes, values)
+        assert found == Bootstrap(lam=1.0)(episodes, values)
 
 
 def test_the_monte_carlo_advantage_is_the_return_minus_the_value():
-    advantages = Bootstrap(trace=1.0)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
+    advantages = Bootstrap(lam=1.0)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     assert of(advantages) == [3.0 - 5, 4.0 - 5, 2.0 - 3, 6.0 - 3, 0.0 - 1, 4.0 - 1]
-    targets = Bootstrap(trace=1.0).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
+    targets = Bootstrap(lam=1.0).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     assert list(targets)[:3] == [3.5, 4.0, 2.0]
 
 
 def test_a_trace_adds_the_mean_of_the_childrens_advantages():
-    advantages = Bootstrap(trace=0.5)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
+    advantages = Bootstrap(lam=0.5)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     # deltas -2.5 and -1.5, each plus 1/4 of the mean of (-1, 3)
     assert of(advantages) == [-2.25, -1.25, -1.0, 3.0, -1.0, 3.0]
-    targets = Bootstrap(trace=0.5).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
+    targets = Bootstrap(lam=0.5).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     assert list(targets)[:3] == [5.0 - 1.75, 3.0 + 1.0, 1.0 + 1.0]
 
 
 def test_the_ends_of_the_trace_are_the_td_error_and_monte_carlo():
     values = [team(FORK_VALUES)]
     episodes = credited([FORK], 0.5)
-    one_step = Bootstrap(trace=1.0, steps=1)(episodes, values)
-    assert Bootstrap(trace=0.0)(episodes, values) == one_step
-    assert Bootstrap(trace=0.0, steps=3)(episodes, values) == one_step
+    one_step = Bootstrap(lam=1.0, steps=1)(episodes, values)
+    assert Bootstrap(lam=0.0)(episodes, values) == one_step
+    assert Bootstrap(lam=0.0, steps=3)(episodes, values) == one_step
     returns = FORK.returns(0.5)
-    assert of(Bootstrap(trace=1.0)(episodes, values)[0]) == [
+    assert of(Bootstrap(lam=1.0)(episodes, values)[0]) == [
         returns[node.index] - FORK_VALUES[node.parent] for node in FORK.nodes[1:]
     ]
 
@@ -157,7 +157,7 @@ def test_a_trace_on_a_chain_is_the_gae_of_torchrl():
         done=done,
         terminated=done,
     )
-    part, given = Bootstrap(trace=0.8), [team((*values, None))]
+    part, given = Bootstrap(lam=0.8), [team((*values, None))]
     episodes = credited([chain(rewards)], 0.9)
     assert of(part(episodes, given)[0]) == pytest.approx(expected[:, 0].tolist())
     ours = part.targets(episodes, given)[0]["alice"][:4]
@@ -179,15 +179,15 @@ def test_a_decentral_critic_looks_past_turns_of_others():
 
 
 def test_lambda_counts_the_agents_own_decisions():
-    advantages = Bootstrap(trace=0.5)(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    advantages = Bootstrap(lam=0.5)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     # alice's next decision is two turns on: -0.5 + 0.5 * 0.5^2 * -26
     assert advantages[1]["alice"] == -3.75
-    full = Bootstrap(trace=1.0)(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    full = Bootstrap(lam=1.0)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert full[1]["alice"] == TURNS.returns(0.5)[1] - 10.0
 
 
 def test_two_steps_count_the_agents_own_decisions():
-    advantages = Bootstrap(trace=1.0, steps=2)(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    advantages = Bootstrap(lam=1.0, steps=2)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert advantages[1]["alice"] == TURNS.returns(0.5)[1] - 10.0
 
 
@@ -203,9 +203,9 @@ def test_a_cut_branch_is_worth_what_the_critic_says():
     values = [team((1.0, 2.0, 8.0, None))]
     for part in (
         Bootstrap(),
-        Bootstrap(trace=0.5),
-        Bootstrap(trace=1.0, steps=3),
-        Bootstrap(trace=1.0),
+        Bootstrap(lam=0.5),
+        Bootstrap(lam=1.0, steps=3),
+        Bootstrap(lam=1.0),
     ):
         assert of(part(credited([cut]), values)[0])[1] == 2.0 + 8.0 - 1.0
         assert part.targets(credited([cut]), values)[0]["alice"][2] == 8.0
@@ -418,7 +418,7 @@ def test_the_clip_also_bounds_group_advantages():
     ("make", "field"),
     [
         (lambda: RawReturn(clip=0.0), "clip"),
-        (lambda: Bootstrap(trace=2.0), "trace"),
+        (lambda: Bootstrap(lam=2.0), "lam"),
         (lambda: Bootstrap(steps=0), "steps"),
         (lambda: QValue(baseline="mean"), "baseline"),
     ],
@@ -431,12 +431,12 @@ def test_a_bad_setting_is_one_line_that_names_the_field(make, field):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Bootstrap(trace=0.0, steps=1, clip=0.01, expectile=0.001),
-        lambda: Bootstrap(trace=1.0, expectile=0.999),
+        lambda: Bootstrap(lam=0.0, steps=1, clip=0.01, expectile=0.001),
+        lambda: Bootstrap(lam=1.0, expectile=0.999),
         lambda: Heterogeneous(size=2, clip=0.01),
         lambda: RoleBaseline(decay=0.0),
-        lambda: TokenGAE(gamma=0.0, trace=0.0, clip=0.01),
-        lambda: TokenGAE(gamma=1.0, trace=1.0),
+        lambda: TokenGAE(gamma=0.0, lam=0.0, clip=0.01),
+        lambda: TokenGAE(gamma=1.0, lam=1.0),
     ],
 )
 def test_what_lies_within_the_bounds_is_taken(make):
@@ -446,7 +446,7 @@ def test_what_lies_within_the_bounds_is_taken(make):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: Bootstrap(trace=-0.1), "trace"),
+        (lambda: Bootstrap(lam=-0.1), "lam"),
         (lambda: Heterogeneous(size=1), "size"),
         (lambda: RoleBaseline(decay=1.0), "decay"),
         (lambda: TokenGAE(gamma=-0.1), "gamma"),

@@ -121,7 +121,7 @@ def test_independent_sampling_keeps_the_forked_answers_of_each_role_alone():
 def test_a_reward_before_a_fork_is_the_mean_over_its_branches():
     algorithm = MHGPORoundRobin(
         rollout=RoundRobin(k=2, probabilities={"z": 1.0}),
-        advantage=Heterogeneous(singles="same_fork"),
+        advantage=Heterogeneous(ungrouped="same_fork"),
     )
     episodes, _ = sampled(algorithm, (0, 1))
     # x0 y0 {z0, z1} and x1 y1 {z2, z3}
@@ -134,7 +134,7 @@ def test_a_reward_before_a_fork_is_the_mean_over_its_branches():
 def test_round_robin_deals_single_answers_of_the_batch_into_groups():
     algorithm = MHGPORoundRobin(
         rollout=RoundRobin(k=2, probabilities={"y": 1.0}),
-        advantage=Heterogeneous(singles="shuffled", size=3),
+        advantage=Heterogeneous(ungrouped="shuffle", size=3),
     )
     episodes, generations = sampled(algorithm, (0, 1, 2, 3))
     found = groups(algorithm, episodes)

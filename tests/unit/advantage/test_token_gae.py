@@ -48,7 +48,7 @@ def test_at_one_and_one_every_token_gets_the_return_less_its_value():
 def test_within_a_call_the_recursion_is_that_of_the_paper():
     """delta = 0.9*1 - 0.5, 0.9*1.5 - 1, 2 - 1.5; A_l = delta_l + 0.45 A_{l+1}."""
     episode, values = one_call()
-    part = TokenGAE(gamma=0.9, trace=0.5)
+    part = TokenGAE(gamma=0.9, lam=0.5)
     ((_, after),) = part([episode], [{"ada": values}])
     assert after["ada"] == pytest.approx((0.4 + 0.45 * 0.575, 0.35 + 0.45 * 0.5, 0.5))
     (targets,) = part.targets([episode], [{"ada": values}])
@@ -71,7 +71,7 @@ def two_calls(discount: float) -> tuple[Any, dict[str, TokenValues]]:
 def test_across_calls_the_next_token_is_the_first_of_the_agents_next_call():
     """Ada's last token before Ben: delta = 0.3 + 0.6 - 0.4, then half of what comes after."""
     episode, values = two_calls(discount=1.0)
-    (found,) = TokenGAE(trace=0.5)([episode], [values])
+    (found,) = TokenGAE(lam=0.5)([episode], [values])
     assert found[3]["ada"] == pytest.approx((0.2 + 0.5 * 0.2, 0.2))
     last = 0.5 + 0.5 * 0.3
     assert found[1]["ada"] == pytest.approx((0.2 + 0.5 * last, last))
@@ -118,7 +118,7 @@ def test_clip_and_normalisation_are_over_tokens():
     assert after["ada"] == pytest.approx((0.5 / (1 / 6) ** 0.5, 0.0, -0.5 / (1 / 6) ** 0.5), 1e-4)
 
 
-@pytest.mark.parametrize("setting", [{"gamma": 1.1}, {"trace": -0.1}, {"clip": 0.0}])
+@pytest.mark.parametrize("setting", [{"gamma": 1.1}, {"lam": -0.1}, {"clip": 0.0}])
 def test_a_setting_out_of_range_is_named(setting):
     (name,) = setting
     with pytest.raises(ConfigError, match=name):
@@ -147,7 +147,7 @@ def test_tokens_of_many_calls_are_those_of_torchrl():
     theirs, targets = functional.generalized_advantage_estimate(
         0.9, 0.8, value, after, reward, done, done
     )
-    part = TokenGAE(gamma=0.9, trace=0.8)
+    part = TokenGAE(gamma=0.9, lam=0.8)
     (found,) = part([episode], [{"ada": values}])
     ours = [a for node in found[1:] for a in node["ada"]]
     assert torch.allclose(torch.tensor(ours), theirs.flatten(), atol=1e-5)

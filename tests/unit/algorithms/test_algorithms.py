@@ -92,9 +92,9 @@ Q = {"critic": {"value": "q"}, "advantage": {"name": "q_value"}}
     ("settings", "advantage"),
     [
         ({"advantage": {"clip": 0.2}, "discount": 0.9}, Bootstrap(clip=0.2)),
-        ({"advantage": {"trace": 1.0, "steps": 3}}, Bootstrap(trace=1.0, steps=3)),
-        ({"advantage": {"trace": 0.5}}, Bootstrap(trace=0.5)),
-        ({"advantage": {"trace": 1, "normalize": True}}, Bootstrap(trace=1.0, normalize=True)),
+        ({"advantage": {"lam": 1.0, "steps": 3}}, Bootstrap(lam=1.0, steps=3)),
+        ({"advantage": {"lam": 0.5}}, Bootstrap(lam=0.5)),
+        ({"advantage": {"lam": 1, "normalize": True}}, Bootstrap(lam=1.0, normalize=True)),
         (Q, QValue()),
     ],
 )
@@ -161,7 +161,7 @@ def test_global_information_can_be_off():
         ("magrpo", {"discount": -0.1}, "discount"),
         ("collm_cc", {"advantage": {"clip": -1.0}}, "advantage.clip"),
         ("collm_cc", {"advantage": {"name": "td2"}}, "advantage.name"),
-        ("collm_cc", {**Q, "advantage": {"trace": 0.9}}, "advantage"),
+        ("collm_cc", {**Q, "advantage": {"lam": 0.9}}, "advantage"),
         ("collm_cc", {"critic": {"value": "q"}}, "advantage"),
         ("collm_cc", {"advantage": {"name": "q_value", "expectile": 0.9}}, "advantage.expectile"),
         ("collm_cc", {"advantage": {"expectile": 1.0}}, "advantage.expectile"),

@@ -28,7 +28,7 @@ from colearn.types import Credited
 
 
 def test_kl_and_entropy_fall_over_their_share_of_the_budget():
-    loss = PolicyGradient(kl=0.1, entropy=0.02, anneal=0.5)
+    loss = PolicyGradient(kl=0.1, entropy=0.02, anneal_fraction=0.5)
     quarter = loss.at(0.25)
     assert (quarter.kl, quarter.entropy) == (pytest.approx(0.05), pytest.approx(0.01))
     assert (loss.at(0.0).kl, loss.at(0.5).kl, loss.at(0.9).kl) == (0.1, 0.0, 0.0)
@@ -50,17 +50,17 @@ HOPEFUL = [
 
 @pytest.mark.parametrize(("part", "level"), HOPEFUL)
 def test_an_expectile_comes_to_the_mean_over_its_share_of_the_budget(part, level):
-    hopeful = part(**{level: 0.9}, anneal=0.5)
-    found = [getattr(hopeful.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
+    optimistic = part(**{level: 0.9}, anneal_fraction=0.5)
+    found = [getattr(optimistic.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
     assert found == pytest.approx([0.9, 0.7, 0.5, 0.5])
     assert getattr(part(**{level: 0.9}).at(0.9), level) == 0.9
 
 
 @pytest.mark.parametrize("part", [PolicyGradient, *(part for part, _ in HOPEFUL)])
-@pytest.mark.parametrize("anneal", [0.0, 1.5])
-def test_a_schedule_over_no_part_of_the_budget_is_refused(part, anneal):
-    with pytest.raises(ConfigError, match="anneal: must lie above 0 and up to 1"):
-        part(anneal=anneal)
+@pytest.mark.parametrize("anneal_fraction", [0.0, 1.5])
+def test_a_schedule_over_no_part_of_the_budget_is_refused(part, anneal_fraction):
+    with pytest.raises(ConfigError, match="anneal_fraction: must lie above 0 and up to 1"):
+        part(anneal_fraction=anneal_fraction)
 
 
 def value(head, number=1.0):
@@ -290,17 +290,17 @@ def test_metrics_of_tokens_are_shares_of_the_whole_minibatch():
     the behaviour's."""
     first = said(-1.5, -2.0, -2.0, old=(-1.5, -2.0, -3.5))
     _, metrics = told([first, said(-1.0, old=(-1.0,))], [first], [-1.0, -2.0, -3.0])
-    assert metrics["surprise"] == pytest.approx(6.0 / 4)
-    assert metrics["behaviour_gap"] == pytest.approx(1.5 / 4)
-    assert metrics["moved"] == pytest.approx(2 * (math.exp(0.5) - 1.5) / 4)
+    assert metrics["nll"] == pytest.approx(6.0 / 4)
+    assert metrics["logprob_mismatch"] == pytest.approx(1.5 / 4)
+    assert metrics["approx_kl"] == pytest.approx(2 * (math.exp(0.5) - 1.5) / 4)
 
 
 def test_before_the_first_step_the_policy_is_its_own_old_one():
     row = said(-1.25)
     _, metrics = told([row], [row], [-1.0])
-    assert metrics["surprise"] == pytest.approx(1.0)
-    assert metrics["behaviour_gap"] == pytest.approx(0.25)
-    assert "moved" not in metrics
+    assert metrics["nll"] == pytest.approx(1.0)
+    assert metrics["logprob_mismatch"] == pytest.approx(0.25)
+    assert "approx_kl" not in metrics
 
 
 def test_a_head_on_the_actor_learns_values_where_no_action_has_an_advantage():
@@ -317,7 +317,7 @@ def test_a_head_on_the_actor_learns_values_where_no_action_has_an_advantage():
     )
     loss, metrics = told([here, there], [here], [], [1.0])
     assert loss.item() == metrics["value_loss"] == pytest.approx(4.0 / 2)
-    assert metrics["surprise"] == metrics["behaviour_gap"] == 0.0
+    assert metrics["nll"] == metrics["logprob_mismatch"] == 0.0
     clipped, _ = told([here, there], [here], [], [2.5], ValueLoss(clip=0.25))
     assert clipped.item() == pytest.approx((3.0 - 1.75) ** 2 / 2)
 

@@ -69,10 +69,10 @@ def test_faults_are_those_of_the_player_that_made_them():
         played(-1.0, FIRST, fault="malformed", finish="length"),
         played(1.0, FIRST),
     ]
-    quarter = {"malformed": 0.25, "illegal": 0.25, "overlong": 0.25}
+    quarter = {"malformed": 0.25, "illegal": 0.25, "truncated": 0.25}
     assert tally(trees, "player_0", "player_0").faults == quarter
     assert set(tally(trees, "mcts", "player_1").faults.values()) == {0.0}
-    assert last_fault(trees[2]) == ("player_0", "overlong")
+    assert last_fault(trees[2]) == ("player_0", "truncated")
 
 
 def test_nobody_is_tallied_where_it_never_sat():

@@ -68,7 +68,7 @@ def test_settings_that_an_algorithm_lacks_stay_with_those_that_have_them():
 
 @pytest.mark.parametrize("labels", [{"collm_cc": {}, "magrpo": {}}, {}], ids=["named", "own"])
 def test_a_setting_of_an_algorithm_that_is_left_out_is_no_mistake(labels):
-    algorithm = {"name": "collm_cc", "critic_lag": 3, "advantage": {"trace": 0.9}}
+    algorithm = {"name": "collm_cc", "critic_lag": 3, "advantage": {"lam": 0.9}}
     data = {**fabricated.CONFIG, "algorithm": algorithm, "compare": {"algorithms": labels}}
     plan = make_plan(load_config(data), ["magrpo"])
     assert plan.algorithms == ("magrpo",)
@@ -97,13 +97,13 @@ def planned(algorithm, **algorithms):
 def test_a_parts_settings_stay_with_the_algorithms_whose_part_has_them():
     algorithm = {
         "name": "collm_cc",
-        "advantage": {"clip": 0.2, "trace": 0.9, "equal_turns": True},
+        "advantage": {"clip": 0.2, "lam": 0.9, "equal_turns": True},
         "critic": {"global_info": False},
     }
     # both advantages have a clip, the bootstrap alone a trace, the group's alone equal turns
     assert planned(algorithm) == {
         "collm_cc": {
-            "advantage": {"clip": 0.2, "trace": 0.9},
+            "advantage": {"clip": 0.2, "lam": 0.9},
             "critic": {"global_info": False},
         },
         "magrpo": {"advantage": {"clip": 0.2, "equal_turns": True}},
@@ -111,10 +111,10 @@ def test_a_parts_settings_stay_with_the_algorithms_whose_part_has_them():
 
 
 def test_a_parts_settings_are_those_of_the_part_that_an_algorithm_puts_there():
-    algorithm = {"name": "collm_cc", "advantage": {"clip": 0.2, "trace": 0.9}}
+    algorithm = {"name": "collm_cc", "advantage": {"clip": 0.2, "lam": 0.9}}
     other = {"algorithm.advantage.name": "q_value", "algorithm.critic.value": "q"}
     found = planned(algorithm, collm_cc={}, q={"algorithm.name": "collm_cc", **other})
-    assert found["collm_cc"] == {"advantage": {"clip": 0.2, "trace": 0.9}}
+    assert found["collm_cc"] == {"advantage": {"clip": 0.2, "lam": 0.9}}
     assert found["q"] == {
         "advantage": {"clip": 0.2, "name": "q_value"},
         "critic": {"value": "q"},

@@ -38,7 +38,7 @@ def test_an_adapters_first_policy_needs_no_network_and_one_that_moves_does() -> 
     kl = "algorithm.loss.kl=0.1"
     still, moving = (
         resolved(kl, "models.*.lora.rank=2"),
-        resolved(kl, "models.*.lora.rank=2", "algorithm.loss.refresh=5"),
+        resolved(kl, "models.*.lora.rank=2", "algorithm.loss.reference_update_every=5"),
     )
     assert [key.kind for key in still.networks].count("reference") == 0
     assert [key.kind for key in moving.networks].count("reference") == 2

@@ -51,7 +51,7 @@ def test_a_trace_below_one_bootstraps_from_the_next_executed_action():
         "ada": values([9.0, 4.0], [(0.0,), (0.0,)]),
         "ben": values([9.0, 6.0], [(0.0,), (0.0,)]),
     }
-    rows = CounterfactualBaseline(trace=0.5)([episode([3.0, 2.0], discount=0.5)], [q])[0]
+    rows = CounterfactualBaseline(lam=0.5)([episode([3.0, 2.0], discount=0.5)], [q])[0]
     # G_1 = 2; Q of the next action is the mean of 4 and 6; G_0 = 3 + 0.5 (0.5 * 5 + 0.5 * 2)
     assert rows[2] == {"ada": 2.0, "ben": 2.0}
     assert rows[1] == {"ada": 4.75, "ben": 4.75}

@@ -149,7 +149,12 @@ def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
 
 def test_what_follows_a_policy_is_an_adapter_of_its_own(estimated: Any) -> None:
     """A reference that moves, and each past self of a league: no learner, and no second base."""
-    more = ("algorithm.loss.kl=0.1", "algorithm.loss.refresh=5", "cast.name=league", "cast.pool=2")
+    more = (
+        "algorithm.loss.kl=0.1",
+        "algorithm.loss.reference_update_every=5",
+        "cast.name=league",
+        "cast.pool=2",
+    )
     found = {str(network.key): network for network in estimated(*SHARED, *more).networks}
     adapter = found["actor-ada"].trained
     for name in ("reference-ada", "past-0-ben", "past-1-ada"):

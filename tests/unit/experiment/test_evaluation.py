@@ -82,9 +82,9 @@ def test_overlong_is_the_share_of_episodes_with_an_answer_that_was_cut_off() -> 
                 *rest,
             ]
 
-    assert _evaluated(Seeded()).metrics["overlong"] == 0.0
+    assert _evaluated(Seeded()).metrics["truncated"] == 0.0
     # of three episodes side by side the first request of each turn is the first one's
-    assert _evaluated(Cut()).metrics["overlong"] == 1 / 3
+    assert _evaluated(Cut()).metrics["truncated"] == 1 / 3
 
 
 def test_evaluation_plays_the_split_it_is_told_and_the_test_items_unless_told() -> None:

@@ -248,16 +248,19 @@ def test_log_probabilities_in_double_precision_stay_so():
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({"kl": 0.1, "refresh": 0}, "1 or more"), ({"refresh": 5}, "no reference to move")],
+    [
+        ({"kl": 0.1, "reference_update_every": 0}, "1 or more"),
+        ({"reference_update_every": 5}, "no reference to move"),
+    ],
 )
 def test_a_reference_that_cannot_follow_is_refused(settings, said):
-    with pytest.raises(ConfigError, match=f"refresh: .*{said}"):
+    with pytest.raises(ConfigError, match=f"reference_update_every: .*{said}"):
         PolicyGradient(**settings)
 
 
 def test_a_fading_penalty_keeps_the_reference_moving_to_the_end():
-    loss = PolicyGradient(kl=0.1, refresh=5, anneal=1.0)
-    assert loss.refresh == 5
+    loss = PolicyGradient(kl=0.1, reference_update_every=5, anneal_fraction=1.0)
+    assert loss.reference_update_every == 5
     assert loss.at(1.0).kl == 0.0
 
 
@@ -290,7 +293,7 @@ def test_an_importance_at_the_cap_is_not_cut():
 
 def test_a_cap_where_nothing_can_differ_is_an_error():
     with pytest.raises(ConfigError, match=r"^importance_cap: nothing differs"):
-        PolicyGradient(old="behaviour", importance_cap=2.0)
+        PolicyGradient(old_logprobs="behaviour", importance_cap=2.0)
 
 
 @pytest.mark.parametrize("ratio", ["sequence", "token"])
@@ -400,7 +403,7 @@ def test_a_value_clip_without_old_values_is_an_error():
         ({"clip": 0.2, "clip_high": 0.0}, "clip_high"),
         ({"dual_clip": 1.0}, "dual_clip"),
         ({"importance_cap": 0.0}, "importance_cap"),
-        ({"old": "rollout"}, "old"),
+        ({"old_logprobs": "rollout"}, "old_logprobs"),
         ({"kl": -1e-9}, "kl"),
         ({"kl": -0.1}, "kl"),
         ({"entropy": -0.1}, "entropy"),
@@ -415,8 +418,8 @@ def test_a_bad_setting_is_one_line_that_names_the_field(settings, field):
     "settings",
     [
         {"clip": 0.999, "clip_high": 0.01, "dual_clip": 1.01},
-        {"importance_cap": 0.01, "old": "read"},
-        {"kl": 1e-9, "refresh": 1, "entropy": 1e-9},
+        {"importance_cap": 0.01, "old_logprobs": "recompute"},
+        {"kl": 1e-9, "reference_update_every": 1, "entropy": 1e-9},
     ],
 )
 def test_what_lies_within_the_bounds_is_taken(settings):

@@ -28,7 +28,7 @@ def test_a_run_at_constant_rates_may_be_longer():
     [
         ({"models": {"*": {}, "a": {"schedule": "linear"}}}, "models.a.schedule"),
         ({"critic": {"schedule": "cosine"}}, "critic.schedule"),
-        ({"algorithm": {"loss": {"anneal": 1.0}}}, "algorithm.loss.anneal"),
+        ({"algorithm": {"loss": {"anneal_fraction": 1.0}}}, "algorithm.loss.anneal_fraction"),
         ({"agents": {"*": {"sampling": {"anneal": {"start": 1.0}}}}}, "agents.*.sampling.anneal"),
     ],
 )

@@ -1,0 +1,57 @@
+"""Settings and metrics that were renamed, old to new, and the errors that name the new word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from colearn.errors import nearest
+
+SETTINGS = {
+    "anneal": "anneal_fraction",
+    "old": "old_logprobs",
+    "refresh": "reference_update_every",
+    "singles": "ungrouped",
+    "trace": "lam",
+}
+"""Keys of `algorithm.loss`, `algorithm.advantage` and `algorithm.value_loss`."""
+
+REPLACED = {
+    "batch_agents": "generator: {batch_agents: false}",
+    "deepspeed": "learner: {name: deepspeed, config: zero2}",
+}
+"""Keys of `run` that are settings of another section now."""
+
+METRICS = {
+    "behaviour_gap": "logprob_mismatch",
+    "moved": "approx_kl",
+    "overlong": "truncated",
+    "surprise": "nll",
+}
+"""The last part of a metric's name in run folders of earlier versions."""
+
+
+def remedy(key: str, known: Iterable[str]) -> str:
+    """What to write instead of an unknown key: its new name if it was renamed, else the nearest."""
+    known = list(known)
+    new = SETTINGS.get(key)
+    if new in known:
+        return f"it is {new} now"
+    if key in REPLACED and {"learner", "generator"} <= set(known):
+        return f"write {REPLACED[key]}"
+    return nearest(key, known)
+
+
+def current_metrics(metrics: Any) -> Any:
+    """Metrics of a recorded line under their present names.
+
+    A name is kept where the line also has the new one: it then belongs to the task.
+    """
+    if not isinstance(metrics, Mapping):
+        return metrics
+    renamed = {}
+    for name, value in metrics.items():
+        before, _, last = str(name).rpartition("/")
+        new = f"{before}/{METRICS.get(last, last)}" if before else METRICS.get(last, last)
+        renamed[name if new in metrics else new] = value
+    return renamed

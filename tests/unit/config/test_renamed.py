@@ -1,0 +1,55 @@
+"""Settings and metrics under their earlier names."""
+
+from __future__ import annotations
+
+import pytest
+
+from colearn.config import build_algorithm, load_config
+from colearn.config.renamed import METRICS, SETTINGS
+from colearn.errors import ConfigError
+from colearn.record.fields import Line
+
+CONFIG = {"task": {"name": "str_build"}, "models": {"*": {"path": "embedded"}}}
+LINE = {
+    "kind": "update",
+    "iteration": 1,
+    "environment_steps": 8,
+    "generated_tokens": 20,
+    "updates": 1,
+    "wall_seconds": 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "section", "old"),
+    [
+        ("magrpo", "loss", "anneal"),
+        ("magrpo", "loss", "old"),
+        ("magrpo", "loss", "refresh"),
+        ("collm_cc", "advantage", "anneal"),
+        ("collm_cc", "advantage", "trace"),
+        ("collm_cc", "value_loss", "anneal"),
+        ("mhgpo", "advantage", "singles"),
+    ],
+)
+@pytest.mark.parametrize("dotted", [True, False])
+def test_an_earlier_name_of_a_setting_is_an_error_that_says_the_new_one(
+    algorithm, section, old, dotted
+):
+    key = f"algorithm.{section}.{old}"
+    nested = {"algorithm": {"name": algorithm, section: {old: 1}}}
+    given = (CONFIG, [f"algorithm.name={algorithm}", f"{key}=1"]) if dotted else (CONFIG | nested,)
+    with pytest.raises(ConfigError, match=f"{key}: unknown setting; it is {SETTINGS[old]} now"):
+        build_algorithm(load_config(*given))
+
+
+@pytest.mark.parametrize(("old", "new"), METRICS.items())
+def test_a_recorded_metric_is_read_under_its_present_name(old, new):
+    metrics = {f"ada/{old}": 0.5, old: 0.25, "return": 1.0}
+    line = Line.model_validate({**LINE, "metrics": metrics})
+    assert line.metrics == {f"ada/{new}": 0.5, new: 0.25, "return": 1.0}
+
+
+def test_a_task_s_own_metric_keeps_its_name_beside_the_present_one():
+    metrics = {"truncated": 0.0, "overlong": 3.0}
+    assert Line.model_validate({**LINE, "metrics": metrics}).metrics == metrics
