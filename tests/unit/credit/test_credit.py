@@ -248,6 +248,8 @@ class Task:
 
     agents = ("alice", "bob")
 
+    program = False
+
     def __init__(self, *pays: str) -> None:
         self.pays = frozenset(pays)
 

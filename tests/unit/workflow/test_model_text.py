@@ -27,6 +27,7 @@ from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.math_duo.checker import plain_number
 from colearn.text import is_unicode, printable
 from colearn.tools.calculator import calculate
+from colearn.wire.tools import message, read_calls, write_call
 from colearn.workflow import Tool, ToolError, Workflow
 from colearn.workflow.declared import DeclaredWorkflow
 from colearn.workflow.tool_calls import find_call, told
@@ -197,6 +198,18 @@ def test_a_name_of_a_tool_is_shown_in_one_line():
     call = json.dumps({"name": "x\n" * 9000, "arguments": {}})
     shown = task.observe(task.step(state, {"a": f"<tool_call>{call}"}, RNG).state, "a").text
     assert "\n" not in shown and len(shown) < 500
+
+
+@pytest.mark.parametrize("several", [True, False])
+@HARD
+@given(said=st.lists(CALLS, max_size=3).map("</tool_call>".join))
+def test_tool_calls_that_clients_are_told_of_can_be_written_and_read_again(said, several):
+    outside, calls = read_calls(said, ["take", "give"], several=several)
+    told = json.dumps(message(outside, calls), ensure_ascii=False)
+    assert is_unicode(told) and {name for name, _ in calls} <= {"take", "give"}
+    for name, arguments in calls:
+        again = read_calls(write_call(name, arguments), [name], several=False)
+        assert repr(again) == repr(("", [(name, dict(sorted(arguments.items())))]))
 
 
 @HARD
