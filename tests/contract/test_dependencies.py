@@ -23,11 +23,13 @@ DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel"}
 SCRIPTS = {"_boot", "_plain"}
 """Files beside a sandboxed program, which see no package."""
 UNSEEN = {
+    "mkdocs-material": "the site's theme",
+    "mkdocstrings": "the site's reference",
     "ninja": "DeepSpeed compiles its optimiser with it",
     "pygame": "PettingZoo's classic games import it",
 }
 """What is needed without an import of ours."""
-ANOTHER_ENVIRONMENT = {"deepspeed", "vllm"}
+ANOTHER_ENVIRONMENT = {"deepspeed", "docs", "vllm"}
 """Extras whose versions are not those of the gate."""
 
 
