@@ -50,6 +50,15 @@ def hub_rows(
     return [row for row in made if row.value is not None]
 
 
+def check_trained_on(data: str, tests_only: bool, other: str) -> None:
+    """Errors: ConfigError for a test split that is named as the data to train on."""
+    if tests_only:
+        raise ConfigError(
+            f"task.data: '{data}' is a test split; set task.test_data to it, and task.data to what "
+            f"is trained on, such as {other}"
+        )
+
+
 def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
     try:
         return read(row.value)

@@ -11,12 +11,12 @@ from colearn.errors import ConfigError
 from colearn.sandbox.statements import take_apart
 
 from ..coop_humaneval.parse import parse_quietly
-from ..rows import file_rows
+from ..rows import check_trained_on, file_rows
 from .hub import HUB_SETS
 from .problem import Case, Problem
 
 TEST_SHARE = 5
-"""Of data with one split, the last fifth is tested."""
+"""Of data without a test split, the last fifth is tested."""
 REFERENCES = 3
 """Solutions that are kept, the first ones."""
 
@@ -24,20 +24,25 @@ _PACKAGED = Path(__file__).with_name("problems.jsonl")
 
 
 def load_problems(data: str, test_data: str | None, golden: int) -> dict[str, tuple[Problem, ...]]:
-    """The problems by split, in a fixed order, with at most `golden` tests each.
+    """The problems by split, in a fixed order, with at most `golden` tests each. Without
+    `test_data` the official test split is tested, where there is one, else the last fifth.
 
     Errors: ConfigError for data that cannot be read or a row that is no problem; MissingExtra
     where the hub's need `datasets`.
     """
+    known = HUB_SETS.get(data)
+    if known is not None:
+        check_trained_on(data, known.tests_only, "apps")
+        test_data = test_data or known.tests
     problems = _read(data, golden)
     if test_data is None:
         held_out = max(len(problems) // TEST_SHARE, 1)
         found = {"train": problems[:-held_out], "test": problems[-held_out:]}
     else:
         tested = _read(test_data, golden)
-        known = {problem.question for problem in tested}
+        questions = {problem.question for problem in tested}
         found = {
-            "train": tuple(p for p in problems if p.question not in known),
+            "train": tuple(p for p in problems if p.question not in questions),
             "test": tested,
         }
     for split, kept in found.items():

@@ -129,6 +129,10 @@ class HubSet:
     config: str | None
     split: str
     row: Callable[[Mapping[str, Any]], Row | None]
+    tests: str | None = None
+    """The name of its official test split."""
+    tests_only: bool = False
+    """It is a test split, and nobody trains on it."""
 
     def rows(self) -> list[DataRow]:
         """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
@@ -137,15 +141,17 @@ class HubSet:
 
 
 _APPS, _CONTESTS = "metr-evals/apps", "deepmind/code_contests"
+_MBPP, _LIVE = "google-research-datasets/mbpp", "lighteval/code_generation_lite"
 HUB_SETS = {
     "humaneval": HubSet("openai/openai_humaneval", None, "test", humaneval_row),
-    "mbpp": HubSet("google-research-datasets/mbpp", "sanitized", "train", mbpp_as_row),
-    "mbpp_test": HubSet("google-research-datasets/mbpp", "sanitized", "test", mbpp_as_row),
-    "apps": HubSet(_APPS, None, "train", introductory),
-    "apps_test": HubSet(_APPS, None, "test", apps_row),
-    "codecontests": HubSet(_CONTESTS, None, "train", codecontests_row),
-    "codecontests_test": HubSet(_CONTESTS, None, "test", codecontests_row),
-    "livecodebench": HubSet("lighteval/code_generation_lite", "v6", "test", livecodebench_row),
+    "mbpp": HubSet(_MBPP, "sanitized", "train", mbpp_as_row, tests="mbpp_test"),
+    "mbpp_test": HubSet(_MBPP, "sanitized", "test", mbpp_as_row, tests_only=True),
+    "apps": HubSet(_APPS, None, "train", introductory, tests="apps_test"),
+    "apps_test": HubSet(_APPS, None, "test", apps_row, tests_only=True),
+    "codecontests": HubSet(_CONTESTS, None, "train", codecontests_row, tests="codecontests_test"),
+    "codecontests_test": HubSet(_CONTESTS, None, "test", codecontests_row, tests_only=True),
+    "livecodebench": HubSet(_LIVE, "v6", "test", livecodebench_row, tests_only=True),
 }
 """By the name that `task.data` gives them. APPS and LiveCodeBench are copies without a script,
-which `datasets` no longer runs."""
+which `datasets` no longer runs. HumanEval has a test split alone; but for a fifth it is trained on
+here."""

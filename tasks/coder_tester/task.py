@@ -60,10 +60,11 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
     reference programs pay the tester nothing (its mask is 0).
 
     `data`: 'packaged', or from the hub (extra `tasks`) 'humaneval', 'mbpp', 'apps' (introductory),
-    'codecontests', 'livecodebench', or the path of a .jsonl file; `test_data` is the test split,
-    such as 'apps_test' or 'codecontests_test', else the last fifth. Problems of APPS and
-    LiveCodeBench that ask for a function are left out. In HumanEval and MBPP programs define a
-    function; a test's input is then its arguments and the output its value, as Python writes them.
+    'codecontests', or the path of a .jsonl file; `test_data` is the test split, such as
+    'livecodebench', else the official one of `data` ('mbpp_test', 'apps_test' and
+    'codecontests_test'), else the last fifth. Problems of APPS and LiveCodeBench that ask for a
+    function are left out. In HumanEval and MBPP programs define a function; a test's input is then
+    its arguments and the output its value, as Python writes them.
 
     Where the paper is silent: "pass > tau_mut" (the reference programs that pass a test are more
     than 0.6 of up to three), the smoke subset (two tests), what a tester sees in sequential play

@@ -16,12 +16,25 @@ from ..answers import final_answer
 from ..checks import check_choice, check_whole
 from ..math_duo.checker import equal, number
 from ..math_duo.data import Problem, load_problems
-from ..search.items import load_questions
+from ..search.items import load_questions, load_tested
 from ..search.question import Question
 from ..search.world import KINDS, World
 from . import prompts
 
 Item = Problem | Question
+
+
+def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Sequence[Item]]:
+    """The questions of `data` as the test split, and the others of the training split.
+
+    Errors: as `load_questions`; ConfigError where nothing is left to train on.
+    """
+    tested = load_tested(data, world, KINDS)
+    texts = {question.text for question in tested}
+    left = tuple(q for q in train if isinstance(q, Question) and q.text not in texts)
+    if not left:
+        raise ConfigError("task.test_data: holds all of task.data; name another set to train on")
+    return {"train": left, "test": tested}
 
 
 class AnswerTeam(Workflow[Item]):
@@ -31,6 +44,8 @@ class AnswerTeam(Workflow[Item]):
       compared as SQuAD normalises them.
     - `data`: 'generated', or what `math_duo` (a hub name, a .jsonl file) and the search teams (also
       'packaged') read. `train`, `test`: problems of each split, where math is generated.
+    - `test_data`: the test split, such as 'aime24' or 'gsm8k_test'; else that of `data`. Of a file
+      all rows.
     - `rounds`: the most exchanges.
 
     The paper plays these teams with trained players to see what transfers (MARSHAL, section 4.3);
@@ -48,6 +63,7 @@ class AnswerTeam(Workflow[Item]):
         *,
         subject: Literal["math", "qa"] = "math",
         data: str = "generated",
+        test_data: str | None = None,
         rounds: int = 2,
         train: int = 64,
         test: int = 64,
@@ -61,11 +77,12 @@ class AnswerTeam(Workflow[Item]):
         self.reward_range = (0.0, 1.0)
         self._splits: dict[str, Sequence[Item]] = {}
         if subject == "math":
-            self._splits.update(load_problems(data, None, train, test, seed))
+            self._splits.update(load_problems(data, test_data, train, test, seed))
         else:
-            self._splits.update(
-                load_questions(data, World(seed=seed, people=48, towns=12), KINDS)[0]
-            )
+            world = World(seed=seed, people=48, towns=12)
+            self._splits.update(load_questions(data, world, KINDS)[0])
+            if test_data is not None:
+                self._splits.update(tested_on(test_data, self._splits["train"], world))
 
     def calls(self, rounds: int) -> int:
         """How often roles are asked at most."""

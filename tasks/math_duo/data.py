@@ -13,11 +13,11 @@ import numpy as np
 from colearn.errors import ConfigError
 
 from ..generated import draw_splits
-from ..rows import DataRow, file_rows, hub_rows
+from ..rows import DataRow, check_trained_on, file_rows, hub_rows
 from .checker import number
 
 TEST_SHARE = 10
-"""Of data with one split, the last tenth is tested."""
+"""Of data without a test split, the last tenth is tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,10 @@ class HubSet:
     config: str | None
     split: str
     row: Callable[[Mapping[str, Any]], tuple[str, str]] = _problem_answer
+    tests: str | None = None
+    """The name of its official test split."""
+    tests_only: bool = False
+    """It is a test split, and nobody trains on it."""
 
     def rows(self) -> list[DataRow]:
         """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
@@ -57,10 +61,11 @@ class HubSet:
 
 HUB_SETS = {
     "polaris": HubSet("POLARIS-Project/Polaris-Dataset-53K", None, "train"),
-    "aime24": HubSet("HuggingFaceH4/aime_2024", None, "train"),
-    "aime25": HubSet("MultiturnRL/AIME25", None, "aime25"),
-    "olympiad": HubSet("lkevinzc/math-eval", None, "olympiad_bench"),
-    "gsm8k": HubSet("openai/gsm8k", "main", "train", _after_marks),
+    "aime24": HubSet("HuggingFaceH4/aime_2024", None, "train", tests_only=True),
+    "aime25": HubSet("MultiturnRL/AIME25", None, "aime25", tests_only=True),
+    "olympiad": HubSet("lkevinzc/math-eval", None, "olympiad_bench", tests_only=True),
+    "gsm8k": HubSet("openai/gsm8k", "main", "train", _after_marks, tests="gsm8k_test"),
+    "gsm8k_test": HubSet("openai/gsm8k", "main", "test", _after_marks, tests_only=True),
 }
 """By the name that `task.data` gives them."""
 
@@ -68,11 +73,16 @@ HUB_SETS = {
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[Problem]]:
-    """The problems by split. Rows whose answer is no number are left out.
+    """The problems by split. Rows whose answer is no number are left out. Without `test_data` the
+    official test split is tested, where there is one, else the last tenth.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """
     found: dict[str, Sequence[Problem]]
+    known = HUB_SETS.get(data)
+    if known is not None:
+        check_trained_on(data, known.tests_only, "polaris")
+        test_data = test_data or known.tests
     if data == "generated":
         found = dict(_generated(train, test, seed))
     else:

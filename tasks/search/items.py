@@ -56,6 +56,18 @@ def load_questions(
     )
 
 
+def load_tested(data: str, world: World, kinds: Sequence[str]) -> tuple[Question, ...]:
+    """What is tested of a source: its test split, or all rows of a file.
+
+    Errors: as `load_questions`.
+    """
+    splits, _ = load_questions(data, world, kinds)
+    if Path(data).suffix == ".jsonl":
+        everything = dict.fromkeys((*splits["test"], *splits["train"]))
+        return tuple(everything)
+    return tuple(splits["test"])
+
+
 def load_corpus(path: str | None, own: Corpus | None, data: str) -> Corpus:
     """The folder of the user's, or the corpus that comes with the questions.
 

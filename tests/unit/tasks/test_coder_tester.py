@@ -258,13 +258,13 @@ def test_packaged_solutions_pass_their_tests():
         assert all(trial.passed for trial in try_golden(item, item.solutions[0], 10))
 
 
-def served(monkeypatch, rows):
-    """The hub's rows, and what was asked for."""
+def served(monkeypatch, rows, tested=()):
+    """The hub's rows, those `tested` where there are two splits, and what was asked for."""
     asked = []
 
     def load_dataset(*names, split):
         asked.append((*names, split))
-        return rows
+        return tested if tested and split == "test" else rows
 
     monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
     return asked
@@ -296,7 +296,10 @@ def test_mbpp_gets_the_signature_that_its_tests_call(monkeypatch):
         "test_imports": [],
         "test_list": ["assert more(1) == 2", "assert more(-1) == 0"],
     }
-    served(monkeypatch, [row | {"task_id": k} for k in range(5)])
+    other = [row | {"prompt": "Add 1 to it."}]
+    asked = served(monkeypatch, [row | {"task_id": k} for k in range(5)], other)
+    assert "Add 1 to it." in CoderTester(data="mbpp").items("test")[0].question
+    assert [split for *_, split in asked] == ["train", "test"]
     item = CoderTester(data="mbpp").items("train")[0]
     assert item.question.startswith("def more(n):") and "Add one." in item.question
     assert [trial.passed for trial in try_golden(item, item.solutions[0], 5)] == [True, True]
@@ -318,11 +321,12 @@ def apps(number, difficulty="introductory", **known):
 def test_apps_are_the_introductory_programs(monkeypatch):
     rows = [*(apps(k) for k in range(5)), apps(5, fn_name="f"), apps(6, "interview")]
     rows += [apps(7) | {"input_output": ""}]
-    asked = served(monkeypatch, rows)
+    asked = served(monkeypatch, rows, [apps(8, "interview"), apps(9)])
     task = CoderTester(data="apps")
-    assert asked == [("metr-evals/apps", "train")]
-    items = [*task.items("train"), *task.items("test")]
+    assert asked == [("metr-evals/apps", "train"), ("metr-evals/apps", "test")]
+    items = task.items("train")
     assert [item.name for item in items] == [f"APPS/{k}" for k in range(5)]
+    assert [item.name for item in task.items("test")] == ["APPS/8", "APPS/9"], "of any difficulty"
     assert items[0].tests == (problems.Case("1\n", "1\n"), problems.Case("2\n3", "5"))
     assert items[0].solutions == ("one", "two", "three")
 
@@ -340,9 +344,10 @@ def contest(number):
 
 
 def test_codecontests_are_their_tests_in_order_and_solutions_in_python_3(monkeypatch):
-    asked = served(monkeypatch, [contest(k) for k in range(5)])
+    asked = served(monkeypatch, [contest(k) for k in range(5)], [contest(7)])
     task = CoderTester(data="codecontests", golden=2)
-    assert asked == [("deepmind/code_contests", "train")]
+    assert asked == [("deepmind/code_contests", "train"), ("deepmind/code_contests", "test")]
+    assert len(task.items("train")) == 5 and len(task.items("test")) == 1
     item = task.items("train")[0]
     assert item.tests == (problems.Case("1\n", "2\n"), problems.Case("3\n", "4\n"))
     assert item.solutions == ("p3", "q3")
@@ -362,12 +367,20 @@ def live(number, kind="stdin"):
 
 def test_livecodebench_are_programs_without_solutions_whose_private_tests_are_unpacked(monkeypatch):
     served(monkeypatch, [*(live(k) for k in range(5)), live(6, "functional")])
-    task = CoderTester(data="livecodebench")
-    items = [*task.items("train"), *task.items("test")]
+    task = CoderTester(test_data="livecodebench")
+    assert len(task.items("train")) == 24, "of the packaged ones"
+    items = task.items("test")
     assert len(items) == 5 and len(items[0].tests) == 2 and items[0].solutions == ()
     state = task.reset(items[0], RNG)
     outcome = task.step(state, {"coder": "", "tester": test_of("1", "2")}, RNG)
     assert outcome.local_rewards == {"coder": 0, "tester": 0} and outcome.state.valid == 1
+
+
+@pytest.mark.parametrize("data", ["livecodebench", "apps_test", "codecontests_test", "mbpp_test"])
+def test_a_test_split_is_not_trained_on(data):
+    told = f"^task.data: '{data}' is a test split; set task.test_data to it, and task.data to what"
+    with pytest.raises(ConfigError, match=told):
+        CoderTester(data=data)
 
 
 def test_a_pickle_that_would_run_something_is_refused():

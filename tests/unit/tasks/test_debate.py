@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import types
+
 import numpy as np
 import pytest
 
 from colearn.errors import ConfigError
 from colearn.tasks.debate import AssistantTeam, Debate
+from colearn.tasks.math_duo import MathDuo
 from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
@@ -91,3 +96,57 @@ def test_a_setting_that_cannot_be_is_one_line():
         Debate(subject="music")
     with pytest.raises(ConfigError, match="rounds"):
         AssistantTeam(rounds=0)
+
+
+AIME = [{"problem": f"What is {k} + 1?", "answer": str(k + 1)} for k in range(30)]
+GSM8K = {
+    "train": [{"question": f"Train {k}?", "answer": f"so #### {k}"} for k in range(40)],
+    "test": [{"question": f"Test {k}?", "answer": f"so #### {k}"} for k in range(13)],
+}
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """AIME's problems, GSM8K's two splits, and what was asked for."""
+    asked = []
+
+    def load_dataset(*names, split):
+        asked.append((*names, split))
+        return GSM8K[split] if "gsm8k" in names[0] else AIME
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    return asked
+
+
+@pytest.mark.parametrize("team", [Debate, AssistantTeam, MathDuo])
+def test_all_thirty_problems_of_aime_are_tested(team, hub):
+    task = team(test_data="aime24", train=4)
+    assert [str(item) for item in task.items("test")] == [row["problem"] for row in AIME]
+    assert len(task.items("train")) == 4
+    assert hub == [("HuggingFaceH4/aime_2024", "train")]
+
+
+@pytest.mark.parametrize("team", [Debate, AssistantTeam, MathDuo])
+def test_gsm8k_is_tested_on_its_official_test_split(team, hub):
+    task = team(data="gsm8k")
+    assert [len(task.items(split)) for split in ("train", "test")] == [40, 13]
+    assert hub == [("openai/gsm8k", "main", "train"), ("openai/gsm8k", "main", "test")]
+
+
+@pytest.mark.parametrize("data", ["aime24", "aime25", "olympiad", "gsm8k_test"])
+@pytest.mark.parametrize("team", [Debate, MathDuo])
+def test_a_test_split_is_not_trained_on(team, data, hub):
+    with pytest.raises(ConfigError, match=f"^task.data: '{data}' is a test split; set task.test_d"):
+        team(data=data)
+    assert hub == [], "nothing is fetched to say so"
+
+
+def test_questions_of_another_set_are_tested_whole(tmp_path):
+    rows = [{"question": f"Who is {k}?", "answers": [str(k)]} for k in range(10)]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    task = Debate(subject="qa", test_data=str(path))
+    assert sorted(str(item) for item in task.items("test")) == sorted(r["question"] for r in rows)
+    assert task.items("train") and not set(task.items("train")) & set(task.items("test"))
+    with pytest.raises(ConfigError, match=r"holds all of task\.data; name another set to train on"):
+        Debate(subject="qa", data=str(path), test_data=str(path))
