@@ -1,9 +1,9 @@
-"""What falls away over a share of the training budget, on a straight line."""
+"""Linear annealing over a fraction of the training budget."""
 
 from __future__ import annotations
 
 
 def left(anneal_fraction: float | None, done: float) -> float:
-    """The part that is left, 1 to 0, when the share `done` of the budget is used and the share
-    `anneal_fraction` is what it takes; None: all of it stays."""
+    """The remaining factor, linear from 1 to 0: `done` is the fraction of the budget used,
+    `anneal_fraction` the fraction at which it reaches 0; None keeps 1."""
     return 1.0 if anneal_fraction is None else max(0.0, 1.0 - done / anneal_fraction)

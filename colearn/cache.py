@@ -1,4 +1,4 @@
-"""Where what was made on this machine is kept."""
+"""The cache folder for files made on this machine."""
 
 from __future__ import annotations
 

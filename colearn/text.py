@@ -1,4 +1,4 @@
-"""Which texts can be written, and how they enter a page: not every Python string is one."""
+"""Text sanitising: unprintable characters, lone surrogates, HTML escaping for pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data that every layer passes on: plain frozen dataclasses, no torch.
+"""Data types shared by every layer: plain frozen dataclasses, no torch.
 
 A rollout of one episode is a `Tree` of `Node`s. A node is a joint history h_t: the task's state and
 what each agent has seen and done on the way to it. The edge into a node carries the joint action,

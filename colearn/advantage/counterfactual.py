@@ -1,4 +1,4 @@
-"""The counterfactual baseline: what the team would have got with another answer of this agent."""
+"""The counterfactual baseline: the return less the value of the agent's other answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may happen to an advantage after it is computed: both off unless asked for."""
+"""Optional post-processing of advantages: clipping and normalisation, both off by default."""
 
 from __future__ import annotations
 

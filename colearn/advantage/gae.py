@@ -1,4 +1,4 @@
-"""Advantages on a state value V: TD errors, and everything between them and Monte-Carlo returns."""
+"""Advantages from a state value V: TD error, n-step, GAE and Monte-Carlo returns."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Bootstrap(Advantage):
     """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
     trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
     anneal_fraction: Anneal | None = None
-    """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
+    """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
 
     reads = "v"
 

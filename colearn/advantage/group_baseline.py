@@ -1,4 +1,4 @@
-"""Group baselines: joint actions of one history are compared with each other."""
+"""Group baselines: advantages relative to other joint actions of the same joint history."""
 
 from __future__ import annotations
 

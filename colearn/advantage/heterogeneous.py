@@ -1,4 +1,4 @@
-"""Actions of one agent compared with each other, whatever they were answers to."""
+"""Heterogeneous groups (MHGPO): actions of one agent, grouped across different prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each joint action of a tree weighs where every turn is to weigh alike."""
+"""Weights of joint actions in a tree that give every turn equal weight."""
 
 from __future__ import annotations
 

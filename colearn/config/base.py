@@ -1,4 +1,4 @@
-"""`base`: the one place where a config names its pretrained models; one setting resizes them all.
+"""`base`: default paths of pretrained models; one setting replaces all of them.
 
 base: Qwen/Qwen3-1.7B                            # of every model and critic without a path
 base: {small: Qwen/Qwen3-0.6B, large: Qwen/Qwen3-1.7B}      # of `path: base.small` and so on

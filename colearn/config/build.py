@@ -1,4 +1,4 @@
-"""From a `Config` to the task, the algorithm, programs and trackers that it names."""
+"""Builds the task, algorithm, programs and trackers that a `Config` names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a name, a file or a mapping to a `Config`; every mistake is one line that names the key."""
+"""Loads a `Config` from a name, a file or a mapping; every error is one line naming the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From nested settings to a frozen dataclass whose fields may be parts with settings of their own.
+"""Builds a frozen dataclass from nested settings; its fields may be parts with settings.
 
     loss: {clip: 0.2}                      # the default part with another clip
     credit: {name: mixed, alpha: 0.5}      # another part, by its name

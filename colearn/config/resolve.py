@@ -1,4 +1,4 @@
-"""A run before any weight is loaded: all that follows from its config, found and checked once."""
+"""Resolves a config before any weight is loaded: derives and checks everything once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model plays which agent: every `*` spelled out."""
+"""The map from agents to models, with every `*` expanded."""
 
 from __future__ import annotations
 

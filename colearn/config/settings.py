@@ -1,4 +1,4 @@
-"""Typed settings of a run: every default lives here, YAML says only what differs.
+"""Typed settings of a run with every default; YAML overrides them.
 
     task:      {name: str_build, horizon: 2}
     algorithm: {name: collm_cc, discount: 1.0}

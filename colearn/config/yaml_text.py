@@ -1,4 +1,4 @@
-"""YAML as configs and workflows are written in it: no section has a key twice."""
+"""YAML parser for configs and workflows; duplicate keys are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The advantage: what each agent's action was worth, from rewards, groups and values."""
+"""The advantage: estimates for each agent's action from rewards, groups and values."""
 
 from __future__ import annotations
 

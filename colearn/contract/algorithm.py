@@ -33,7 +33,7 @@ class ValueLoss:
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
-    """The share of the training budget over which `expectile` comes to 1/2; None keeps it."""
+    """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     rescale: bool = False
     """The head speaks in units of the returns seen so far: V = centre + deviation * output, where
     the centre is their `expectile`. It starts at that of the first iteration's returns, not at 0,

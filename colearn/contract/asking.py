@@ -1,4 +1,4 @@
-"""Calls of a task, whose mistakes are told with the task, the method and the item."""
+"""Error reporting for task calls: each error names the task, the method and the item."""
 
 from __future__ import annotations
 

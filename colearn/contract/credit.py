@@ -1,4 +1,4 @@
-"""Credit: what each joint action paid each agent, of what the task gave out."""
+"""Credit assignment: maps task rewards to per-agent rewards of each joint action."""
 
 from __future__ import annotations
 

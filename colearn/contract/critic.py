@@ -1,4 +1,4 @@
-"""The critic: what a value model reads, where it gives values, and whose they are."""
+"""The critic: input of a value model, the positions of its values, and their agents."""
 
 from __future__ import annotations
 

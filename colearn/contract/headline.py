@@ -1,4 +1,4 @@
-"""The headline metric: what a run is judged by, and in which direction."""
+"""The headline metric of a task and whether higher or lower is better."""
 
 from __future__ import annotations
 

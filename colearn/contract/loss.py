@@ -45,11 +45,11 @@ class PolicyLoss(ABC):
     needs_reference: bool = False
     needs_entropy: bool = False
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
-    """Whether the old log-probabilities are read by the trainer or taken as they were sampled."""
+    """Whether the trainer recomputes the old log-probabilities or uses the behaviour policy's."""
     by_token: bool = False
-    """It takes an advantage for each token of an action, too."""
+    """Whether the loss accepts per-token advantages."""
     reference_update_every: int | None = None
-    """Iterations after which the reference becomes the policy as it then is; None: it stays."""
+    """Iterations between updates of the reference to the current policy; None: it is fixed."""
 
     def __post_init__(self) -> None:
         """Errors: ConfigError for a setting outside of its bounds."""

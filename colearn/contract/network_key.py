@@ -1,4 +1,4 @@
-"""The key of a network: what it is in a run, and which model it is."""
+"""Network keys: the role of a network in a run (actor, critic) and its model name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The player: who sits in an agent's seat and acts for it."""
+"""The player: a model, program or server that acts for an agent."""
 
 from __future__ import annotations
 

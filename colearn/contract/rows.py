@@ -1,4 +1,4 @@
-"""What learners are given and give back: packed rows, micro-batches of them, outputs.
+"""Inputs and outputs of learners: packed rows, micro-batches, network outputs.
 
 Shape letters: B rows, T packed tokens, N action tokens, S actions, M marks.
 """

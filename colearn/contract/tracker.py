@@ -1,4 +1,4 @@
-"""The tracker: shows a run's numbers elsewhere, beside the files of its folder."""
+"""The tracker: a further sink for a run's metrics, such as wandb or TensorBoard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights on their way from a learner to what generates with them."""
+"""Weight updates from a learner to a generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The team's reward and an agent's own, mixed."""
+"""Mixed credit: a weighted sum of the team reward and the agent's local reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A player's own payoff."""
+"""Payoff credit: every player receives its own payoff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The joint reward: all agents are paid alike."""
+"""Team credit: every agent receives the joint reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a config to living parts: players for the collector, learners for the updater."""
+"""Builds a run from its config: players for rollouts, learners for updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fewer collections of garbage while a run holds many trees."""
+"""Garbage collection: freezes objects that live for the whole run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """What is loaded by now is not looked at by every collection: trees come and go by the hundred
-    thousand nodes. What has died before is let go first, and in the end all is as it was."""
+    """Freezes all live objects out of garbage collection: trees come and go by the hundred
+    thousand nodes. Collects once before, and unfreezes at the end."""
     gc.collect()
     gc.freeze()
     try:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a run stops where its state is whole, so that it can be kept."""
+"""Ctrl-C and SIGTERM handling: a run stops at a point where a checkpoint is consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the state of a run is kept, and what of it: every learner and the progress."""
+"""Checkpoint schedule of a run, and the state it saves: every learner and the progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in several processes: episodes are shared out, experience is exchanged, one writes.
+"""Distributed runs: ranks split the episodes and exchange experience; rank 0 writes files.
 
 Started by torchrun or accelerate; without a launcher there is one process and nothing to exchange.
 """

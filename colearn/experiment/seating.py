@@ -1,4 +1,4 @@
-"""Everyone who may sit in a seat, from the settings of agents and players."""
+"""Builds the players of a run from the settings of agents and players."""
 
 from __future__ import annotations
 

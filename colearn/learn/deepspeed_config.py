@@ -1,4 +1,4 @@
-"""A DeepSpeed JSON, checked, and completed by what a learner's own settings say."""
+"""Validates a DeepSpeed JSON config and completes it from the learner's settings."""
 
 from __future__ import annotations
 

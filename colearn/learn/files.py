@@ -1,4 +1,4 @@
-"""A learner on disk: weights and optimiser tensors as safetensors, numbers as JSON."""
+"""Learner checkpoints: weights and optimiser tensors as safetensors, scalars as JSON."""
 
 from __future__ import annotations
 

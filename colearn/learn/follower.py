@@ -1,4 +1,4 @@
-"""A copy of a trained model that is not trained itself and becomes the model when it is told to."""
+"""Follower: a frozen copy of a trained model, updated from it on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of learners: how each is built, and what it keeps in memory."""
+"""Learner kinds: construction and memory estimate of each."""
 
 from __future__ import annotations
 

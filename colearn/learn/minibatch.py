@@ -1,4 +1,4 @@
-"""The cut of an iteration's experience into minibatches of joint transitions."""
+"""Splits an iteration's experience into minibatches of joint transitions."""
 
 from __future__ import annotations
 

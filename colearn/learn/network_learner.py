@@ -1,4 +1,4 @@
-"""What learners of one network share: micro-batches, and their rounds in several processes."""
+"""Base of single-network learners: micro-batches, and rounds over several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds: which micro-batch each of several processes takes next."""
+"""Rounds: assigns micro-batches to ranks so that collectives stay in step."""
 
 from __future__ import annotations
 

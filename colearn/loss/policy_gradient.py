@@ -1,4 +1,4 @@
-"""The policy gradient of Eq. 1, 2 and 4, with PPO's guards as options."""
+"""The policy gradient of Eq. 1, 2 and 4, with PPO clipping, KL penalty and entropy bonus."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class PolicyGradient(PolicyLoss):
     entropy: Weight = 0.0
     """Weight of the entropy bonus, per token, over all words, legal or not."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
-    """Where pi_old comes from: read anew by the trainer before the first of several steps, or, a
-    pass cheaper, "behaviour": as the generator sampled, whose arithmetic and weights may differ."""
+    """Source of log pi_old. "recompute": a forward pass of the trainer before the first of several
+    steps. "behaviour": the generator's, one pass cheaper; its arithmetic and weights may differ."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
     """C: what an action (with ratio "token", a token) teaches weighs min(C, pi_old / pi_behaviour):
     truncated importance weights for samples of older weights or of another engine."""
     anneal_fraction: Anneal | None = None
-    """The share of the training budget over which `kl` and `entropy` fall to 0, linearly; None
-    keeps them. Early they keep a team trying what is legal, late they keep it from deciding."""
+    """The fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never.
+    Early they keep exploration legal; late they prevent convergence."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""PPO's clip of the ratio, with another bound above (DAPO) and the dual clip below."""
+"""PPO ratio clipping with an optional upper bound (DAPO) and dual clip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The critic's loss: Eq. 3 and 5 of CoLLM, the plain square."""
+"""The value loss: squared error, Eq. 3 and 5 of CoLLM."""
 
 from __future__ import annotations
 

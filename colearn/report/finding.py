@@ -1,4 +1,4 @@
-"""What the intervals allow to be said, in one sentence."""
+"""One-sentence summary of a comparison, as far as its confidence intervals support it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages from jinja2 templates: whatever agents, tasks and files say enters them as text."""
+"""HTML pages from jinja2 templates; all text of agents, tasks and files is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every setting of every algorithm as it was resolved, what differs first."""
+"""Table of resolved settings by algorithm; settings that differ come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as the tables and the headline show them."""
+"""Number formatting for tables and headlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies in a comparison's folder: what was to be compared, what is finished, what is not."""
+"""Reads a comparison folder: planned, finished and pending runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a figure or a table shows, computed once and written to summary.json."""
+"""Summary statistics of a comparison, computed once for all figures and tables."""
 
 from __future__ import annotations
 

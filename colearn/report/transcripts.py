@@ -1,4 +1,4 @@
-"""Which episodes the report shows: the same item before and after training, not the best one."""
+"""Transcript selection: the same item before and after training, not the best one."""
 
 from __future__ import annotations
 

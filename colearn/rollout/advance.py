@@ -1,4 +1,4 @@
-"""One tree advances on its own, without waiting for any other: for slow tools and remote agents.
+"""Asynchronous growth of one tree, independent of all others: for slow tools and remote agents.
 
 Within a tree every branch goes its own pace, too: it waits for its siblings only where the shape
 compares them before it says who goes on.

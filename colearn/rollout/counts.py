@@ -1,4 +1,4 @@
-"""What a collection cost."""
+"""Cost counters of a rollout: joint actions, tokens, generations, response times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes that advance on their own, and share the tables of their players."""
+"""Asynchronous episodes that share the request queues of their players."""
 
 from __future__ import annotations
 

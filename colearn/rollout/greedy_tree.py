@@ -1,4 +1,4 @@
-"""K candidates at every turn, of which the best goes on (AT-GRPO, Alg. 1)."""
+"""Greedy tree: samples K candidates per turn and continues from the best (AT-GRPO, Alg. 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grower of trees, under training, evaluation, play and the dry run."""
+"""Rollout engine for training, evaluation, play and the dry run."""
 
 from __future__ import annotations
 

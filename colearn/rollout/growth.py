@@ -1,4 +1,4 @@
-"""One tree on its way: what is asked of whom, what is tried, and what grows of it.
+"""State of one tree during a rollout: pending requests, candidates, new nodes.
 
 Nothing here waits or runs: whoever advances a growth (`lockstep`, `free`) speaks for the players
 and steps the task. All randomness is a function of (seed, episode, path), so the order of advance

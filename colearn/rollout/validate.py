@@ -1,4 +1,4 @@
-"""What a task hands to a rollout, checked where it enters: one clear line per broken promise.
+"""Validation of task outputs at the boundary of a rollout: one error line per violation.
 
 Each function returns what it was given, so that a call can be wrapped in place.
 """

@@ -1,4 +1,4 @@
-"""Groups of a batch's actions by game and role, and what an action is weighed by.
+"""Groups of a batch's actions by game and role, and the weights of actions.
 
 An item is a game (or a problem), an agent a role in it. Payoffs of different games, and of
 different roles in one game, are on different scales and around different means: who moves first in

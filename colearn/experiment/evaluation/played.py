@@ -1,4 +1,4 @@
-"""What is played in an evaluation and what it comes to, whoever plays: the trainer or servers."""
+"""Evaluation items and mean metrics, shared by the trainer and by play over servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An iteration's rows of the trained models, with all that a loss needs."""
+"""Training rows of an iteration: tokens, log-probabilities, advantages, value targets."""
 
 from __future__ import annotations
 

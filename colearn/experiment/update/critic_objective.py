@@ -1,4 +1,4 @@
-"""What a critic's learner minimises, as a value that needs no text."""
+"""The objective of a critic's learner, as a picklable value."""
 
 from __future__ import annotations
 

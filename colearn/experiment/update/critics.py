@@ -1,4 +1,4 @@
-"""Reading values for trees: the critic's strategy on one side, its value models on the other."""
+"""Value predictions for trees: runs the value models on the streams of the critic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers about an update that no loss needs and every reader wants."""
+"""Update diagnostics: explained variance and advantage statistics."""
 
 from __future__ import annotations
 

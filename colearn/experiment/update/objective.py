@@ -1,4 +1,4 @@
-"""What an actor's learner minimises: the algorithm's policy loss, and V's where it has a head."""
+"""The objective of an actor's learner: policy loss, and value loss if it has a value head."""
 
 from __future__ import annotations
 

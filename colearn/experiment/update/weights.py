@@ -1,4 +1,4 @@
-"""Weights of actions: a model's groups count alike, however many actions each of them holds."""
+"""Action weights: every group of a model has equal weight, whatever its size."""
 
 from __future__ import annotations
 
