@@ -1,4 +1,4 @@
-"""Which comparison a folder holds: another one is refused, more seeds and steps extend it."""
+"""Which comparison a folder holds: another is refused; more algorithms, seeds, steps extend it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def check_claim(plan: Plan, out: Path) -> None:
         if folder.found():
             raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
         return
-    if folder.record().digest != plan.digest:
+    record = folder.record()
+    known, ours = record.digests, plan.digests
+    same = all(known.get(label, digest) == digest for label, digest in ours.items())
+    if record.digest != plan.digest or not same:
         what = _first_difference(plan, folder)
         raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
     for run in plan.runs:
@@ -38,9 +41,6 @@ def check_claim(plan: Plan, out: Path) -> None:
 
 
 def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
-    known = folder.record().algorithms
-    if set(known) != set(plan.algorithms):
-        return f"its algorithms are {', '.join(known)}"
     for run in plan.runs:
         there, here = folder.settings(run.name), run.config.model_dump(mode="json")
         key = first_difference(there, here) if there else None
@@ -50,7 +50,7 @@ def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
 
 
 def claim(plan: Plan, out: Path, command: str | None) -> None:
-    """Make `out` the folder of this comparison; more seeds and more steps extend it.
+    """Make `out` the folder of this comparison; more algorithms, seeds and steps extend it.
 
     Errors: as `check_claim`.
     """
@@ -59,17 +59,20 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
     planned = [
         ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs
     ]
+    digests = plan.digests
     if folder.exists():
         earlier = folder.record()
         old = [entry for entry in earlier.runs if entry not in planned]
         planned = sorted([*old, *planned], key=lambda entry: entry.seed)
+        digests = earlier.digests | digests
         command = command or earlier.command
     folder.write(
         ComparisonRecord(
             digest=plan.digest,
+            digests=digests,
             version=colearn.__version__,
             command=command,
-            algorithms=plan.algorithms,
+            algorithms=tuple(digests),
             runs=tuple(planned),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,21 +73,36 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Hash of what every algorithm's resolved config makes of a run, seeds aside.
+        """Hash of what all algorithms start from: the config without them, seeds and `FREE`."""
+        data = self.config.model_dump(mode="json", exclude={"algorithm"})
+        del data["run"]["seed"]
+        return _hash(_without(data, FREE))
 
-        More seeds or environment steps extend a comparison instead of making another one; steps
-        not where rates or weights follow the share of them that is used.
+    @property
+    def digests(self) -> dict[str, str]:
+        """By algorithm, hash of what its resolved config makes of a run, seeds aside.
+
+        More algorithms, seeds or environment steps extend a comparison instead of making another
+        one; steps not where rates or weights follow the share of them that is used.
         """
-        configs: dict[str, Any] = {}
+        found: dict[str, str] = {}
         for run in self.runs:
             data = run.config.model_dump(mode="json")
             del data["run"]["seed"]
             free = set(FREE) - ({BUDGET} if scheduled(data) else set())
-            for key in free:
-                section, _, name = key.partition(".")
-                data[section].pop(name, None) if name else data.pop(section)
-            configs[run.algorithm] = data
-        return hashlib.sha256(json.dumps(configs, sort_keys=True).encode()).hexdigest()[:16]
+            found[run.algorithm] = _hash(_without(data, free))
+        return found
+
+
+def _without(data: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    for key in keys:
+        section, _, name = key.partition(".")
+        data[section].pop(name, None) if name else data.pop(section, None)
+    return data
+
+
+def _hash(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
@@ -112,6 +127,14 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
             raise ConfigError(
                 f"compare.algorithms: '{label}' names a folder; use at most 100 letters, digits, "
                 "_ . + -"
+            )
+    folded: dict[str, str] = {}
+    for label in chosen:
+        other = folded.setdefault(label.casefold(), label)
+        if other != label:
+            raise ConfigError(
+                f"compare.algorithms: '{other}' and '{label}' differ in case only and would share "
+                "a folder on some file systems; rename one"
             )
     known = _known_by_entry(config, entries)
     configs = {label: _resolve(config, label, entries, known) for label in chosen}

@@ -35,7 +35,9 @@ class ComparisonRecord(_EntryFields):
     """compare.json: what is to be compared."""
 
     digest: str
-    """Of the settings; another comparison has another one."""
+    """Of the settings that all algorithms start from."""
+    digests: dict[str, str] = {}
+    """Of the settings, by algorithm; another comparison has others."""
     version: str
     command: str | None = None
     algorithms: tuple[str, ...]

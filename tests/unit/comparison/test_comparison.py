@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from fabricated_config import register
 from rich.console import Console
 
 from colearn.comparison import compare
+from colearn.comparison.claim import claim
 from colearn.comparison.launch import launch
 from colearn.comparison.plan import make_plan
-from colearn.config import Config
+from colearn.config import Config, EvaluationSettings
 from colearn.errors import CheckpointError, ColearnError, ConfigError
+from colearn.record import ComparisonFolder
 from colearn.record.place import held_folder
 from colearn.report import write_report
 from colearn.report.source import read_source
@@ -277,3 +280,17 @@ def test_the_terminal_shows_an_interval_or_says_that_one_seed_has_none(
     run(config(seeds=seeds), tmp_path)
     _show(tmp_path)
     assert re.search(shown, capsys.readouterr().out)
+
+
+def test_an_algorithm_is_added_to_a_comparison(tmp_path):
+    claim(make_plan(config(), ["magrpo"]), tmp_path, None)
+    claim(make_plan(config(), ["collm_cc"]), tmp_path, None)
+    elsewhere = make_plan(config(seeds=(0,)), ["magrpo"])
+    other = elsewhere.config.model_copy(update={"evaluation": EvaluationSettings(every=3)})
+    with pytest.raises(CheckpointError, match="another comparison"):
+        claim(replace(elsewhere, config=other), tmp_path, None)
+    record = ComparisonFolder(tmp_path).record()
+    assert record.algorithms == ("magrpo", "collm_cc")
+    assert {entry.run for entry in record.runs} == {
+        f"{label}-s{seed}" for label in record.algorithms for seed in (0, 1)
+    }

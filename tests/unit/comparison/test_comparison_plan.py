@@ -181,9 +181,9 @@ def test_seeds_must_differ():
 
 
 def test_digest_ignores_how_and_how_often_it_is_run():
-    digest = make_plan(config()).digest
-    assert make_plan(config(seeds=(0, 1, 2), workers=1)).digest == digest
-    assert make_plan(config(collm_cc={}, magrpo={"train.epochs": 2})).digest != digest
+    digest = make_plan(config()).digests
+    assert make_plan(config(seeds=(0, 1, 2), workers=1)).digests == digest
+    assert make_plan(config(collm_cc={}, magrpo={"train.epochs": 2})).digests != digest
 
 
 def test_more_steps_are_another_comparison_where_rates_fall_over_them():
@@ -193,7 +193,7 @@ def test_more_steps_are_another_comparison_where_rates_fall_over_them():
                 collm_cc={"models.*.schedule": schedule, "train.environment_steps": steps},
                 magrpo={},
             )
-        ).digest
+        ).digests
         for schedule in ("constant", "linear")
         for steps in (8, 16)
     }
@@ -241,3 +241,8 @@ def test_a_run_that_has_made_its_iterations_is_not_extended():
     (run,) = make_plan(config(seeds=(0,), magrpo=settings)).runs
     assert not run.extends(made())
     assert run.extends(made(iterations=4))
+
+
+def test_names_that_differ_in_case_only_are_refused():
+    with pytest.raises(ConfigError, match="'magrpo' and 'MAGRPO' differ in case only"):
+        make_plan(config(magrpo={}, MAGRPO={"algorithm.name": "magrpo"}))
