@@ -158,8 +158,12 @@ def resolve(
     if agents is None:
         task = build_task(config) if task is None else task
         agents = task.agents
-    config = bind_agents(config, agents)
     algorithm = build_algorithm(config)
+    config = bind_agents(config, agents)
+    cast = build_part(Cast, config.cast, "cast")
+    learner = build_part(LearnerKind, config.run.learner, "run.learner")
+    generator = build_part(GeneratorKind, config.run.generator, "run.generator")
+    host = build_part(HostKind, config.run.host, "run.host")
     if task is not None:
         algorithm.check_task(task)
     parts = algorithm.checked_parts()
@@ -174,11 +178,11 @@ def resolve(
         agents=tuple(agents),
         algorithm=algorithm,
         parts=parts,
-        cast=build_part(Cast, config.cast, "cast"),
+        cast=cast,
         value_models=_value_models(config, parts, agents),
-        learner=build_part(LearnerKind, config.run.learner, "run.learner"),
-        generator=build_part(GeneratorKind, config.run.generator, "run.generator"),
-        host=build_part(HostKind, config.run.host, "run.host"),
+        learner=learner,
+        generator=generator,
+        host=host,
         given=task,
     )
 

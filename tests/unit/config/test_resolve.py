@@ -51,6 +51,13 @@ def test_past_selves_are_copies_of_each_trained_model() -> None:
     ]
 
 
+def test_what_is_not_trained_is_followed_by_nothing() -> None:
+    frozen = ("models.ben.path=x", "models.ben.trained=false")
+    run = resolved("cast.name=league", "cast.pool=1", "algorithm.loss.kl=0.1", *frozen)
+    following = [str(key) for key in run.networks if key.kind in ("reference", "past")]
+    assert following == ["reference-ada", "past-0-ada"]
+
+
 def test_heads_on_the_actors_are_no_networks() -> None:
     run = resolved(algorithm={"name": "collm_dc"}, critic={"share": "actor"})
     assert run.heads and run.networks == ACTORS
