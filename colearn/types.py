@@ -88,6 +88,14 @@ class Observation:
     """The earlier actions whose text it holds, where the task says so."""
     limits: Limits | None = None
     """Bounds on the answer, beside those of the agent's sampling."""
+    system: str | None = None
+    """The system text of the context that it opens, where the prompt has one; `text` begins with
+    it."""
+
+    @property
+    def user_text(self) -> str:
+        """`text` without the system text."""
+        return self.text if self.system is None else self.text.removeprefix(f"{self.system}\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,13 @@ def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observ
         found = chat.open_conversation(prompt)
     if not prompt.fresh and prompt.made_from is None and prompt.limits is None:
         return found
-    return replace(found, fresh=prompt.fresh, made_from=prompt.made_from, limits=prompt.limits)
+    return replace(
+        found,
+        fresh=prompt.fresh,
+        made_from=prompt.made_from,
+        limits=prompt.limits,
+        system=prompt.system,
+    )
 
 
 def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> dict[str, Language]:

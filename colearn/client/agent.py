@@ -74,9 +74,10 @@ class RemoteAgent:
         """A new private history."""
         return Conversation(self, self._agent.conversation())
 
-    def stateless(self) -> AsyncConversation:
-        """A history for this agent's own event loop (`run`), of which the server keeps nothing."""
-        return self._agent.conversation(session=False)
+    def stateless(self, system: str | None = None) -> AsyncConversation:
+        """A history for this agent's own event loop (`run`), of which the server keeps nothing.
+        `system` takes the place of the agent's own system text."""
+        return self._agent.conversation(session=False, system=system)
 
     def close(self) -> None:
         """Close the connections; once closed, the agent and its conversations are of no use."""

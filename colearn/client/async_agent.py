@@ -75,9 +75,10 @@ class AsyncRemoteAgent:
     async def __aexit__(self, *raised: object) -> None:
         await self.endpoint.close()
 
-    def conversation(self, *, session: bool = True) -> AsyncConversation:
-        """A new private history; without a session where its turns may be said again otherwise."""
-        return AsyncConversation(self, session=session)
+    def conversation(self, *, session: bool = True, system: str | None = None) -> AsyncConversation:
+        """A new private history; without a session where its turns may be said again otherwise.
+        `system` takes the place of the agent's own system text."""
+        return AsyncConversation(self, session=session, system=system)
 
     async def _choose_model(self) -> None:
         try:
@@ -125,13 +126,16 @@ class AsyncConversation:
     not be the ones that were sampled.
     """
 
-    def __init__(self, agent: AsyncRemoteAgent, *, session: bool = True) -> None:
+    def __init__(
+        self, agent: AsyncRemoteAgent, *, session: bool = True, system: str | None = None
+    ) -> None:
         self._agent = agent
         self._session = _new_id() if session and agent.sessions else None
         self._route = self._session or _new_id()
         self.messages: list[dict[str, str]] = []
-        if agent.system is not None:
-            self.messages.append({"role": "system", "content": agent.system})
+        own = agent.system if system is None else system
+        if own is not None:
+            self.messages.append({"role": "system", "content": own})
         self._turns = 0
         self.retries = 0
         """Attempts after the first, over the conversation's turns."""

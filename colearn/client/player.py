@@ -35,10 +35,10 @@ class RemoteTable(AsyncTable):
 
     async def _ask(self, ask: Ask, greedy: bool) -> list[Spoken]:
         async def say(seed: int) -> Spoken:
-            talk: AsyncConversation = self.agent.stateless()
+            talk: AsyncConversation = self.agent.stateless(ask.observation.system)
             if ask.memory is not None:
                 talk.messages = list(ask.memory)
-            reply = await talk.act(ask.observation.text, greedy=greedy, seed=seed)
+            reply = await talk.act(ask.observation.user_text, greedy=greedy, seed=seed)
             action = Action(reply.text, reply.token_ids or (), finish=reply.finish)
             return Spoken(action, tuple(talk.messages))
 

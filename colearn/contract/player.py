@@ -101,7 +101,9 @@ class Player(ABC):
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         """How a prompt enters the history whose last action is `last`; None: a context begins."""
-        return Observation(prompt.text, (), prompt.fresh, prompt.made_from)
+        return Observation(
+            prompt.whole, (), prompt.fresh, prompt.made_from, prompt.limits, prompt.system
+        )
 
     def spell(self, action: Action) -> Sequence[str]:
         """The text of each token of an action; empty for who speaks in texts."""

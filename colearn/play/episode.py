@@ -158,13 +158,18 @@ class _Play(AsyncTable):
 
         talk, agent = ask.memory, self.room.agents[ask.seat]
         if talk is None:
-            talk = agent.seated(self.number) if isinstance(agent, Person) else agent.conversation()
+            talk = (
+                agent.seated(self.number)
+                if isinstance(agent, Person)
+                else agent.conversation(system=ask.observation.system)
+            )
             self.talks[ask.seat].append(talk)
         if isinstance(agent, Person):
             self._tell("asked", turn=node.turn, agent=ask.seat)
         (seed,) = ask.seeds
         try:
-            reply = await talk.act(ask.observation.text, greedy=greedy, seed=seed, retried=retried)
+            shown = ask.observation.user_text
+            reply = await talk.act(shown, greedy=greedy, seed=seed, retried=retried)
         except RemoteError as error:
             raise _Lost(ask.seat, error) from None
         if len(self.replies) == node.turn:

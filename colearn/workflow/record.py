@@ -25,6 +25,8 @@ class Call:
     """A role's new context; False goes on in the one it has."""
     after: tuple[int, ...] = ()
     """The calls whose results this call was made from, by number."""
+    system: str | None = None
+    """A role's system text in this context, in place of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,9 @@ class RecordedTask(DecPOMDP[Item, State]):
         """The state after these answers."""
 
     def _prompt(self, state: State, call: Call) -> Prompt:
-        return Prompt(call.text, fresh=call.fresh, made_from=state.sources(call))
+        return Prompt(
+            call.text, fresh=call.fresh, made_from=state.sources(call), system=call.system
+        )
 
     def observe(self, state: State, agent: str) -> Prompt | None:
         """The prompt of the call that `agent` answers at this turn."""

@@ -131,11 +131,15 @@ class Replay:
         fresh: bool,
         offered: tuple[str, ...],
         tool_calls: int,
+        system: str | None,
     ) -> Answer:
         """A role's turn, with the tools that it calls in the middle of it."""
         spoken: list[tuple[int, str]] = []
         for attempt in range(tool_calls + 1 if offered else 1):
-            event = await self._call(role, prompt, after, fresh=fresh and attempt == 0)
+            opens = fresh and attempt == 0
+            event = await self._call(
+                role, prompt, after, fresh=opens, system=system if opens else None
+            )
             assert event.turn is not None, "roles speak in turns"
             spoken.append((event.turn, role))
             wanted = find_call(event.result) if attempt < tool_calls and offered else None
@@ -170,12 +174,19 @@ class Replay:
         *,
         tool: bool = False,
         fresh: bool = True,
+        system: str | None = None,
     ) -> Event:
         task = asyncio.current_task(self.loop)
         assert task is not None, "a run is a task"
         made_from = self.causes.latest(task) if after is None else tuple(after)
         call = Call(
-            number=len(self.calls), name=name, text=text, tool=tool, fresh=fresh, after=made_from
+            number=len(self.calls),
+            name=name,
+            text=text,
+            tool=tool,
+            fresh=fresh,
+            after=made_from,
+            system=system,
         )
         self.calls.append(call)
         self.causes.asked(call.number, made_from)

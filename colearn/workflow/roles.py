@@ -44,6 +44,7 @@ class Recorder(Protocol):
         fresh: bool,
         offered: tuple[str, ...],
         tool_calls: int,
+        system: str | None,
     ) -> Answer:
         """A role's turn, with the tools that it calls in the middle of it."""
 
@@ -92,6 +93,7 @@ class Team:
         fresh: bool = True,
         tools: Iterable[str] = (),
         tool_calls: int = 4,
+        system: str | None = None,
     ) -> Answer:
         """What `role` says to `prompt`, in a context of its own (`fresh=False`: in its last one).
 
@@ -101,7 +103,10 @@ class Team:
         tools: those that the role may call itself, up to `tool_calls` times: it writes
         `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and is shown the result.
 
-        Errors: TaskError for an unknown role or tool, or a prompt that is no text.
+        system: the system text of the new context, in place of the role's own.
+
+        Errors: TaskError for an unknown role or tool, a prompt that is no text, or a system text
+        within a context.
         """
         if role not in self._roles:
             raise TaskError(f"workflow.run: no role '{role}'; {nearest(role, self._roles)}")
@@ -113,11 +118,18 @@ class Team:
             raise TaskError(
                 f"workflow.run: role '{role}' was given a {type(prompt).__name__}, must be str"
             )
+        if system is not None and not fresh:
+            raise TaskError(
+                f"workflow.run: role '{role}' was given a system text within its context; leave "
+                "fresh=False or the system text out"
+            )
         made_from = None
         if after is not None:
             given = (after,) if isinstance(after, Answer) else tuple(after)
             made_from = tuple(sorted({answer.call for answer in given}))
-        return await self._recorder.converse(role, prompt, made_from, fresh, offered, tool_calls)
+        return await self._recorder.converse(
+            role, prompt, made_from, fresh, offered, tool_calls, system
+        )
 
     async def use(self, tool: str, *args: Any, **arguments: Any) -> Any:
         """What the tool gives; a `ToolError` (its text) where it fails or takes too long.

@@ -63,7 +63,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         shown = self.inner.joint_observations(state.inner)
         if len(self.inner.agents) == 1 or not shown:
             return shown.get(agent)
-        told = [f"{_line(name)}\n{prompt.text}" for name, prompt in shown.items()]
+        told = [f"{_line(name)}\n{prompt.whole}" for name, prompt in shown.items()]
         names = ", ".join(_line(name) for name in shown)
         text = "\n\n".join([*told, _TASK.format(count=len(shown), names=names)])
         return Prompt(text, fresh=any(prompt.fresh for prompt in shown.values()))

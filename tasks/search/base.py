@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
-from colearn.workflow import Team, Tool, ToolError, Workflow, WorkflowState
+from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
 from .guess import guess
 from .items import load_corpus, load_questions
-from .prompts import COMPACT, FULL, compact_documents, full_documents
+from .prompts import COMPACT, FULL, SYSTEM, compact_documents, full_documents
 from .question import Question
 from .reading import within
 from .world import KINDS, World
@@ -84,13 +84,24 @@ class SearchTeam(Workflow[Question]):
         found = await team.search(query)
         return (Passage("no result", found),) if isinstance(found, ToolError) else found
 
-    def ask(self, role: str, found: Sequence[Passage] = (), **fields: Any) -> str:
-        """The prompt of a role."""
+    async def ask(
+        self,
+        team: Team,
+        role: str,
+        found: Sequence[Passage] = (),
+        *,
+        after: Answer | Iterable[Answer] | None = None,
+        **fields: Any,
+    ) -> Answer:
+        """What a role says to its prompt, made from what was found and the other fields."""
         compact = self.prompt == "compact"
-        documents = (compact_documents if compact else full_documents)(found)
-        return (COMPACT if compact else FULL)[role].format(
-            documents=documents, limit=self.longest, **fields
-        )
+        fields["documents"] = (compact_documents if compact else full_documents)(found)
+        fields["limit"] = self.longest
+        text = (COMPACT if compact else FULL)[role].format(**fields)
+        system = None if compact else SYSTEM.get(role)
+        if system is not None:
+            system = system.format(**fields)
+        return await team.ask(role, text, after=after, system=system)
 
     def score(self, team: Team, item: Question, answer: str) -> float:
         """F1 of an answer, and the metrics of the episode as if it were the last one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from colearn.qa import Passage
 from colearn.workflow import Answer, Team
@@ -24,15 +25,15 @@ class RetrieveExtractAnswer(SearchTeam):
 
     async def run(self, team: Team, item: Question) -> None:
         """Decompose; search and extract for each query; answer."""
-        rewritten = await team.rewriter(self.ask("rewriter", question=item.text))
+        rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if not 0 < len(queries) <= MOST_QUERIES:
             team.reward(BAD_FORMAT, to=rewritten)
 
         async def evidence(query: str) -> tuple[tuple[Passage, ...], Answer]:
             found = await self.passages(team, query)
-            prompt = self.ask("extractor", found, question=item.text, query=query)
-            return found, await team.extractor(prompt)
+            asked: dict[str, Any] = {"question": item.text, "query": query}
+            return found, await self.ask(team, "extractor", found, **asked)
 
         queries = queries[:MOST_QUERIES]
         branches = await asyncio.gather(*(evidence(query) for query in queries))
@@ -43,7 +44,7 @@ class RetrieveExtractAnswer(SearchTeam):
         kept = [
             Passage(query, extract) for query, (_, extract) in zip(queries, branches, strict=True)
         ]
-        answer = await team.answerer(self.ask("answerer", kept, question=item.text))
+        answer = await self.ask(team, "answerer", kept, question=item.text)
         if not self.proper(answer):
             team.reward(BAD_FORMAT, to=answer)
         team.reward(self.score(team, item, answer))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from colearn.qa import Passage, f1
 from colearn.workflow import Team
 
@@ -28,26 +30,24 @@ class IterativeSearch(SearchTeam):
     async def run(self, team: Team, item: Question) -> None:
         """Plan, then rounds of search until the searcher ends or the rounds do."""
         question = item.text
-        plan = await team.planner(self.ask("planner", question=question))
+        plan = await self.ask(team, "planner", question=question)
         knowledge, answer = self._read_plan(plan)
         score = self.score(team, item, answer)
         team.reward(score, to=plan)
         state, found = plan, list[Passage]()
         for _ in range(ROUNDS):
-            prompt = self.ask("searcher", question=question, knowledge=knowledge)
-            query = await team.searcher(prompt, after=state)
+            known: dict[str, Any] = {"question": question, "knowledge": knowledge}
+            query = await self.ask(team, "searcher", after=state, **known)
             if END[self.prompt] in query:
                 break
             passages = await self.passages(team, query)
             found += passages
-            summary = await team.summarizer(self.ask("summarizer", passages, query=query))
-            state = await team.updater(
-                self.ask("updater", question=question, knowledge=knowledge, summary=summary),
-                after=(summary, state),
+            summary = await self.ask(team, "summarizer", passages, query=query)
+            state = await self.ask(
+                team, "updater", after=(summary, state), summary=summary, **known
             )
             knowledge = " ".join(state.split()[: self.longest])
-            prompt = self.ask("concluder", question=question, knowledge=knowledge)
-            answered = await team.concluder(prompt)
+            answered = await self.ask(team, "concluder", question=question, knowledge=knowledge)
             before, score = score, f1(answered, item.answers)
             team.reward(score, to=answered)
             team.reward(score - before, to=(query, summary, state))

@@ -26,7 +26,7 @@ class MHGPOTeam(SearchTeam):
 
     async def run(self, team: Team, item: Question) -> None:
         """One pass through the three roles."""
-        rewritten = await team.rewriter(self.ask("rewriter", question=item.text))
+        rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if len(queries) > MOST_QUERIES:
             team.reward(PENALTY_QUERIES, to=rewritten)
@@ -34,13 +34,13 @@ class MHGPOTeam(SearchTeam):
             *(self.passages(team, query) for query in queries[:MOST_QUERIES])
         )
         found = merged(lists)
-        ranked = await team.reranker(self.ask("reranker", found, question=item.text))
+        ranked = await self.ask(team, "reranker", found, question=item.text)
         ranking = read_ranking(ranked, len(found))
         if not ranking.valid:
             team.reward(PENALTY_RANKING, to=ranked)
         chosen = [found[number] for number in ranking.chosen]
         self.note_recall(team, item, chosen)
-        answer = await team.answerer(self.ask("answerer", chosen, question=item.text))
+        answer = await self.ask(team, "answerer", chosen, question=item.text)
         if len(answer.split()) > self.longest:
             team.reward(PENALTY_LENGTH, to=answer)
         team.reward(self.score(team, item, answer))

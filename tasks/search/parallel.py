@@ -23,7 +23,7 @@ class ParallelRetrieval(SearchTeam):
 
     async def run(self, team: Team, item: Question) -> None:
         """One pass through the two roles."""
-        rewritten = await team.rewriter(self.ask("rewriter", question=item.text))
+        rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if not 0 < len(queries) <= MOST_QUERIES:
             team.reward(BAD_FORMAT, to=rewritten)
@@ -32,7 +32,7 @@ class ParallelRetrieval(SearchTeam):
         )
         found = merged(lists)
         self.note_recall(team, item, found)
-        answer = await team.answerer(self.ask("answerer", found, question=item.text))
+        answer = await self.ask(team, "answerer", found, question=item.text)
         if not self.proper(answer):
             team.reward(BAD_FORMAT, to=answer)
         team.reward(self.score(team, item, answer))

@@ -13,25 +13,22 @@ down the provided questions into sub-questions to make it easier to search for a
 search engine. The rewritten sub-questions must have logical connections and dependencies, and \
 should not be overly repetitive in meaning. Moreover, refrain from using vague demonstrative \
 pronouns and similar expressions, and avoid duplicate sub-questions. Output the sub-questions in \
-the form of a string list, with the format: ### <query1>; <query2>; <query3>; ... ###
-
-Original question is {question}"""
+the form of a string list, with the format: ### <query1>; <query2>; <query3>; ... ###"""
+REWRITER_USER = "Original question is {question}"
 
 RERANKER = """You are a helpful, respectful, and honest assistant. Your task is to identify and \
 output the IDs (such as 0, 1, 2, etc.) of the candidate Documents that are useful for answering \
 the given Question. Now, simply output the IDs of those candidate Documents that can assist in \
 answering the Question: {question}. Arrange them in the order where the more relevant documents \
-are listed first.
-
-Question is: {question}
+are listed first."""
+RERANKER_USER = """Question is: {question}
 {documents}
 Do not output anything else."""
 
 ANSWERER = """You are a helpful, respectful and honest assistant. Your task is to predict the \
 answer to the question based on the given documents. If you don't know the answer to a question, \
-please don't share false information. Answer the question as accurately as possible.
-
-Question is: {question}
+please don't share false information. Answer the question as accurately as possible."""
+ANSWERER_USER = """Question is: {question}
 {documents}
 Now, answer the Question: {question}, based on the above Documents."""
 
@@ -71,10 +68,13 @@ ANSWER_FROM_KNOWLEDGE = """Answer the question from the knowledge, in a few word
 Question is: {question}
 Knowledge: {knowledge}"""
 
+SYSTEM: Mapping[str, str] = {"rewriter": REWRITER, "reranker": RERANKER, "answerer": ANSWERER}
+"""What MHGPO's roles are told in the system turn; ours are told all in the user turn."""
+
 FULL: Mapping[str, str] = {
-    "rewriter": REWRITER,
-    "reranker": RERANKER,
-    "answerer": ANSWERER,
+    "rewriter": REWRITER_USER,
+    "reranker": RERANKER_USER,
+    "answerer": ANSWERER_USER,
     "extractor": EXTRACTOR,
     "planner": PLANNER,
     "searcher": SEARCHER,

@@ -16,7 +16,8 @@ from fastapi.responses import JSONResponse
 from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import ChatFormat, language_players
+from colearn.agents import ChatFormat, Program, language_players
+from colearn.agents.programs import Says
 from colearn.cast.seats import Own
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
@@ -29,7 +30,7 @@ from colearn.experiment.processes import Processes
 from colearn.pictures import Cell, Panel, Picture
 from colearn.play import Played, play
 from colearn.record.transcript import transcript
-from colearn.types import Action, Outcome
+from colearn.types import Action, Outcome, Prompt
 
 AGENTS = ("ada", "ben")
 
@@ -296,3 +297,34 @@ def test_pass_at_k_is_left_out_where_an_item_has_too_few_episodes(
     assert list(found.summary())[-1] == (
         f"no pass@k: k = {k} needs as many episodes of each item, of one {left} were played out"
     )
+
+
+class Instructed(Notes):
+    """Ada's first turn opens with a system text of the task's."""
+
+    def observe(self, state: Scene, agent: str) -> str | Prompt | None:
+        shown = super().observe(state, agent)
+        if agent != "ada" or state.said:
+            return shown
+        assert isinstance(shown, str)
+        return Prompt(shown, fresh=True, system="You are Ada.")
+
+
+def test_a_tasks_system_text_is_the_system_message_at_the_endpoint(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    task = Instructed(horizon=2, items=1)
+    played(servers, task)
+    (clue, _) = task.items("train")[0]
+    first, second = (request["messages"] for request in servers["ada"].requests)
+    assert first == [
+        {"role": "system", "content": "You are Ada."},
+        {"role": "user", "content": clue},
+    ]
+    assert second[:2] == first and len(second) == 4
+    assert servers["ben"].requests[0]["messages"][0]["role"] == "user"
+
+
+def test_a_program_reads_the_system_text_too() -> None:
+    prompt = Prompt("Name a word.", fresh=True, system="You are Ada.")
+    assert Program(Says()).read(prompt, None).text == "You are Ada.\nName a word."

@@ -168,12 +168,32 @@ def test_a_search_that_fails_is_told_to_whoever_would_have_read_it(team, prompt)
     assert outcome.done and task.metrics(state)["recall"] == 0.0
 
 
-def test_the_prompts_of_mhgpo_are_the_paper_s():
+def test_the_prompts_of_mhgpo_are_the_papers_in_its_system_and_user_turns():
     task = MHGPOTeam()
     item = task.items("train")[0]
-    shown = task.observe(task.reset(item, RNG), "rewriter").text
-    assert "with the format: ### <query1>; <query2>; <query3>; ... ###" in shown
-    assert shown.endswith(f"Original question is {item.text}")
+    state = task.reset(item, RNG)
+    rewriter = task.observe(state, "rewriter")
+    assert rewriter.system.startswith("You are a professional assistant proficient in")
+    assert rewriter.system.endswith("format: ### <query1>; <query2>; <query3>; ... ###")
+    assert rewriter.text == f"Original question is {item.text}"
+    state = task.step(state, {"rewriter": f"### {item.text} ###"}, RNG).state
+    reranker = task.observe(state, "reranker")
+    assert reranker.system.startswith("You are a helpful, respectful, and honest assistant. Your")
+    assert f"answering the Question: {item.text}. Arrange them" in reranker.system
+    assert reranker.text.startswith(f"Question is: {item.text}\nDocument0: {{title: ")
+    assert reranker.text.endswith("\nDo not output anything else.")
+    state = task.step(state, {"reranker": "0"}, RNG).state
+    answerer = task.observe(state, "answerer")
+    assert answerer.system.endswith("Answer the question as accurately as possible.")
+    assert answerer.text.endswith(
+        f"\nNow, answer the Question: {item.text}, based on the above Documents."
+    )
+
+
+def test_compact_prompts_have_no_system_turn():
+    task = MHGPOTeam(prompt="compact")
+    item = task.items("train")[0]
+    assert task.observe(task.reset(item, RNG), "rewriter").system is None
 
 
 def test_the_answerer_is_made_from_the_reranker_and_that_from_the_rewriter():

@@ -415,3 +415,39 @@ def test_render_tells_each_call_in_a_line():
         "2 t=1 b <- [1]: 7",
         "3 t=2 c <- [2]: two lines",
     ]
+
+
+class Instructed(Base):
+    async def run(self, team, item):
+        first = await team.a("a question", system="Be brief.")
+        await team.a("why?", fresh=False)
+        await team.b(f"read {first}")
+
+
+def test_a_roles_system_text_opens_its_context_and_replays():
+    task = Instructed()
+    state = task.reset(Sum((1, 2)), RNG)
+    asked = []
+    for _ in range(3):
+        ((role, prompt),) = task.joint_observations(state).items()
+        asked.append((role, prompt.text, prompt.system, prompt.fresh))
+        state = task.step(state, {role: "said"}, RNG).state
+    assert asked == [
+        ("a", "a question", "Be brief.", True),
+        ("a", "why?", None, False),
+        ("b", "read said", None, True),
+    ]
+    assert state.finished
+
+
+class LateSystem(Base):
+    async def run(self, team, item):
+        await team.a("a question")
+        await team.a("why?", fresh=False, system="Be brief.")
+
+
+def test_a_system_text_within_a_context_is_an_error():
+    task = LateSystem()
+    state = task.reset(Sum((1, 2)), RNG)
+    with pytest.raises(TaskError, match="role 'a' was given a system text within its context; "):
+        task.step(state, {"a": "said"}, RNG)
