@@ -103,17 +103,13 @@ def unknown_fields(rng: random.Random) -> Hostile:
 def wrong_messages(rng: random.Random) -> Hostile:
     request = copy.deepcopy(GOOD)
     messages = request["messages"]
-    match rng.randrange(6):
+    match rng.randrange(4):
         case 0:
             rng.choice(messages)["role"] = rng.choice(("root", "", "USER", "tool", 1, None, []))
         case 1:
             rng.choice(messages)["content"] = rng.choice((None, 1, True, {}, [1], [[]], [{}]))
         case 2:
             del rng.choice(messages)[rng.choice(("role", "content"))]
-        case 3:
-            messages.insert(rng.randrange(4), copy.deepcopy(messages[-1]))
-        case 4:
-            messages.pop(2)
         case _:
             messages.append({"role": "assistant", "content": "the end"})
     return Hostile(encoded(request))

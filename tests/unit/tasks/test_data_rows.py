@@ -147,9 +147,9 @@ def test_private_tests_that_cannot_be_read_are_one_line(text):
 def test_a_row_of_the_hub_that_has_changed_is_named(monkeypatch):
     hub = types.SimpleNamespace(load_dataset=lambda *names, split: [{"problem_id": 1}])
     monkeypatch.setitem(sys.modules, "datasets", hub)
-    assert complaint(CoderTester, data="apps_test") == (
+    assert complaint(CoderTester, data="apps") == (
         "task.data: row 1 of metr-evals/apps is not as this data set was (KeyError: "
-        "'input_output'); give the path of a .jsonl file"
+        "'difficulty'); give the path of a .jsonl file"
     )
 
 
