@@ -1,4 +1,4 @@
-"""Errors that a user can mend: one line that names the field and the remedy.
+"""Errors that a user can fix: one line that names the field and the remedy.
 
 The command line prints them without a traceback and exits with code 2.
 """
@@ -6,11 +6,16 @@ The command line prints them without a traceback and exits with code 2.
 from __future__ import annotations
 
 import difflib
+import sysconfig
+import traceback
 from collections.abc import Iterable
+
+_LONGEST_REASON = 200
+_INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib"))
 
 
 class ColearnError(Exception):
-    """Base of every error whose message alone tells the user what to do."""
+    """Base class: the message alone tells the user what to do."""
 
 
 class ConfigError(ColearnError):
@@ -18,22 +23,30 @@ class ConfigError(ColearnError):
 
 
 class DataNotHere(ConfigError):
-    """A task's data are elsewhere and cannot be reached from this machine."""
+    """A task's data are not on this machine and cannot be downloaded."""
 
 
 class TaskError(ColearnError):
     """A task broke its contract (not text, not finite, no items, ...)."""
 
 
+class WorkerLost(TaskError):
+    """A worker process that steps tasks ended; the iteration it worked for is not complete."""
+
+
 class CheckpointError(ColearnError):
     """A checkpoint or a run folder cannot be read or must not be overwritten."""
+
+
+class ServerLost(ColearnError):
+    """A generation server ended, hangs or answers with other weights; nothing it said is used."""
 
 
 class MissingExtra(ColearnError):
     """An optional dependency is not installed.
 
-    Whoever reads it has colearn, so pip resolves the extra of what is installed, from any folder
-    and without an index that has colearn itself.
+    colearn itself is installed, so pip resolves the extra from any folder and without an index that
+    has colearn.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -41,8 +54,8 @@ class MissingExtra(ColearnError):
 
 
 def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> str:
-    """`did you mean 'x'?` for a misspelt name, or the known names: all, or the command that lists
-    them where there are many."""
+    """`did you mean 'x'?` for a misspelt name; else the known names, or `listed`, the command that
+    prints them."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     if close:
@@ -50,3 +63,25 @@ def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> st
     if listed is not None:
         return f"see {listed}"
     return "known: " + (", ".join(known) if known else "none")
+
+
+def line_of(error: BaseException) -> str:
+    """File and line of an exception: the last traceback line outside libraries, else the last; of
+    a text that is no Python its own line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    libraries = (*_INSTALLED, "<frozen")
+    user_frames = [frame for frame in frames[1:] if not frame.filename.startswith(libraries)]
+    at = (user_frames or frames)[-1]
+    return f"{at.filename}, line {at.lineno}"
+
+
+def reason_of(error: BaseException) -> str:
+    """An exception's own message as one line that a terminal shows as it is."""
+    return printable(str(error))[:_LONGEST_REASON] or "nothing said"
+
+
+def printable(text: str) -> str:
+    """One line that a terminal shows as it is."""
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))

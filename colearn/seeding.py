@@ -1,13 +1,16 @@
-"""All randomness of a run, derived from names and not from a shared stream.
+"""Random seeds of a run, derived from names instead of a shared stream.
 
-A generator is a function of (seed, what it is for, where), so branches of a tree are independent,
-the make-up of a batch changes nothing, and a resumed run draws what the uninterrupted one draws.
+A generator is a function of (seed, purpose, place). So branches of a tree are independent, the
+composition of a batch has no effect, and a resumed run draws the same numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -21,11 +24,27 @@ def derive_seed(*keys: Key) -> int:
 
 
 def action_seed(seed: int, episode: Key, path: Sequence[int], seat: str, draw: int) -> int:
-    """Of one action: the `draw`-th that a seat says at the node of that path, whoever sits there
-    and whatever else is in the batch."""
+    """The seed of one action: the `draw`-th of a seat at the node of that path, independent of the
+    seat's player and of the batch."""
     return derive_seed(seed, "act", episode, *path, seat, draw)
 
 
 def derive_rng(*keys: Key) -> np.random.Generator:
     """An independent generator for (seed, purpose, episode, path, ...)."""
     return np.random.default_rng(derive_seed(*keys))
+
+
+_global = threading.RLock()
+
+
+@contextmanager
+def borrowed_global_generators() -> Iterator[None]:
+    """Context for code that draws from Python's and numpy's global generators: one thread at a
+    time, and both are restored afterwards."""
+    with _global:
+        kept = random.getstate(), np.random.get_state()
+        try:
+            yield
+        finally:
+            random.setstate(kept[0])
+            np.random.set_state(kept[1])

@@ -1,4 +1,4 @@
-"""Settings of a run: typed classes with every default, reading YAML, building what they name."""
+"""Run settings: typed classes with every default, YAML loading, building and resolving."""
 
 from .build import build_algorithm, build_program, build_task, build_tracker
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs

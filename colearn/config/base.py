@@ -15,21 +15,21 @@ _PREFIX = "base."
 
 
 def with_base(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A config's plain data with `base` in place of the paths that are left out or refer to it.
+    """A config's plain data with `base` substituted for paths that are missing or `base.NAME`.
 
-    A single path stands for every name of `base.NAME`. Errors: ConfigError for an unknown name.
+    A single path replaces every `base.NAME`. Errors: ConfigError for an unknown name.
     """
-    base, found = data.get("base"), dict(data)
+    base, resolved = data.get("base"), dict(data)
     if not isinstance(base, str | Mapping):
-        return found
+        return resolved
     models, critic = data.get("models"), data.get("critic")
     if isinstance(models, Mapping):
-        found["models"] = {
+        resolved["models"] = {
             name: _with_path(model, base, f"models.{name}") for name, model in models.items()
         }
     if isinstance(critic, Mapping) and critic.get("share") is None:
-        found["critic"] = _with_path(critic, base, "critic")
-    return found
+        resolved["critic"] = _with_path(critic, base, "critic")
+    return resolved
 
 
 def _with_path(section: Any, base: str | Mapping[str, Any], where: str) -> Any:

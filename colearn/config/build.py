@@ -16,6 +16,7 @@ from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
 from .load import one_line
+from .numbers import number_problem
 from .parts import build_dataclass
 from .renamed import remedy
 from .settings import Config, Named
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from colearn.contract import Acts, Algorithm, DecPOMDP, Tracker
 
 
+LONGEST = 100_000
+"""Maximum number of turns of an episode."""
+
+
 def build_task(config: Config) -> DecPOMDP[Any, Any]:
-    """The task of a config, wrapped if it asks for it.
+    """The task of a config, inside its wrapper if it has one.
 
     Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value;
     TaskError for whatever else the task's constructor raises.
@@ -34,6 +39,9 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
     settings = _arguments(cls, config.task, "task", given=0)
     with asking(cls, "__init__"):
         task = cls(**settings)
+    for name in ("agents", "horizon"):
+        with asking(task, name):
+            getattr(task, name)
     if config.wrapper is not None:
         wrapper: Any = registry.load("wrappers", config.wrapper.name, "wrapper")
         task = wrapper.wrap(task, **_arguments(wrapper, config.wrapper, "wrapper", given=1))
@@ -51,9 +59,9 @@ def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tra
 
 
 def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> dict[str, Any]:
-    """A section's settings as a constructor's arguments; its first `given` are not settings.
+    """A section's settings as constructor arguments; the first `given` parameters are not settings.
 
-    Errors: ConfigError for an unknown, a missing or a wrong one.
+    Errors: ConfigError for an unknown, missing or wrong setting.
     """
     known = dict(list(inspect.signature(cls).parameters.items())[given:])
     for key in chosen.settings:
@@ -67,27 +75,32 @@ def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> di
 
 
 def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """Settings as the types that the constructor's annotations say; others as they are.
+    """Settings converted to the types of the constructor's annotations; others unchanged.
 
     Errors: ConfigError that names the setting.
     """
-    # a dataclass's fields are spelt in the modules of the classes that have them
+    # a dataclass's annotations are resolved in the modules of its base classes
     hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)
-    found = dict(settings)
+    typed = dict(settings)
     for key, value in settings.items():
         if _has_nan(value):
             raise ConfigError(f"{section}.{key}: must hold numbers, got nan")
+        if key == "horizon" and type(value) is int and not 1 <= value <= LONGEST:
+            raise ConfigError(f"{section}.horizon: must lie in 1 to {LONGEST:,}, got {value}")
+        problem = number_problem(hints.get(key), value)
+        if problem is not None:
+            raise ConfigError(f"{section}.{key}: {problem}")
         try:
             check = TypeAdapter(hints[key]) if key in hints else None
         except PydanticSchemaGenerationError:
-            check = None  # an annotation of the task's own, for the task to check
+            check = None  # an annotation that pydantic cannot check is left to the task
         if check is None:
             continue
         try:
-            found[key] = check.validate_python(value)
+            typed[key] = check.validate_python(value)
         except ValidationError as error:
             raise ConfigError(one_line(error).replace("config", f"{section}.{key}", 1)) from None
-    return found
+    return typed
 
 
 def _has_nan(value: Any) -> bool:
@@ -119,7 +132,7 @@ def build_program(chosen: Named, where: str) -> Acts:
     """
     cls: type[Any] = registry.load("programs", chosen.name, f"{where}.name")
     if not is_dataclass(cls):
-        raise ConfigError(f"{where}.name: '{chosen.name}' is no dataclass; make it one")
+        raise ConfigError(f"{where}.name: '{chosen.name}' is not a dataclass; make it one")
     try:
         program: Acts = build_dataclass(cls, chosen.settings)  # type: ignore[assignment]
     except ConfigError as error:

@@ -14,6 +14,7 @@ from colearn import registry
 from colearn.errors import ConfigError, nearest
 
 from .base import with_base
+from .numbers import EXPONENT, check_numbers
 from .renamed import remedy
 from .settings import Config
 from .suite import SuiteSettings
@@ -22,10 +23,10 @@ from .yaml_text import parse_yaml
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-_BY_NAME = ("run.generator.", "run.host.", "run.learner.", "wrapper.")
-"""Sections that may stand as a name alone, to which a dotted key adds a setting."""
+_BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
+"""Sections that may be a plain name, to which a dotted key adds a setting."""
 _ROOM = 100
-"""Characters that an error shows of what it was given."""
+"""Maximum number of characters of an input value in an error."""
 
 
 def load_config(
@@ -41,13 +42,18 @@ def load_config(
             f"config: {source} is a suite of comparisons; run it with colearn compare, or name one "
             "of its configs"
         )
+    if "nodes" in data and "task" not in data:
+        raise ConfigError(
+            f"config: {source} is a workflow's graph; name it as the task of a config: "
+            f"`task: {source}`"
+        )
     config = _validated(Config, data, overrides)
     check_names(config)
     return config
 
 
 def check_names(config: Config) -> None:
-    """See that what a run names outside of its task and algorithm exists; nothing is imported.
+    """Check the names of a run's wrapper, generator, host, learner and trackers without importing.
 
     Errors: ConfigError that names the key and the nearest name.
     """
@@ -74,7 +80,7 @@ def load_suite(
 def is_suite(source: str | Path) -> bool:
     """Whether a shipped name or a YAML path is a suite of comparisons.
 
-    Errors: ConfigError where there is no such config.
+    Errors: ConfigError if there is no such config.
     """
     return _holds_suite(_read_yaml(source))
 
@@ -91,6 +97,9 @@ def _validated(
         data = _set(data, key.split("."), value, key)
     if cls is Config:
         data = with_base(data)
+    wrong = check_numbers(cls, data)
+    if wrong is not None:
+        raise ConfigError(": ".join(wrong))
     try:
         return cls.model_validate(data)
     except ValidationError as error:
@@ -98,7 +107,7 @@ def _validated(
 
 
 def shipped_configs() -> dict[str, Path]:
-    """Configs that come with the library, by name."""
+    """Shipped configs, by name."""
     folder = _configs_folder()
     return {
         path.relative_to(folder).with_suffix("").as_posix(): path
@@ -130,15 +139,15 @@ def _read_yaml(source: str | Path) -> dict[str, Any]:
     try:
         data = parse_yaml(path.read_bytes())
     except ValueError as error:
-        raise ConfigError(f"config: {path} is {error}; mend the file") from None
+        raise ConfigError(f"config: {path} is {error}; correct the file") from None
     if not isinstance(data, dict):
         raise ConfigError(f"config: {path} must hold a mapping with task and models")
     return data
 
 
 def _split(pair: str) -> tuple[str, Any]:
-    key, found, value = pair.partition("=")
-    if not found or not all(key.split(".")):
+    key, separator, value = pair.partition("=")
+    if not separator or not all(key.split(".")):
         raise ConfigError(f"--set {pair}: write dotted.key=value")
     try:
         parsed = parse_yaml(value)
@@ -146,11 +155,8 @@ def _split(pair: str) -> tuple[str, Any]:
         raise ConfigError(
             f"--set {pair}: the value is {error}; close brackets and quotes"
         ) from None
-    if isinstance(parsed, str):  # YAML 1.1 reads 5e-6 as text
-        try:
-            parsed = float(parsed)
-        except ValueError:
-            return key, parsed
+    if isinstance(parsed, str) and EXPONENT.fullmatch(parsed):
+        return key, float(parsed)
     return key, parsed
 
 
@@ -166,13 +172,12 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
 
 
 def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
-    """The first mistake, by its dotted key; `cls` is what was read."""
+    """The first validation error as one line with its dotted key; `cls` is the class read."""
     first = error.errors()[0]
     where = ".".join(_key(str(part)) for part in first["loc"]) or "config"
     if first["type"] == "extra_forbidden":
-        return (
-            f"{where}: unknown key; {remedy(str(first['loc'][-1]), _siblings(first['loc'], cls))}"
-        )
+        key, siblings = str(first["loc"][-1]), _siblings(first["loc"], cls)
+        return f"{where}: unknown key; {_elsewhere(first, cls) or remedy(key, siblings)}"
     if first["type"] == "missing":
         return f"{where}: missing; add it to the config"
     given = first.get("input")
@@ -186,13 +191,35 @@ def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
     return f"{where}: {message}{got}"
 
 
+_OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discount")
+"""Settings of an algorithm, which belong in the section `algorithm`."""
+
+
+def _elsewhere(error: Any, cls: type[BaseModel]) -> str | None:
+    """The section that a key at the top level belongs to, if only one has it."""
+    key, given = str(error["loc"][-1]), error.get("input")
+    if cls is not Config or len(error["loc"]) > 1:
+        return None
+    if key in _OF_ALGORITHMS:
+        below = next(iter(given), None) if isinstance(given, Mapping) else None
+        return f"did you mean 'algorithm.{key}{f'.{below}' if below else ''}'?"
+    owners = [
+        name
+        for name, field in Config.model_fields.items()
+        if isinstance(field.annotation, type)
+        and issubclass(field.annotation, BaseModel)
+        and key in field.annotation.model_fields
+    ]
+    return f"did you mean '{owners[0]}.{key}'?" if len(owners) == 1 else None
+
+
 def _key(text: str) -> str:
-    """As it stands in the file, if a line can show that."""
+    """A key as written in the file, if it fits a line and is printable."""
     return text if text.isprintable() and len(text) <= _ROOM else _shown(text)
 
 
 def _shown(value: Any) -> str:
-    """A value as Python writes it, not longer than a line has room for."""
+    """A value's repr, truncated to fit a line."""
     text = repr(value)
     return text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
 
@@ -214,7 +241,7 @@ def _settings_class(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
-        found = _settings_class(argument)
-        if found is not None:
-            return found
+        settings_class = _settings_class(argument)
+        if settings_class is not None:
+            return settings_class
     return None

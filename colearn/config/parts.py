@@ -4,13 +4,13 @@
     credit: {name: mixed, alpha: 0.5}      # another part, by its name
     critic.value: q                        # likewise, as a dotted key
 
-`colearn.registry` says what a name stands for. Parts know no configuration key: an error of theirs
-names their own field, and the path to it is put before it here.
+`colearn.registry` resolves names. Parts do not know their configuration keys: their errors name
+their own field, and this module prepends the path to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -25,12 +25,14 @@ from colearn.contract import (
     HostKind,
     LearnerKind,
     PolicyLoss,
+    RewardFunction,
     Rollout,
 )
 from colearn.errors import ConfigError
-from colearn.registry import Kind, is_target, load, name_of
+from colearn.registry import Kind, is_target, load, name_of, names
 
 from .load import one_line
+from .numbers import NumberError, number_problem
 from .renamed import remedy
 from .settings import Config, Named
 
@@ -46,13 +48,14 @@ KINDS: dict[type, Kind] = {
     HostKind: "hosts",
     LearnerKind: "learners",
     PolicyLoss: "losses",
+    RewardFunction: "rewards",
     Rollout: "rollouts",
 }
-"""Contracts whose implementations may stand in a field of an algorithm or a section."""
+"""Interfaces whose implementations may be fields of an algorithm or a section."""
 
 
 def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
-    """An instance of `cls`; what `settings` leave out keeps its default.
+    """An instance of `cls`; settings that are left out keep their defaults.
 
     Errors: ConfigError that names the dotted key below `cls` and the remedy.
     """
@@ -67,7 +70,7 @@ def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
 
 
 def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
-    """The part of a kind that a section of a config names, with its settings.
+    """The part that a section of a config names, with its settings.
 
     Errors: ConfigError that names the dotted key and the remedy.
     """
@@ -78,58 +81,85 @@ def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
 
 
 def part_class(kind: type, name: str) -> type[Any]:
-    """The part of a kind (`Credit`, `Rollout`, ...) by its name.
+    """The class of a part of a kind (`Credit`, `Rollout`, ...), by its name.
 
-    Errors: ConfigError with the nearest name, or for a class without settings to read.
+    Errors: ConfigError with the nearest name, or for a class that is not a dataclass.
     """
-    found: type[Any] = load(KINDS[kind], name, "name")
-    if not is_dataclass(found):
+    cls: type[Any] = load(KINDS[kind], name, "name")
+    if not is_dataclass(cls):
         raise ConfigError(
-            f"name: '{name}' is no dataclass; write @dataclass(frozen=True, kw_only=True) above it"
+            f"name: '{name}' is not a dataclass; decorate it with @dataclass(frozen=True, "
+            "kw_only=True)"
         )
-    return found
+    return cls
 
 
 def part_name(part: object) -> str | None:
-    """The name under which a config chooses this part; None for what is no part."""
+    """The name by which a config chooses this part; None if it is not a part."""
     kind = next((kind for contract, kind in KINDS.items() if isinstance(part, contract)), None)
     return None if kind is None else name_of(kind, type(part))
 
 
-def _values(cls: type[Any], settings: Mapping[str, Any], now: Any) -> dict[str, Any]:
-    """The fields of `cls` that `settings` name; `now` is the instance that they change."""
+def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[str, Any]:
+    """The fields of `cls` that `settings` name; `current` is the instance to change."""
     known = {field.name: field for field in fields(cls) if field.init}
     hints = get_type_hints(cls)
-    found = {}
+    values = {}
     for key, value in settings.items():
         if key not in known:
-            raise ConfigError(f"{key}: unknown setting; {remedy(key, known)}")
-        default = _default(known[key]) if now is None else getattr(now, key)
+            raise ConfigError(f"{key}: unknown setting; {_remedy(cls, key, known)}")
+        default = _default(known[key]) if current is None else getattr(current, key)
         try:
-            found[key] = _value(hints[key], value, default)
+            values[key] = _value(hints[key], value, default)
+        except NumberError as error:
+            raise ConfigError(f"{key}: {error}") from None
         except ConfigError as error:
             raise ConfigError(f"{key}.{error}") from None
         except ValidationError as error:
             raise ConfigError(one_line(error).replace("config", key, 1)) from None
-    return found
+    return values
+
+
+def _remedy(cls: type[Any], key: str, known: Iterable[str]) -> str:
+    """The nearest setting; else which part this is, its settings, and the parts that have `key`."""
+    hint = remedy(key, known)
+    kind = next((kind for contract, kind in KINDS.items() if issubclass(cls, contract)), None)
+    name = None if kind is None else name_of(kind, cls)
+    if kind is None or name is None or not hint.startswith("known: "):
+        return hint
+    others = [
+        other
+        for other in names(kind)
+        if is_dataclass(part := load(kind, other, "name"))
+        and any(field.name == key and field.init for field in fields(part))
+    ]
+    has = hint.removeprefix("known: ")
+    told = f"'{name}' has " + ("no settings" if has == "none" else f"only {has}")
+    return (
+        f"{told}; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+        if others
+        else told
+    )
 
 
 def _value(hint: Any, value: Any, default: Any) -> Any:
     kind = _kind(hint)
     if kind is None and not is_dataclass(hint):
+        if (problem := number_problem(hint, value)) is not None:
+            raise NumberError(problem)
         return TypeAdapter(hint, config=_FINITE).validate_python(value)
     if value is None and type(None) in get_args(hint):
         return None
     if not isinstance(value, Mapping):
         raise ConfigError(f"name: got {value!r}; give a section such as {{name: ...}}")
-    own = {key: one for key, one in value.items() if key != "name"}
+    settings = {key: one for key, one in value.items() if key != "name"}
     if kind is not None and "name" in value:
         chosen = part_class(kind, str(value["name"]))
         if type(default) is not chosen:
-            return build_dataclass(chosen, own)
+            return build_dataclass(chosen, settings)
     if default is MISSING or default is None:
         raise ConfigError("name: missing; say which part it is")
-    return replace(default, **_values(type(default), own, default))
+    return replace(default, **_values(type(default), settings, default))
 
 
 def _default(field: Field[Any]) -> Any:
@@ -137,18 +167,18 @@ def _default(field: Field[Any]) -> Any:
 
 
 def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The names of a dataclass's settings: None for a value, for a section those of its part
-    and its name. `names` says by section which part does, if not the default.
+    """The names of a dataclass's settings: None for a value, and for a section its name and its
+    part's settings. `names` gives the part's name by section, if it is not the default.
 
-    Errors: ConfigError for a part that nobody knows.
+    Errors: ConfigError for an unknown part.
     """
     hints = get_type_hints(cls)
-    found: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     for field in fields(cls):
         if not field.init:
             continue
         kind, default = _kind(hints[field.name]), _default(field)
-        found[field.name] = None
+        known[field.name] = None
         if kind is not None:
             part = type(default)
             if field.name in names:
@@ -156,25 +186,25 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
                     part = part_class(kind, names[field.name])
                 except ConfigError as error:
                     raise ConfigError(f"{field.name}.{error}") from None
-            found[field.name] = {"name": None}
-            if is_dataclass(part):  # None where the field has no part of its own
-                found[field.name] |= known_settings(part, {})
+            known[field.name] = {"name": None}
+            if is_dataclass(part):  # None if the field has no default part
+                known[field.name] |= known_settings(part, {})
         elif is_dataclass(hints[field.name]):
-            found[field.name] = known_settings(hints[field.name], {})
-    return found
+            known[field.name] = known_settings(hints[field.name], {})
+    return known
 
 
 def _kind(hint: Any) -> type | None:
     return next((one for one in (hint, *get_args(hint)) if one in KINDS), None)
 
 
-_NAMING = ("name", "wrapper", "generator", "host", "learner", "trackers", "phrasing")
+_NAMING = ("name", "wrapper", "generator", "host", "learner", "trackers", "phrasing", "tools")
 """Keys whose values may be `module:Class`."""
 
 
 def own_code(config: Config) -> dict[str, str]:
-    """By dotted key, the `module:Class` that a config names: code of its own, which a run imports.
-    Nothing is imported to find out."""
+    """By dotted key, every `module:Class` in a config: its own code, which a run would import. This
+    function imports nothing."""
     return dict(_own_code(config.model_dump(mode="json"), (), "")) | {
         f"compare.algorithms.{label}": label
         for label in config.compare.algorithms
@@ -185,7 +215,8 @@ def own_code(config: Config) -> dict[str, str]:
 def _own_code(value: Any, path: tuple[str, ...], naming: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, below in value.items():
-            yield from _own_code(below, (*path, key), str(key).rpartition(".")[2])
+            named = naming if naming == "tools" else str(key).rpartition(".")[2]
+            yield from _own_code(below, (*path, key), named)
     elif isinstance(value, list):
         for number, below in enumerate(value):
             yield from _own_code(below, (*path, str(number)), naming)

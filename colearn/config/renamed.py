@@ -1,4 +1,4 @@
-"""Settings and metrics that were renamed, old to new, and the errors that name the new word."""
+"""Renamed settings and metrics, old to new, and errors that name the new word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPLACED = {
     "batch_agents": "generator: {batch_agents: false}",
     "deepspeed": "learner: {name: deepspeed, config: zero2}",
 }
-"""Keys of `run` that are settings of another section now."""
+"""Former keys of `run` that moved to another section."""
 
 METRICS = {
     "behaviour_gap": "logprob_mismatch",
@@ -28,11 +28,11 @@ METRICS = {
     "overlong": "truncated",
     "surprise": "nll",
 }
-"""The last part of a metric's name in run folders of earlier versions."""
+"""Old to new: the last part of a metric's name in run folders of earlier versions."""
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown key: its new name if it was renamed, else the nearest."""
+    """The remedy for an unknown key: its new name if it was renamed, else the nearest key."""
     known = list(known)
     new = SETTINGS.get(key)
     if new in known:
@@ -43,9 +43,9 @@ def remedy(key: str, known: Iterable[str]) -> str:
 
 
 def current_metrics(metrics: Any) -> Any:
-    """Metrics of a recorded line under their present names.
+    """Metrics of a recorded line under their current names.
 
-    A name is kept where the line also has the new one: it then belongs to the task.
+    An old name stays if the line also has the new one: it then belongs to the task.
     """
     if not isinstance(metrics, Mapping):
         return metrics

@@ -1,4 +1,4 @@
-"""Resolves a config before any weight is loaded: derives and checks everything once."""
+"""Resolves a config once, before weights are loaded: parts, agents, models, checks."""
 
 from __future__ import annotations
 
@@ -22,30 +22,28 @@ from colearn.errors import ConfigError, nearest
 
 from .build import build_algorithm, build_task
 from .parts import build_part
+from .placement import place
 from .seats import bind_agents
 from .settings import EACH, Config, CriticSettings, ModelSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """What a run consists of. Planning, the check before it, the dry run, the run itself and the
-    export read the same one."""
+    """Everything that follows from a config before weights are loaded. Planning, checks, the dry
+    run, the run and the export all read it."""
 
     config: Config
-    """With every agent and model spelled out. Where the algorithm learns nothing, no model is
-    trained and there is no critic."""
+    """The config with every agent and model spelled out. If the algorithm does not learn, no model
+    is trained and there is no critic."""
     agents: tuple[str, ...]
     algorithm: Algorithm
     parts: Parts
     cast: Cast
-    value_models: Mapping[str, str]
-    """By reader, the name of its value model; by agent, its own physical model where the value
-    heads sit on the actors; empty where there is no critic."""
     learner: LearnerKind
     generator: GeneratorKind
     host: HostKind
     given: DecPOMDP[Any, Any] | None = None
-    """The task, if it was built before."""
+    """The task, if it is already built."""
 
     @cached_property
     def task(self) -> DecPOMDP[Any, Any]:
@@ -57,7 +55,7 @@ class ResolvedRun:
 
     @property
     def headline(self) -> Headline:
-        """The config's, else the task's."""
+        """The config's headline, else the task's."""
         chosen = self.config.evaluation.headline
         if chosen is not None:
             return Headline(chosen.metric, chosen.better)
@@ -66,18 +64,18 @@ class ResolvedRun:
 
     @property
     def budget(self) -> int:
-        """Environment steps; 0 where nothing is learned."""
+        """Training budget in environment steps; 0 if the algorithm does not learn."""
         return self.config.train.environment_steps if self.learns else 0
 
     @property
     def heads(self) -> bool:
-        """The value heads sit on the actors."""
+        """Whether the value heads are on the actors."""
         critic = self.config.critic
         return bool(self.value_models) and critic is not None and critic.path is None
 
     @cached_property
     def learners(self) -> dict[NetworkKey, ModelSettings | CriticSettings]:
-        """The settings of every network that is trained."""
+        """The settings of every trained network."""
         trained: dict[NetworkKey, ModelSettings | CriticSettings] = {
             NetworkKey("actor", name): model
             for name, model in self.config.models.items()
@@ -90,7 +88,7 @@ class ResolvedRun:
 
     @cached_property
     def networks(self) -> tuple[NetworkKey, ...]:
-        """Every network, in the order of loading: actors, critics, references, past selves."""
+        """Every network in loading order: actors, critics, references, past selves."""
         loss, models = self.parts.loss, self.config.models
         trained = [name for name, model in models.items() if model.trained]
         # an adapter's first policy is the base with the adapter off
@@ -104,12 +102,12 @@ class ResolvedRun:
 
     @property
     def moving(self) -> bool:
-        """The reference policies follow those that are trained."""
+        """Whether the reference policies are updated during training."""
         return self.parts.loss.reference_update_every is not None
 
     @property
     def paced(self) -> list[str]:
-        """Names of the trained models with epochs or minibatches of their own."""
+        """Names of the trained models with their own epochs or minibatch size."""
         return [
             name
             for name, model in self.config.models.items()
@@ -124,23 +122,109 @@ class ResolvedRun:
         return self.config.critic
 
     def path(self, key: NetworkKey) -> str:
-        """Where a network's base comes from."""
+        """The path of a network's base model."""
         path = self.settings(key).path
         assert path is not None, "a head on an actor is no network"
         return path
 
     def device(self, key: NetworkKey) -> tuple[str, str]:
-        """A network's device, and the field of the config that says so."""
-        own = self.settings(key).device
+        """A network's device, and the config field that sets it."""
+        chosen = self.settings(key).device
         run = self.config.run.device
-        return (run, "run.device") if own is None else (own, f"{key.section}.device")
+        return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
 
     def pace(self, key: NetworkKey) -> tuple[int, int | None]:
-        """Epochs and minibatch of a network; a critic goes with the team."""
-        train, own = self.config.train, self.settings(key)
-        if not isinstance(own, ModelSettings):
+        """Epochs and minibatch size of a network; a critic has those of `train`."""
+        train, settings = self.config.train, self.settings(key)
+        if not isinstance(settings, ModelSettings):
             return train.epochs, train.minibatch
-        return own.epochs or train.epochs, own.minibatch or train.minibatch
+        return settings.epochs or train.epochs, settings.minibatch or train.minibatch
+
+    def check(self) -> None:
+        """Errors: ConfigError for models, a critic or exact evaluation that do not fit the run."""
+        if self.learns:
+            self._check_learning()
+        if self.config.evaluation.exact:
+            self._check_exact()
+        if self.learns and self.config.train.staleness:
+            self._check_stale()
+        _ = self.value_models  # checks the critic
+
+    @cached_property
+    def value_models(self) -> Mapping[str, str]:
+        """The value model's name by reader. With value heads on the actors: the physical model by
+        agent. Empty without a critic.
+
+        Errors: ConfigError for a missing critic section, or one that does not fit the algorithm.
+        """
+        if self.parts.critic is None:
+            return {}
+        settings, readers = self.config.critic, self.parts.critic.readers(self.agents)
+        if settings is None:
+            raise ConfigError(
+                "critic: this algorithm trains a critic; add a critic section with path, or "
+                "share: actor"
+            )
+        if settings.share is None:
+            for name in settings.readers:
+                if name != EACH and name not in readers:
+                    raise ConfigError(
+                        f"critic.readers.{name}: this critic has no such reader; "
+                        f"{nearest(name, readers)}"
+                    )
+            return {reader: settings.value_model(reader) for reader in readers}
+        if self.parts.critic.on_actor is None:
+            raise ConfigError(
+                "critic.share: this critic needs a value model of its own; set critic.path"
+            )
+        if any(tuple(valued) != (reader,) for reader, valued in readers.items()):
+            raise ConfigError(
+                "critic.share: a central critic reads every agent's text and cannot sit on one "
+                "agent's model; give critic.path"
+            )
+        seated = {reader: self.config.agents[reader] for reader in readers}
+        return {reader: agent.model for reader, agent in seated.items() if agent.speaks}
+
+    def _check_learning(self) -> None:
+        """Errors: ConfigError if no model is trained, or if a model has its own epochs or minibatch
+        size while the critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1)."""
+        trained = {name: model for name, model in self.config.models.items() if model.trained}
+        if not trained:
+            raise ConfigError("models: no model is trained; set trained: true on one of them")
+        fixed = self.parts.value_loss.frozen_targets or not self.parts.advantage.reads
+        for name, model in {} if fixed else trained.items():
+            for key in ("epochs", "minibatch"):
+                if getattr(model, key) is not None:
+                    raise ConfigError(
+                        f"models.{name}.{key}: the critic recomputes advantages in each joint "
+                        "minibatch; set algorithm.value_loss.frozen_targets: true, or "
+                        f"train.{key} for all"
+                    )
+
+    def _check_stale(self) -> None:
+        """Errors: ConfigError for what cannot run ahead of its updates."""
+        if not self.parts.loss.corrects_staleness:
+            raise ConfigError(
+                "train.staleness: stale actions need algorithm.loss.importance_cap (2 is usual), "
+                "or algorithm.loss.old_logprobs: behaviour; set one, or staleness to 0"
+            )
+        if not self.generator.copies:
+            raise ConfigError(
+                "train.staleness: this generator reads the weights that are being updated; set "
+                "run.generator: {name: transformers, copy: true}, vllm or vllm_server"
+            )
+        if self.cast.pool:
+            raise ConfigError(
+                "train.staleness: past selves change with the updates that rollouts run ahead of; "
+                "set it to 0, or a cast without a pool"
+            )
+
+    def _check_exact(self) -> None:
+        for agent, settings in self.config.agents.items():
+            if not settings.speaks:
+                raise ConfigError(
+                    f"evaluation.exact: agents.{agent} is no language model; set it to false"
+                )
 
 
 def resolve(
@@ -149,17 +233,16 @@ def resolve(
     task: DecPOMDP[Any, Any] | None = None,
     agents: Sequence[str] | None = None,
 ) -> ResolvedRun:
-    """Find and check what a run consists of.
+    """Resolve and check a config.
 
-    task: the config's, where it is built already. agents: of a run that was made, whose task need
-    not be built again. Errors: ConfigError or TaskError, one line that names the key and the
-    remedy.
+    task: the config's task, if already built. agents: those of a recorded run, whose task then need
+    not be built. Errors: ConfigError or TaskError, one line that names the key and the remedy.
     """
     if agents is None:
         task = build_task(config) if task is None else task
         agents = task.agents
     algorithm = build_algorithm(config)
-    config = bind_agents(config, agents)
+    config = place(bind_agents(config, agents))
     cast = build_part(Cast, config.cast, "cast")
     learner = build_part(LearnerKind, config.run.learner, "run.learner")
     generator = build_part(GeneratorKind, config.run.generator, "run.generator")
@@ -167,87 +250,25 @@ def resolve(
     if task is not None:
         algorithm.check_task(task)
     parts = algorithm.checked_parts()
-    if algorithm.learns:
-        _check_learning(config, parts)
-    else:
-        config = _untrained(config)
-    if config.evaluation.exact:
-        _check_exact(config)
-    return ResolvedRun(
-        config=config,
+    run = ResolvedRun(
+        config=config if algorithm.learns else _untrained(config),
         agents=tuple(agents),
         algorithm=algorithm,
         parts=parts,
         cast=cast,
-        value_models=_value_models(config, parts, agents),
         learner=learner,
         generator=generator,
         host=host,
         given=task,
     )
+    run.check()
+    return run
 
 
 def _untrained(config: Config) -> Config:
-    """The config with every model as it is, and no critic."""
+    """The config with every model untrained and no critic."""
     models = {
         name: model.model_copy(update={"trained": False, "lora": None})
         for name, model in config.models.items()
     }
     return config.model_copy(update={"models": models, "critic": None})
-
-
-def _check_learning(config: Config, parts: Parts) -> None:
-    """Errors: ConfigError where no model is trained; where a model has epochs or minibatches of its
-    own, and the algorithm gives new advantages from its critic in each joint minibatch (CoLLM's
-    Alg. 1)."""
-    trained = {name: model for name, model in config.models.items() if model.trained}
-    if not trained:
-        raise ConfigError("models: no model is trained; set trained: true on one of them")
-    fixed = parts.value_loss.frozen_targets or not parts.advantage.reads
-    for name, model in {} if fixed else trained.items():
-        for key in ("epochs", "minibatch"):
-            if getattr(model, key) is not None:
-                raise ConfigError(
-                    f"models.{name}.{key}: the critic gives new advantages in each joint "
-                    "minibatch; set algorithm.value_loss.frozen_targets: true, or "
-                    f"train.{key} for all"
-                )
-
-
-def _check_exact(config: Config) -> None:
-    for agent, settings in config.agents.items():
-        if not settings.speaks:
-            raise ConfigError(
-                f"evaluation.exact: agents.{agent} is no language model; set it to false"
-            )
-
-
-def _value_models(config: Config, parts: Parts, agents: Sequence[str]) -> dict[str, str]:
-    """Errors: ConfigError for a critic that the settings do not give, or that does not fit them."""
-    if parts.critic is None:
-        return {}
-    settings, readers = config.critic, parts.critic.readers(agents)
-    if settings is None:
-        raise ConfigError(
-            "critic: this algorithm trains a critic; add a critic section with path, or "
-            "share: actor"
-        )
-    if settings.share is None:
-        for name in settings.readers:
-            if name != EACH and name not in readers:
-                raise ConfigError(
-                    f"critic.readers.{name}: this critic has no such reader; "
-                    f"{nearest(name, readers)}"
-                )
-        return {reader: settings.value_model(reader) for reader in readers}
-    if parts.critic.on_actor is None:
-        raise ConfigError(
-            "critic.share: this critic needs a value model of its own; set critic.path"
-        )
-    if any(tuple(valued) != (reader,) for reader, valued in readers.items()):
-        raise ConfigError(
-            "critic.share: a central critic reads every agent's text and cannot sit on one "
-            "agent's model; give critic.path"
-        )
-    seated = {reader: config.agents[reader] for reader in readers}
-    return {reader: agent.model for reader, agent in seated.items() if agent.speaks}

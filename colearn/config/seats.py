@@ -10,9 +10,9 @@ from .settings import EACH, AgentSettings, Config, ModelSettings
 
 
 def bind_agents(config: Config, agents: Sequence[str]) -> Config:
-    """Spell out `*`: every agent of the task with its settings, every model that one plays.
+    """Expand `*`: every agent of the task with its settings, every model that an agent uses.
 
-    Errors: ConfigError for an agent without a model, a model without an agent, a foreign agent.
+    Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent.
     """
     for name in config.agents:
         if name != EACH and name not in agents:
@@ -39,7 +39,7 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
 def _bound(
     config: Config, section: str, name: str, models: dict[str, ModelSettings]
 ) -> AgentSettings:
-    """The settings of one seat or player with its model's name, which goes into `models`."""
+    """The settings of one seat or player with its model's name; adds the model to `models`."""
     entries = config.agents if section == "agents" else config.players
     settings = entries.get(name) or entries.get(EACH)
     if settings is None:

@@ -4,12 +4,12 @@
     algorithm: {name: collm_cc, discount: 1.0}
     models:    {"*": {path: Qwen/Qwen3-0.6B}}      # one model per agent, named after it
     agents:    {"*": {sampling: {max_tokens: 128}}}
-    players:   {rival: {program: {name: legal}}}    # who may sit in a seat that is not its own
+players:   {rival: {program: {name: legal}}}    # additional players, without a seat of their own
     critic:    {path: Qwen/Qwen3-0.6B}
     train:     {environment_steps: 4000}
 
 Models are physical, agents logical; `agents.NAME.model` is the map phi between them. Several agents
-may name one model (full sharing); models with the same path and LoRA share one frozen base.
+may use one model (full sharing); models with the same path and LoRA share one frozen base.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from colearn.anneal import left
 from colearn.contract import Sampling
 
 EACH = "*"
-"""As a model's or an agent's name: the settings of everyone not named."""
+"""As a model's or agent's name: default settings of all that are not named."""
 
 
 def _device(name: str) -> str:
@@ -53,58 +53,78 @@ class _Settings(BaseModel):
 
 
 class LoRASettings(_Settings):
-    rank: int = Field(default=16, ge=1)
+    rank: int = Field(default=16, ge=1, le=65_536)
+    """Rank of the adapter."""
     alpha: float = Field(default=32.0, gt=0)
+    """Scale of the adapter: its output is multiplied by alpha / rank."""
     targets: str | list[str] = "all-linear"
+    """Layers with an adapter: peft's `all-linear`, or names of modules."""
 
 
 class OptimizerSettings(_Settings):
-    learning_rate: float = Field(default=5e-6, gt=0)
-    head_learning_rate: float | None = Field(default=None, gt=0)
-    """Of the value head alone, which starts from nothing; None: `learning_rate`."""
+    learning_rate: float = Field(default=5e-6, gt=0, le=1000.0)
+    """Learning rate of AdamW after the warm-up."""
+    head_learning_rate: float | None = Field(default=None, gt=0, le=1000.0)
+    """Learning rate of the value head, which starts untrained; None: `learning_rate`."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """Decoupled weight decay of AdamW."""
     betas: tuple[Decay, Decay] = (0.9, 0.999)
+    """Decay rates of AdamW's moments."""
     max_grad_norm: float = Field(default=1.0, gt=0, allow_inf_nan=True)
-    """`.inf` clips nothing."""
+    """Gradient norm limit; `.inf` disables clipping."""
     warmup_steps: int = Field(default=0, ge=0)
+    """Optimiser steps in which the learning rate rises linearly from 0."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """After the warm-up: constant, or down to zero at the end of `train.environment_steps`."""
+    """After the warm-up: constant, or decay to zero at the end of `train.environment_steps`."""
 
 
-class ModelSettings(OptimizerSettings):
+class TrainedNetworkSettings(OptimizerSettings):
+    checkpointing: bool = False
+    """Activation checkpointing: an update keeps the inputs of layers only and computes the rest
+    again in backward. Same gradients in about a third more time, for much less memory."""
+
+
+class ModelSettings(TrainedNetworkSettings):
     path: str
     """A folder, a hub name, `base.NAME`, or `embedded` (`-tiny`, `-tiny-varied`, `-copy`,
-    `-large`) for the small model made on this machine; `embedded:N` starts from other weights."""
+    `-large`) for the small model built on this machine; `embedded:N` uses initial weights N."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Compute type. Trained weights and optimiser state are float32 whatever it is."""
+    """Compute type. Trained weights and optimiser state are always float32."""
     lora: LoRASettings | None = None
+    """Low-rank adapter on a frozen base; None trains all weights."""
     trained: bool = True
-    """False: the model plays and never enters an update."""
+    """False: the model acts but is never updated."""
     epochs: int | None = Field(default=None, ge=1)
-    """Passes of this model over the iteration's experience; None goes with `train.epochs`."""
+    """Passes of this model over the iteration's experience; None: `train.epochs`."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Joint transitions per optimiser step of this model; None goes with `train.minibatch`."""
+    """Joint transitions per optimiser step of this model; None: `train.minibatch`."""
     device: Device | None = None
-    """Where this model lives; None follows `run.device`."""
+    """Device of this model; None: `run.device`."""
 
 
 class SamplingSettings(_Settings):
     temperature: float = Field(default=1.0, ge=0)
+    """Sampling temperature; 0 decodes greedily."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    top_k: int | None = Field(default=None, ge=1)
-    max_tokens: int = Field(default=256, ge=1)
+    """Nucleus: samples from the likeliest tokens with this total probability."""
+    top_k: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Samples from the k likeliest tokens; None: from all."""
+    max_tokens: int = Field(default=256, ge=1, le=10_000_000)
+    """Token limit of one answer."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Texts that end an answer; the text stays in the answer."""
 
 
 class TemperatureAnneal(_Settings):
-    """A training temperature that is held, then falls or rises on a straight line to the agent's
-    own. `begin` and `end` are shares of `train.environment_steps`."""
+    """A training temperature that is constant until `begin` and then anneals linearly to the
+    agent's `temperature` at `end`, both fractions of `train.environment_steps`."""
 
     start: float = Field(ge=0.01)
-    """Temperature of the first iteration, held until `begin`."""
+    """Temperature up to `begin`."""
     begin: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the budget at which the change begins."""
     end: float = Field(default=1.0, gt=0, le=1)
-    """Share after which it is `temperature`."""
+    """Fraction of the budget from which on it is `temperature`."""
 
     @model_validator(mode="after")
     def _in_order(self) -> TemperatureAnneal:
@@ -114,18 +134,19 @@ class TemperatureAnneal(_Settings):
 
 
 class TrainedSampling(SamplingSettings):
-    """Sampling in a run. `temperature` is that of evaluation and deployment, and that of training
-    unless `anneal` is set."""
+    """Sampling in a run. `temperature` applies to evaluation and deployment, and to training unless
+    `anneal` is set."""
 
     anneal: TemperatureAnneal | None = None
+    """Schedule of the training temperature; None: constant."""
 
     @property
     def deployed(self) -> SamplingSettings:
-        """What an exported agent is sampled with."""
+        """Sampling settings of an exported agent."""
         return SamplingSettings(**self.model_dump(exclude={"anneal"}, exclude_unset=True))
 
     def training_temperature(self, done: float) -> float:
-        """The temperature of rollouts when the share `done` of the training budget is used."""
+        """Rollout temperature after the fraction `done` of the training budget."""
         anneal = self.anneal
         if anneal is None:
             return self.temperature
@@ -140,7 +161,7 @@ class TrainedSampling(SamplingSettings):
 
 
 class Named(BaseModel):
-    """`name` picks a registered class; the other keys are its own settings."""
+    """`name` selects a registered class; the other keys are its settings."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
@@ -150,8 +171,24 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
+class TaskChoice(Named):
+    """A task's `name` and its settings, or the name alone; the path of a graph's YAML file is the
+    name of the task `workflow` with this graph."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, given: Any) -> Any:
+        section = {"name": given} if isinstance(given, str) else given
+        name = section.get("name") if isinstance(section, dict) else None
+        if not (isinstance(name, str) and name.endswith((".yaml", ".yml"))):
+            return section
+        if "graph" in section:
+            raise ValueError(f"name and graph both name a file, {name} and {section['graph']}")
+        return {**section, "name": "workflow", "graph": name}
+
+
 class Chosen(Named):
-    """`Named`, for which a plain text is the name of a part with its settings as they are."""
+    """`Named` that may be a plain string: the name of a part with default settings."""
 
     @model_validator(mode="before")
     @classmethod
@@ -160,44 +197,45 @@ class Chosen(Named):
 
     @model_serializer
     def plain(self) -> str | dict[str, Any]:
-        """As YAML holds it: the name alone where nothing else is set."""
+        """The YAML form: the name alone if nothing else is set."""
         return {"name": self.name, **self.settings} if self.settings else self.name
 
 
 class AgentSettings(_Settings):
     model: str = EACH
-    """Name of the physical model that plays this agent; `*` is the one named after the agent."""
+    """Name of this agent's physical model; `*`: the model named after the agent."""
     program: Named | None = None
-    """Code that plays it instead of a model: a registered name, or module:Class."""
+    """A program that plays it instead of a model: a registered name, or module:Class."""
     endpoint: str | None = None
-    """The URL of an OpenAI-compatible server that plays it instead; `sampling` and `system` are
-    sent with every request."""
+    """URL of an OpenAI-compatible server that plays it instead; every request includes `sampling`
+    and `system`."""
     system: str | None = None
-    """The role prompt, before everything else in the history."""
+    """System prompt, at the start of the history."""
     chat: str = "auto"
-    """`auto`: the tokenizer's chat template, `plain` where it has none; or a .jinja file."""
+    """`auto`: the tokenizer's chat template, or `plain` without one; or a .jinja file."""
     template: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Arguments of the chat template, such as Qwen3's `enable_thinking: false`."""
     today: date = date(2024, 7, 26)
-    """What a chat template is told that asks for the date, as Llama 3's do: a prompt must not
-    change at midnight. The default is what those say themselves where there is no clock."""
+    """The date for chat templates that include one, such as Llama 3's, so that prompts do not
+    change at midnight. The default is the one in those templates."""
     sampling: TrainedSampling = TrainedSampling()
+    """How answers are sampled."""
     window: int | None = Field(default=None, ge=1)
-    """C: keep the most recent C key/value pairs at the start of each turn; None keeps all."""
+    """C: keep the most recent C KV-cache positions at the start of each turn; None keeps all."""
 
     @property
     def speaks(self) -> bool:
-        """A language model of this run plays it."""
+        """Whether a language model of this run plays it."""
         return self.program is None and self.endpoint is None
 
     @property
     def chat_format(self) -> dict[str, Any]:
-        """What `ChatFormat` takes beside a tokenizer."""
+        """Arguments of `ChatFormat`, except the tokenizer."""
         return {name: getattr(self, name) for name in ("chat", "system", "template", "today")}
 
     @property
     def voice(self) -> dict[str, Any]:
-        """What `Voice` takes beside what the model gives it."""
+        """Arguments of `Voice` that do not depend on the model."""
         drawn = self.sampling
         return {
             "sampling": Sampling(
@@ -214,9 +252,10 @@ class AgentSettings(_Settings):
 
     @property
     def request_fields(self) -> dict[str, Any]:
-        """The fields of a chat completion for what is set; the server decides the rest.
+        """Request fields of a chat completion for the settings that are set; the server decides the
+        rest.
 
-        A run's config spells out everything, so its agents are sampled as in the run.
+        A run's recorded config sets everything, so its agents are sampled as in the run.
         """
         sampling = self.sampling.deployed
         fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
@@ -233,19 +272,24 @@ class AgentSettings(_Settings):
         return self
 
 
-class CriticSettings(OptimizerSettings):
-    learning_rate: float = Field(default=3e-6, gt=0)
+class CriticSettings(TrainedNetworkSettings):
+    learning_rate: float = Field(default=3e-6, gt=0, le=1000.0)
+    """Learning rate of AdamW after the warm-up."""
     path: str | None = None
+    """The value model, named as in `models.NAME.path`."""
     share: str | None = None
-    """Instead of `path`: `actor` puts the value head on each agent's own model."""
+    """Instead of `path`: `actor` adds a value head to each agent's own model."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Compute type; the value head, trained weights and optimiser state are float32."""
     lora: LoRASettings | None = None
+    """Low-rank adapter on a frozen base; None trains all weights."""
     device: Device | None = None
+    """Device of the value model; None follows `run.device`."""
     max_length: int = Field(default=16384, ge=1)
-    """Longest stream in tokens; a longer one is an error, never cut in silence."""
+    """Maximum length of a stream in tokens; a longer stream is an error."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
-    """Which value model gives each reader's value; `*` as a reader is everyone not named, `*` as a
-    model the one named after the reader. `{"*": team}` is one value model for all of them."""
+    """Value model by reader. `*` as a reader: all that are not named; `*` as a model: the one named
+    after the reader. `{"*": team}` is one value model for all readers."""
 
     def value_model(self, reader: str) -> str:
         """The name of a reader's value model."""
@@ -265,48 +309,55 @@ class CriticSettings(OptimizerSettings):
 
 class TrainSettings(_Settings):
     environment_steps: int = Field(default=4000, ge=1)
-    """Joint actions executed in training: the budget at which algorithms are compared."""
+    """Training budget in joint actions, at which algorithms are compared."""
     iterations: int | None = Field(default=None, ge=1)
-    """At most so many iterations, which is how most papers count: where episodes end early, the
-    joint actions of a budget make more of them. None: `environment_steps` alone decides."""
+    """Maximum number of iterations, the budget of most papers: if episodes end early, a budget in
+    joint actions gives more iterations. None: `environment_steps` alone decides."""
     episodes: int = Field(default=4, ge=1)
     """Items rolled out per iteration: the paper's buffer B."""
     epochs: int = Field(default=1, ge=1)
     """E: passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
-    """Joint transitions per optimiser step; None takes the whole iteration. Episodes stay whole."""
+    """Joint transitions per optimiser step; None: the whole iteration. Episodes are not split."""
     target_kl: float | None = Field(default=None, gt=0)
-    """No further epoch begins once an epoch has found a model, on average, this far from the policy
-    that sampled: KL(policy at rollout || policy now) per token; 0.02 is usual."""
-    token_budget: int = Field(default=16384, ge=1)
-    """Padded tokens per micro-batch; it changes memory and speed, never the gradient."""
+    """Stop an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
+    token exceeds this; 0.02 is usual."""
+    staleness: int = Field(default=0, ge=0)
+    """S: iterations are rolled out while models update, by weights that are 1 to S updates old.
+    0 rolls out between updates, by the newest weights."""
+    token_budget: int = Field(default=2048, ge=1)
+    """Padded tokens per micro-batch; affects memory and speed, not the gradient."""
 
 
 class HeadlineSettings(_Settings):
     metric: str
-    """An evaluation metric: `return`, `turns` or one of the task's."""
+    """An evaluation metric: `return`, `turns` or a metric of the task."""
     better: Literal["higher", "lower"] = "higher"
+    """Direction in which the metric improves."""
 
 
 class EvaluationSettings(_Settings):
     every: int = Field(default=10, ge=1)
     """Iterations between evaluations; the first and the last state are always evaluated."""
     episodes: int | None = Field(default=None, ge=1)
-    """Held-out items played; None plays the whole split once."""
+    """Held-out items per evaluation; None: the whole split once."""
     repeats: int = Field(default=1, ge=1)
+    """Episodes per item."""
     at_once: int | None = Field(default=None, ge=1)
-    """Episodes played side by side; None plays all. 1 measures each response alone."""
+    """Episodes in parallel; None: all. 1 measures each response time alone."""
     pass_at: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """The k of pass@k; an item needs at least k episodes (`repeats`)."""
     split: str = "test"
+    """Split of the task's items that is evaluated: `train` or `test`."""
     greedy: bool = False
+    """Decodes greedily instead of sampling."""
     exact: bool = False
-    """On a finite task (`dpomdp`): also the exact value of the joint policy, `exact_return`."""
+    """On a finite task (`dpomdp`): also report the joint policy's exact value, `exact_return`."""
     headline: HeadlineSettings | None = None
-    """The metric that the run is judged by, such as `{metric: nash_conv, better: lower}`; None
-    takes the task's. The report and `--step best` follow it."""
+    """The metric by which runs are compared, such as `{metric: nash_conv, better: lower}`; None:
+    the task's. The report and `--step best` use it."""
     transcripts: int = Field(default=2, ge=0)
-    """Episodes written out in full at each evaluation."""
+    """Episodes recorded in full at each evaluation."""
 
 
 class LearnerChoice(Chosen):
@@ -322,36 +373,42 @@ class HostChoice(Chosen):
 
 
 class RunSettings(_Settings):
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Seed of every random number of the run."""
     device: Device = "auto"
+    """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`, and xpu, npu, hpu likewise."""
     learner: LearnerChoice = LearnerChoice()
     """`local` or `deepspeed`, with its settings."""
     generator: GeneratorChoice = GeneratorChoice()
     """`transformers` or `vllm`, with its settings."""
     host: HostChoice = HostChoice()
-    """Where models live: `local`, with its settings."""
+    """Placement of models: `local`, with its settings."""
     order: Literal["lockstep", "free"] = "lockstep"
-    """How episodes advance: turn by turn together, bit for bit repeatable, or each on its own, so
-    that a slow step or tool holds up nobody else."""
+    """Episode scheduling. `lockstep`: turn by turn together, reproducible bit for bit. `free`:
+    independently, so that a slow step or tool does not delay other episodes."""
     step_workers: int = Field(default=0, ge=0)
-    """Processes for `task.step`; 0 steps in this one."""
+    """Worker processes for `task.step`; 0: step in the main process."""
     trackers: tuple[Chosen, ...] = ()
-    """Names, or sections with settings: `wandb`, `tensorboard`, one of another package."""
+    """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, or another package's."""
     checkpoint_every: int | None = Field(default=None, ge=1)
-    """Iterations between checkpoints; None counts time alone."""
+    """Iterations between checkpoints; None: by time only."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)
-    """Minutes between checkpoints, from one end of an iteration to the next; None counts iterations
-    alone. The best state, the last one and that of an interruption are kept in any case."""
+    """Minutes between checkpoints, checked after each iteration; None: by iterations only. The
+    best, the last and an interrupted state are always saved."""
+    restarts: int = Field(default=0, ge=0)
+    """How often a run goes on by itself from its last complete iteration after a generation server
+    or a worker process was lost."""
     keep_checkpoints: int = Field(default=2, ge=1)
-    """Newest ones; that of the best evaluation is kept beside them."""
+    """Number of newest checkpoints to keep, in addition to the best."""
 
 
 class CompareSettings(_Settings):
     algorithms: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Algorithm names, each with the settings (dotted keys) that differ for it."""
-    seeds: tuple[int, ...] = (0, 1, 2)
+    """Algorithm names, each with its own overrides (dotted keys)."""
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = (0, 1, 2)
+    """Seeds of every algorithm."""
     workers: int = Field(default=1, ge=1)
-    """Runs side by side, each in a process of its own."""
+    """Number of parallel runs, one process each."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads per run; None divides the cores among the workers."""
 
@@ -361,31 +418,41 @@ class AlgorithmChoice(Named):
 
 
 class Config(_Settings):
-    """One run, and how to compare several."""
+    """Settings of one run, and of a comparison of several."""
 
     @property
     def voices(self) -> dict[str, AgentSettings]:
-        """By name, the agents and players that a language model of this run plays."""
+        """Agents and players that a language model of this run plays, by name."""
         everyone = {**self.agents, **self.players}
         return {name: settings for name, settings in everyone.items() if settings.speaks}
 
-    task: Named
+    task: TaskChoice
+    """The task's `name` and its settings; or its name alone, or the path of a graph's YAML file."""
     wrapper: Chosen | None = None
-    """Play the task by one of the prompt-based protocols (`parallel`, `pipeline`, `discussion`), or
-    by one agent (`single`), instead of decentrally."""
+    """Play the task with a prompt-based protocol (`parallel`, `pipeline`, `discussion`) or with one
+    agent (`single`) instead of decentralised execution."""
     algorithm: AlgorithmChoice = AlgorithmChoice()
+    """The algorithm's `name`, `discount`, and a section for each of its parts."""
     base: str | dict[str, str] | None = None
-    """The path of every model, and of the critic, that has none; or paths by name, for `path:
-    base.NAME`."""
+    """Default path of models and the critic; or paths by name, for `path: base.NAME`."""
     models: dict[str, ModelSettings]
+    """Physical models by name; `"*"` is one model per agent."""
     agents: dict[str, AgentSettings] = Field(default_factory=lambda: {EACH: AgentSettings()})
-    """By seat of the task: who plays it unless the cast says otherwise."""
+    """Settings by the task's agents; a cast may seat other players."""
     players: dict[str, AgentSettings] = Field(default_factory=dict)
-    """Further players, who have no seat of their own: opponents, past selves, frozen partners."""
+    """Additional players without a seat: opponents or frozen partners that a cast can assign."""
     cast: Named = Named(name="own")
-    """Who sits in which seat: `own`, `swap`, `against` or `league`, with its settings."""
+    """Assignment of players to seats: `own`, `swap`, `against` or `league`, with its settings."""
     critic: CriticSettings | None = None
+    """The value model; required by algorithms with a critic."""
+    placement: dict[str, Device] = Field(default_factory=dict)
+    """Devices by model name, or `critic`, such as `{alice: cuda:0, critic: cuda:1}`. Models on
+    different devices update at the same time."""
     train: TrainSettings = TrainSettings()
+    """Budget and batches of training."""
     evaluation: EvaluationSettings = EvaluationSettings()
+    """When and how the team is evaluated."""
     run: RunSettings = RunSettings()
+    """Seed, devices, engines, trackers and checkpoints."""
     compare: CompareSettings = CompareSettings()
+    """Algorithms and seeds of a comparison."""

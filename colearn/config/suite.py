@@ -1,4 +1,4 @@
-"""Settings of a suite: several comparisons, each on a task of its own, and the table over them.
+"""Settings of a suite: several comparisons, one per task, and the table over them.
 
 name: table1
 size: paper
@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from colearn.errors import nearest
+
 from .settings import _Settings
 
 
@@ -23,7 +25,7 @@ class MetricColumn(_Settings):
     """A metric of the task's evaluation."""
     title: str
     scale: float = Field(default=100.0, gt=0)
-    """What the metric is multiplied by; 100 prints a share in percent."""
+    """Factor of the metric; 100 prints a fraction in percent."""
     best: Literal["high", "low"] = "high"
 
 
@@ -34,24 +36,26 @@ class TaskColumns(_Settings):
 
 class SuiteSettings(_Settings):
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
-    """Of the table's file."""
+    """File name of the table."""
     title: str
     size: str
-    """Which of `sizes` is run."""
+    """The key of `sizes` to run."""
     sizes: dict[str, dict[str, str]]
     """By size and task: a shipped config's name or the path of one."""
+    tasks: tuple[str, ...] | None = None
+    """Tasks of that size to run; None: all."""
     rows: dict[str, str]
-    """The labels of `compare.algorithms` that are run, with the names to print, in order."""
+    """Labels of `compare.algorithms` to run, in order, with their printed names."""
     columns: dict[str, TaskColumns]
-    """By task, in order; response time and cost stand before the metrics."""
+    """Columns by task, in order; response time and cost precede the metrics."""
     seeds: tuple[int, ...] | None = None
-    """Over every config's `compare.seeds`."""
+    """Overrides every config's `compare.seeds`."""
     workers: int = Field(default=2, ge=1)
-    """Runs side by side, of whichever task."""
+    """Number of parallel runs, across tasks."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads per run; None divides the cores among the workers."""
     each: dict[str, Any] = Field(default_factory=dict)
-    """Laid over every config; what its entries in `compare.algorithms` set goes over it."""
+    """Overrides for every config; entries of `compare.algorithms` take precedence."""
 
     @model_validator(mode="after")
     def _complete(self) -> SuiteSettings:
@@ -60,13 +64,20 @@ class SuiteSettings(_Settings):
         for task in self.sizes[self.size]:
             if task not in self.columns:
                 raise ValueError(f"columns lacks '{task}', which sizes.{self.size} runs")
+        if self.tasks == ():
+            raise ValueError("tasks is empty; name one, or leave it out for all")
+        for task in self.tasks or ():
+            if task not in self.sizes[self.size]:
+                hint = nearest(task, self.sizes[self.size])
+                raise ValueError(f"tasks: sizes.{self.size} has no '{task}'; {hint}")
         return self
 
     @property
     def configs(self) -> dict[str, str]:
-        """The config of every task at the chosen size, in the order of the columns."""
-        chosen = self.sizes[self.size]
-        return {task: chosen[task] for task in self.columns if task in chosen}
+        """The config of every chosen task at the chosen size, in the order of the columns."""
+        configs = self.sizes[self.size]
+        chosen = configs if self.tasks is None else self.tasks
+        return {task: configs[task] for task in self.columns if task in chosen}
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -76,10 +87,10 @@ class SuiteSettings(_Settings):
 
 def dotted(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Values by dotted key; a list, or an empty section, is a value."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in section.items():
         if isinstance(value, Mapping) and value:
-            found |= dotted(value, f"{before}{key}.")
+            flat |= dotted(value, f"{before}{key}.")
         else:
-            found[f"{before}{key}"] = value
-    return found
+            flat[f"{before}{key}"] = value
+    return flat

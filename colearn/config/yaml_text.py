@@ -1,31 +1,109 @@
-"""YAML parser for configs and workflows; duplicate keys are errors."""
+"""Strict YAML parser: duplicate keys, endless aliases and unreadable values are errors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
+_DEPTH = 100
+"""Maximum nesting of sections and lists."""
+_NODES = 200_000
+"""Maximum number of values once every alias is spelled out."""
+_LINE = 80
+"""Maximum number of characters of a line shown in an error."""
+
 
 class _Loader(yaml.SafeLoader):
-    """Of two equal keys in a section the first would be lost."""
+    """Refuses equal keys in a section, of which the first would be lost."""
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
+        super().fetch_flow_collection_start(TokenClass)
+        if self.flow_level > _DEPTH:  # the scanner's time is quadratic in it
+            problem = f"more than {_DEPTH} brackets inside each other"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.get_mark())
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                problem = f"the key '{key.value}' stands twice in its section"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                raise _problem(f"the key '{key.value}' appears twice in its section", key)
             seen.add(key.value)
         return node
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError):
+            # a date such as 2024-13-45, a number such as 0b_, a tag that its value does not fit
+            kind = node.tag.rpartition(":")[2]
+            raise _problem(f"this value cannot be read as a {kind}", node) from None
+
 
 def parse_yaml(text: bytes | str) -> Any:
-    """Errors: ValueError in a few words, on one line."""
+    """Errors: ValueError on one line, with the line of the text that is wrong."""
     try:
-        return yaml.load(text if isinstance(text, str) else text.decode("utf-8"), _Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        source = text if isinstance(text, str) else text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not YAML ({error})") from None
+    try:
+        loader = _Loader(source)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _expanded(node, {}, 0)
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise ValueError(f"not YAML ({_told(error, source)})") from None
+    except yaml.YAMLError as error:
         raise ValueError(f"not YAML ({' '.join(str(error).split())})") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+
+
+def _told(error: yaml.MarkedYAMLError, source: str) -> str:
+    """The problem with its line, as written in the text."""
+    mark = error.problem_mark or error.context_mark
+    problem = " ".join((error.problem or error.context or "cannot be read").split())
+    if mark is None:
+        return problem
+    lines = source.splitlines()
+    line = lines[mark.line].strip() if mark.line < len(lines) else ""
+    shown = line if len(line) <= _LINE else f"{line[:_LINE]} ..."
+    at = f"line {mark.line + 1}" if shown else f"line {mark.line + 1}, at its end"
+    return f"{at}: {problem}{f': {shown}' if shown else ''}"
+
+
+def _expanded(node: yaml.Node, counts: dict[int, int | None], depth: int) -> int:
+    """Number of values below a node, aliases spelled out.
+
+    Errors: MarkedYAMLError for an alias inside of what it stands for, or beyond the limits.
+    """
+    if id(node) in counts:
+        count = counts[id(node)]
+        if count is None:
+            raise _problem("an alias stands for a section that contains it", node)
+        return count
+    if depth > _DEPTH:
+        raise _problem(f"more than {_DEPTH} sections or lists inside each other", node)
+    counts[id(node)] = None
+    count = 1 + sum(_expanded(child, counts, depth + 1) for child in _children(node))
+    if count > _NODES:
+        raise _problem(f"aliases stand for more than {_NODES:,} values", node)
+    counts[id(node)] = count
+    return count
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value

@@ -1,6 +1,5 @@
-"""The contracts: what a task, a player, a rollout shape, credit, a critic, an advantage, a loss, a
-generator and a learner must do. Parts implement them, algorithms choose among them, nothing here
-imports torch.
+"""Interfaces of every part: task, player, rollout, credit, critic, advantage, loss, generator and
+learner. Parts implement them and algorithms choose among them; nothing here imports torch.
 """
 
 from .advantage import (
@@ -17,17 +16,18 @@ from .advantage import (
 from .algorithm import Algorithm, Parts, ValueLoss
 from .credit import Credit, Paid
 from .critic import Critic, ReadAt, Segment, Tokenize
-from .generator import Generator, GeneratorKind, Request, Sampled, Sampling, Session
+from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
 from .headline import OWN_METRICS, Better, Headline
 from .host import Follower, Hosted, HostKind, ModelHost
 from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
 from .player import Acts, Ask, AsyncTable, Cast, Player, Said, Spoken, Table, View
+from .reward import RewardFunction
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
 from .tracker import Tracker
-from .weights import WeightUpdate
+from .weight_sync import WeightUpdate
 
 __all__ = [
     "OWN_METRICS",
@@ -57,6 +57,7 @@ __all__ = [
     "Kept",
     "Learner",
     "LearnerKind",
+    "Listener",
     "ModelHost",
     "NetworkKey",
     "NodeAdvantages",
@@ -69,6 +70,7 @@ __all__ = [
     "Prepared",
     "ReadAt",
     "Request",
+    "RewardFunction",
     "Rollout",
     "Round",
     "Said",

@@ -1,4 +1,4 @@
-"""The advantage: estimates for each agent's action from rewards, groups and values."""
+"""Advantage interface: estimates for each agent's action from rewards, groups and values."""
 
 from __future__ import annotations
 
@@ -11,94 +11,88 @@ from colearn.bounds import check_bounds
 from colearn.types import Credited
 
 Values = Sequence[float | None]
-"""One agent's values, by node; None where its reader gives none."""
+"""One agent's values by node; None where its reader gives none."""
 
 
 @dataclass(frozen=True, slots=True)
-class TokenValues(Sequence[float | None]):
-    """V at the nodes, as it is without tokens, and V inside of actions."""
+class NodeValues(Sequence[float | None]):
+    """One agent's values by node, a `Values` to which subclasses add further values."""
 
-    seen: tuple[float | None, ...]
-    """By node: V(h_t), before the first token of whatever is said there."""
+    by_node: tuple[float | None, ...]
+
+    @overload
+    def __getitem__(self, node: int) -> float | None: ...
+    @overload
+    def __getitem__(self, node: slice) -> tuple[float | None, ...]: ...
+    def __getitem__(self, node: int | slice) -> float | tuple[float | None, ...] | None:
+        return self.by_node[node]
+
+    def __len__(self) -> int:
+        return len(self.by_node)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenValues(NodeValues):
+    """V(h_t) by node, before the first token of the next action, and V inside of actions."""
+
     inside: tuple[tuple[float, ...], ...]
-    """By node: V before each further token of the agent's action that led there."""
-
-    @overload
-    def __getitem__(self, node: int) -> float | None: ...
-    @overload
-    def __getitem__(self, node: slice) -> tuple[float | None, ...]: ...
-    def __getitem__(self, node: int | slice) -> float | tuple[float | None, ...] | None:
-        return self.seen[node]
-
-    def __len__(self) -> int:
-        return len(self.seen)
+    """By node: V before each further token of the agent's action into it."""
 
 
 @dataclass(frozen=True, slots=True)
-class CounterfactualValues(Sequence[float | None]):
-    """An agent's Q(h, a_-i, a_i) of every edge, and Q(h, a_-i, a') of its alternatives a'."""
+class CounterfactualValues(NodeValues):
+    """Q(h, a_-i, a_i) by the node that an edge leads to, None where the agent did not act, and
+    Q(h, a_-i, a') of the agent's alternatives a'."""
 
-    executed: tuple[float | None, ...]
-    """By the node that the edge leads to; None where the agent did not act."""
     alternatives: tuple[tuple[float, ...], ...]
-
-    @overload
-    def __getitem__(self, node: int) -> float | None: ...
-    @overload
-    def __getitem__(self, node: slice) -> tuple[float | None, ...]: ...
-    def __getitem__(self, node: int | slice) -> float | tuple[float | None, ...] | None:
-        return self.executed[node]
-
-    def __len__(self) -> int:
-        return len(self.executed)
+    """By node, one number for each alternative."""
 
 
 AgentValues = Mapping[str, Values]
 """By agent name."""
 
 NodeAdvantages = tuple[Mapping[str, float], ...]
-"""For each node of a tree, by agent: what the action that led there was worth ({} at the root). An
-agent left out has no advantage there: its action is not trained and counts nowhere."""
+"""For each node of a tree: the advantage of each agent's action into it ({} at the root). An agent
+left out has no advantage there: its action is not trained and not counted."""
 
 TokenAdvantages = tuple[Mapping[str, tuple[float, ...]], ...]
-"""The same token by token."""
+"""`NodeAdvantages` with one number per token of the action."""
 
 Advantages = Sequence[NodeAdvantages | TokenAdvantages]
-"""Of every tree."""
+"""Advantages of every tree."""
 
 Episodes = Sequence[Credited[Any]]
 
 
 class Advantage(ABC):
-    """A strategy from credited trees (and values, where there is a critic) to advantages.
+    """Computes advantages from credited trees, and from values if there is a critic.
 
-    Without values all episodes of an iteration come in one call, so baselines may look across
-    them (agent-and-turn groups, heterogeneous groups, sums normalised by role). With values the
-    call is repeated for every minibatch, since the critic moves between them.
+    Without values one call receives all episodes of an iteration, so a baseline may compare
+    episodes (agent-and-turn groups, heterogeneous groups, sums normalised by role). With values the
+    call is repeated for every minibatch, since the critic changes between them.
     """
 
     reads: str | None = None
-    """The kind of value that it needs (`Critic.value`); None: it needs no critic."""
+    """The kind of value it needs (`Critic.value`); None: no critic."""
     by_token: bool = False
-    """It gives an advantage for each token of an action."""
+    """Whether advantages are per token instead of per action."""
     reads_future: bool = True
-    """It reads what comes after an action (returns, values), which only some siblings have where a
-    shape cuts branches. False: it reads the action's own credited reward alone."""
+    """Whether it reads rewards or values after the action; where a shape cuts branches, only some
+    siblings have these. False: it reads the action's own credited reward alone."""
     minimum_group: int = 1
-    """The fewest joint actions per node for which the baseline carries a signal."""
+    """Minimum number of joint actions per node for a useful baseline."""
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError for a setting outside of its bounds."""
+        """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
     def at(self, done: float) -> Advantage:
-        """The advantage when the share `done` of the training budget is used; most stay as they
-        are."""
+        """The advantage after the fraction `done` of the training budget; most do not change."""
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
-        """The group in which an agent's actions of an episode weigh. The groups of a model weigh
-        alike in its loss, however many actions each holds. None: every action weighs alike."""
+        """The weight group of an agent's actions in an episode. A model's loss weighs its groups
+        equally, whatever their sizes. None: every action has equal weight."""
         return None
 
     @abstractmethod
@@ -112,10 +106,10 @@ class Advantage(ABC):
         raise TypeError(f"{type(self).__name__} has no critic to train")
 
     def state(self) -> Mapping[str, float]:
-        """What a baseline that moves from update to update remembers; it is in the checkpoint."""
+        """State of a baseline that persists between updates; saved in checkpoints."""
         return {}
 
     def restore(self, state: Mapping[str, float]) -> None:
-        """Go on from what `state` gave."""
+        """The inverse of `state`."""
         if state:
             raise TypeError(f"{type(self).__name__} remembers nothing")

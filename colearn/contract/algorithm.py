@@ -1,4 +1,4 @@
-"""An algorithm: a name, a docstring and a choice of parts."""
+"""Algorithm interface: hyper-parameters and a choice of parts."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ class ValueLoss:
     """Squared error of the critic, Eq. 3 and 5 of CoLLM, with PPO's optional value clip."""
 
     coefficient: Positive = 1.0
+    """Factor of the value loss."""
     clip: Positive | None = None
-    """Keep V within +-clip of its value at rollout (pessimistic maximum of both errors)."""
+    """Clip V to +-clip around its value at rollout (pessimistic maximum of both errors)."""
     frozen_targets: bool = False
-    """Targets and advantages of all epochs come from the critic as it was at rollout, not from the
-    current one, which has seen these returns by then."""
+    """Compute targets and advantages of all epochs with the critic at rollout, not with the current
+    one, which has already been trained on these returns."""
     expectile: Expectile = 0.5
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
     rescale: bool = False
-    """The head speaks in units of the returns seen so far: V = centre + deviation * output, where
-    the centre is their `expectile`. It starts at that of the first iteration's returns, not at 0,
-    so no shift of the reward passes for an advantage before the critic has learned it."""
+    """Scale the head by the returns seen so far: V = centre + deviation * output, where the centre
+    is their `expectile`. V starts at the centre of the first iteration's returns instead of 0, so a
+    constant shift of the reward causes no advantage at the start."""
 
     def __post_init__(self) -> None:
         check_bounds(self)
 
     def at(self, done: float) -> ValueLoss:
-        """The settings when the share `done` of the training budget is used."""
+        """The settings after the fraction `done` of the training budget."""
         expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal_fraction, done)
         return replace(self, expectile=expectile, anneal_fraction=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Rollout x credit x advantage (with or without critic) x policy loss."""
+    """Parts of an algorithm: rollout, credit, advantage, policy loss and, optionally, a critic."""
 
     rollout: Rollout
     credit: Credit
@@ -62,13 +63,13 @@ class Parts:
     """gamma, between turns."""
 
     def credited(self, trees: Sequence[Tree[Any]]) -> list[Credited[Any]]:
-        """What the algorithm learns from."""
+        """The trees with their credited rewards."""
         return [
             Credited(tree=tree, rewards=self.credit(tree), discount=self.discount) for tree in trees
         ]
 
     def at(self, done: float) -> Parts:
-        """The parts when the share `done` of the training budget is used."""
+        """The parts after the fraction `done` of the training budget."""
         return replace(
             self,
             advantage=self.advantage.at(done),
@@ -78,22 +79,23 @@ class Parts:
 
 
 class Algorithm(ABC):
-    """A frozen dataclass of hyper-parameters that chooses parts; it knows no device, no model."""
+    """A frozen dataclass of hyper-parameters that chooses parts; independent of device and
+    model."""
 
     learns: ClassVar[bool] = True
-    """False: a run is one evaluation; no model is trained, no critic loaded, no budget used."""
+    """False: a run is a single evaluation without training, critic or budget."""
 
     @abstractmethod
     def parts(self) -> Parts:
-        """The parts this algorithm is made of."""
+        """The parts of this algorithm."""
 
     def check_team(self, agents: Sequence[str]) -> None:  # noqa: B027 - most fit any team
-        """Errors: ConfigError where the algorithm cannot train a team of these agents."""
+        """Errors: ConfigError if the algorithm cannot train a team of these agents."""
 
     def check_task(self, task: DecPOMDP[Any, Any]) -> None:
-        """Errors: ConfigError where the algorithm cannot train this team, reads only rewards that
-        the task never pays, compares candidates by rewards that come later, or has one value for
-        players whose payoffs differ."""
+        """Errors: ConfigError if the algorithm cannot train this team, reads only rewards that the
+        task never pays, compares candidates by later rewards, or has one value for players whose
+        payoffs differ."""
         self.check_team(task.agents)
         credit, rollout = self.parts().credit, self.parts().rollout
         if not credit.reads & task.pays:
@@ -121,15 +123,15 @@ class Algorithm(ABC):
         if "team" not in task.pays and any(len(agents) > 1 for agents in readers.values()):
             raise ConfigError(
                 f"algorithm.critic: {type(critic).__name__} has one value for all, and the task "
-                "pays each player its own; set algorithm.critic.name to decentralized, which "
-                "privileged_info: true tells what no player sees as well"
+                "pays each player its own; set algorithm.critic.name to decentralized; with "
+                "privileged_info: true it also reads what no player sees"
             )
 
     def checked_parts(self) -> Parts:
-        """`parts`, after checking that they fit each other.
+        """`parts`, after checking that they are compatible.
 
-        Errors: ConfigError for a group baseline without a group, values without a critic, or a
-        future that is compared where the shape cuts branches.
+        Errors: ConfigError for a group baseline without a group, an advantage without its critic,
+        or a comparison of later rewards where the shape cuts branches.
         """
         parts = self.parts()
         name = type(self).__name__
@@ -159,27 +161,26 @@ class Algorithm(ABC):
 
 
 def _check_cuts(parts: Parts) -> None:
-    """Errors: ConfigError where what comes after an action counts, and the shape goes on from some
-    of the candidates alone."""
+    """Errors: ConfigError if later rewards count but the shape continues only some candidates."""
     shape = type(parts.rollout).__name__
     if parts.advantage.reads_future:
         raise ConfigError(
-            f"advantage: {type(parts.advantage).__name__} compares what comes after an "
-            f"action, and {shape} goes on from the best candidate alone; set "
+            f"advantage: {type(parts.advantage).__name__} compares rewards after an "
+            f"action, and {shape} continues from the best candidate alone; set "
             "algorithm.advantage.name to agent_turn or question, or algorithm.rollout.name to tree "
             "or parallel"
         )
     if not parts.credit.at_once:
         raise ConfigError(
-            f"credit: {type(parts.credit).__name__} credits an action by more than its "
-            f"own step, and {shape} chooses the best candidate at once; set algorithm.credit.name "
+            f"credit: {type(parts.credit).__name__} credits an action by later steps "
+            f"too, and {shape} chooses the best candidate at once; set algorithm.credit.name "
             "to mixed, team or payoff, or algorithm.rollout.name to tree or parallel"
         )
 
 
 def _check_read_once(parts: Parts, name: str) -> None:
-    """Errors: ConfigError where the values of a critic that is read once would be read again, or
-    where the shape draws nothing for it to read."""
+    """Errors: ConfigError if a `read_once` critic would be read again, or the shape draws no
+    alternatives for it."""
     critic = type(parts.critic).__name__
     if not parts.value_loss.frozen_targets:
         raise ConfigError(
@@ -187,7 +188,7 @@ def _check_read_once(parts: Parts, name: str) -> None:
         )
     if not parts.rollout.draws_alternatives:
         raise ConfigError(
-            f"rollout: {name} compares actions with others that were drawn and not executed, and "
+            f"rollout: {name} compares actions with alternatives that are not executed, and "
             f"{type(parts.rollout).__name__} draws none; set algorithm.rollout.name to "
             "counterfactual_chain"
         )

@@ -1,4 +1,4 @@
-"""Credit assignment: maps task rewards to per-agent rewards of each joint action."""
+"""Credit interface: maps task rewards to per-agent rewards of each joint action."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from colearn.bounds import check_bounds
 from colearn.types import Rewards, Tree
 
 Paid = Literal["team", "local"]
-"""The kinds of reward: of the whole team, and of one agent."""
+"""Kinds of reward: the team's, and a single agent's (local)."""
 
 
 class Rewarded(Protocol):
-    """What one joint action led to, as far as rewards go: an `Outcome` or a `Node`."""
+    """The rewards of one joint action: an `Outcome` or a `Node`."""
 
     @property
     def reward(self) -> float: ...
@@ -24,42 +24,43 @@ class Rewarded(Protocol):
 
 
 class Credit(ABC):
-    """A stateless strategy from a tree to a reward per edge and agent.
+    """A stateless strategy that maps a tree to a reward per edge and agent.
 
     Returns, advantages, critics and logged returns read credited rewards and nothing else. An
     agent left out of an edge is credited 0 there.
     """
 
     reads: frozenset[Paid]
-    """The kinds of reward that it makes use of; a task that pays none of them is an error."""
+    """The kinds of reward it uses; a task that pays none of them is an error."""
     at_once: bool = True
-    """`step` gives all that an edge is credited, apart from delayed rewards. False: later edges or
-    the actions themselves count, too."""
+    """Whether `step` gives an edge's full credit, apart from delayed rewards. False: later edges or
+    the actions themselves also count."""
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError for a setting outside of its bounds."""
+        """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
     @abstractmethod
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        """Of one edge alone, by agent: what a shape compares the children of a node by."""
+        """The credit of one edge alone, by agent; a shape compares children by it."""
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
-        """Of every edge of a finished tree, {} at the root. Delayed rewards go to the edge of the
-        action that earned them, each weighed by its branch's share of the branches below it."""
-        found = [
+        """The credit of every edge of a finished tree, {} at the root. Delayed rewards go to the
+        edge of the action that earned them, weighted by their branch's share of the branches
+        below."""
+        rewards = [
             {} if node.parent is None else dict(self.step(node, tree.agents)) for node in tree.nodes
         ]
         if "local" in self.reads:
             for index, agent, reward in earned(tree):
-                found[index][agent] = found[index].get(agent, 0.0) + reward
-        return tuple(found)
+                rewards[index][agent] = rewards[index].get(agent, 0.0) + reward
+        return tuple(rewards)
 
 
 def earned(tree: Tree[Any]) -> list[tuple[int, str, float]]:
-    """Delayed rewards as (node that the action led to, agent, reward times the probability of the
-    branch that paid it, a child drawn at random at every branching on the way)."""
-    found = []
+    """Delayed rewards as (node that the action led to, agent, weighted reward). The weight is the
+    probability of the paying branch under uniform choice of children."""
+    earned_rewards = []
     below = tree.below()
     for node in tree.nodes:
         if not node.earned:
@@ -69,5 +70,5 @@ def earned(tree: Tree[Any]) -> list[tuple[int, str, float]]:
             share = 1.0
             for before in chain[turn + 1 : -1]:
                 share /= len(below[before.index])
-            found.append((chain[turn + 1].index, agent, share * reward))
-    return found
+            earned_rewards.append((chain[turn + 1].index, agent, share * reward))
+    return earned_rewards

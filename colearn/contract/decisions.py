@@ -1,8 +1,7 @@
-"""A task whose players can be asked everywhere: every decision written out, and a judge of the
-answers.
+"""Interface of tasks with enumerable decisions and an exact measure of a joint policy.
 
-Where a game is small, a policy need not be sampled: it is read from the model at every decision
-that can come up, and measured exactly (`evaluation.exact`).
+In a small game a policy need not be sampled: `evaluation.exact` reads it from the model at every
+reachable decision, and the task measures it exactly.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A point at which an agent chooses, as it alone sees it: an information state."""
+    """An information state: a point at which an agent chooses, with its private history."""
 
     key: str
-    """The task's name for it; no other decision of the agent has it."""
+    """The task's name for it, unique within the agent."""
     history: tuple[tuple[str, str], ...]
-    """What the agent read and answered before, turn by turn."""
+    """Earlier observations and answers of the agent, by turn."""
     observation: str
-    """What it reads now."""
+    """The current observation."""
     replies: tuple[str, ...]
-    """The valid ones."""
+    """The valid replies."""
 
 
 @runtime_checkable
 class QueriedTask(Protocol):
-    """What a task offers, beside its contract, to be measured without sampling."""
+    """Additional methods of a task that can be measured without sampling."""
 
     agents: tuple[str, ...]
 
     def decisions(self, agent: str) -> Sequence[Decision]:
-        """All that can come up while every reply is valid."""
+        """All decisions reachable with valid replies."""
         ...
 
     def judge(self, policy: Mapping[str, Mapping[str, Sequence[float]]]) -> Mapping[str, float]:
-        """Exact metrics of a joint policy: by agent and `Decision.key`, the probability of each
-        reply, which sum to 1."""
+        """Exact metrics of a joint policy, given as the probability of each reply (they sum to 1)
+        by agent and `Decision.key`."""
         ...

@@ -16,8 +16,8 @@ OWN_METRICS = ("return", "objective", "turns", "truncated", "tokens_per_turn", "
 class Headline:
     """An evaluation metric and the direction in which it improves.
 
-    The report's headline, first curve, ranking and probability of improvement follow it, and so
-    does the best checkpoint.
+    The report's headline, first curve, ranking, probability of improvement and the best checkpoint
+    use it.
     """
 
     metric: str = "return"
@@ -30,7 +30,7 @@ class Headline:
 
     @property
     def label(self) -> str:
-        """The metric as a column or an axis names it."""
+        """The metric's label for a column or an axis."""
         return self.metric if self.better == "higher" else f"{self.metric} (lower is better)"
 
     def improves(self, value: float, best: float | None) -> bool:

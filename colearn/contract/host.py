@@ -1,4 +1,4 @@
-"""The host: learners, followers and generators of one placement behind one object."""
+"""Host interface: learners, followers and generators of one placement."""
 
 from __future__ import annotations
 
@@ -19,93 +19,94 @@ Given = TypeVar("Given")
 
 
 class Together(Protocol):
-    """What calls on models give, by model; side by side where their host can."""
+    """Runs one call per model and returns the results by model; in parallel if the host can."""
 
     def __call__(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """Each call is on its own model alone; the first failure in their order is raised."""
+        """Every call uses its own model only; the first failure in their order is raised."""
 
 
 def one_by_one(calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-    """In their order."""
+    """Runs the calls sequentially, in their order."""
     return {key: call() for key, call in calls.items()}
 
 
 class Follower(ABC):
-    """What a trained model said a while ago: the reference that a policy is held to, or a past self
-    to play against. It is as the model was when the run began, until `follow`."""
+    """A copy of a trained model: a reference policy, or a past self as an opponent. It holds the
+    weights of the run's start until `follow`."""
 
     @abstractmethod
     def follow(self) -> None:
-        """Become the model as it is now."""
+        """Copy the model's current weights."""
 
     @abstractmethod
     def evaluate(self, groups: Sequence[Sequence[Row]]) -> list[list[Outputs]]:
-        """Teacher-forced outputs without gradient, as `Learner.evaluate` gives them."""
+        """Teacher-forced outputs without gradient, as `Learner.evaluate` returns them."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Errors: OSError where the file cannot be written."""
+        """Write the copy. Errors: OSError if the file cannot be written."""
 
     @abstractmethod
     def load(self, folder: Path) -> None:
-        """Errors: CheckpointError for a file that is missing, cut short, or of another model."""
+        """Read the copy. Errors: CheckpointError for a missing, truncated or foreign file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A player whom a model of the host speaks for."""
+    """A player that a model of the host plays."""
 
     agent: str
-    """Whose settings it has: its own, or those of the agent whose past self it is."""
+    """The agent whose settings it uses: itself, or the agent whose past self it is."""
     generator: Generator
     chat: Any
-    """The chat format in which it reads and answers."""
+    """Its chat format."""
     positions: int | None
-    """Tokens that its model has places for."""
+    """Maximum length of its model's input in tokens; None: unknown."""
 
 
 class ModelHost(ABC):
-    """The models of one placement, wherever they live: in this process, in others, elsewhere.
+    """The models of one placement, in this process or elsewhere.
 
-    What it holds may stand for models in other processes: rows and objectives that reach a learner
-    are values, and so is what it gives back.
+    Its objects may be proxies of models in other processes: rows and objectives passed to a learner
+    are plain values, and so are the results.
     """
 
     learners: Mapping[NetworkKey, Learner]
-    """Of every trained network, actors and critics."""
+    """Learners of every trained network, actors and critics."""
     followers: Mapping[NetworkKey, Follower]
     """References and past selves."""
     players: Mapping[str, Hosted]
-    """By the name of the player, past selves included."""
+    """By player name, past selves included."""
     networks: Mapping[NetworkKey, Any]
-    """The actors and critics that live in this process; exact evaluation reads their weights."""
+    """Actors and critics in this process; exact evaluation reads their weights."""
 
     @property
     def generators(self) -> list[Generator]:
-        """Each of them once."""
+        """The distinct generators."""
         return list({id(v.generator): v.generator for v in self.players.values()}.values())
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """As `Together` says; one after the other here."""
+        """Implements `Together`; sequential by default."""
         return one_by_one(calls)
 
     def publish(self) -> None:
-        """Bring every generator up to the learners' weights."""
+        """Update every generator to the learners' weights."""
         for generator in self.generators:
-            generator.sync()
+            with generator.busy("transfer"):
+                generator.sync()
 
     def close(self) -> None:
-        """Free what lives outside this process's garbage collector."""
+        """Free resources outside Python's garbage collector."""
         for generator in self.generators:
             generator.close()
 
 
 class HostKind(ABC):
-    """Settings of a kind of host, as a frozen dataclass. Loading it loads no torch."""
+    """Settings of a kind of host, as a frozen dataclass. Importing it does not import torch."""
 
     @abstractmethod
     def build(self, run: Any, tokenizers: Any) -> ModelHost:
-        """Load the models of a resolved run, by its own kinds of learners and generators.
+        """Load the models of a resolved run, with its kinds of learners and generators.
 
-        Errors: ConfigError for a missing model or device, or what this kind cannot place.
+        Errors: ConfigError for a missing model or device, or an unsupported placement.
         """

@@ -1,4 +1,4 @@
-"""The policy loss: a pure function of log-probabilities and advantages."""
+"""Policy loss interface: a pure function of log-probabilities and advantages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class PolicyBatch:
     """Action tokens of one micro-batch, flat: N tokens of S actions, no padding.
 
-    Every action of a minibatch lies in exactly one micro-batch, so sums over micro-batches divided
-    by `total_samples` or `total_tokens` do not depend on how the minibatch was cut.
+    Every action of a minibatch is in exactly one micro-batch, so sums over micro-batches divided by
+    `total_samples` or `total_tokens` do not depend on how the minibatch is cut.
     """
 
     logprobs: Tensor
@@ -25,22 +25,22 @@ class PolicyBatch:
     action_of: Tensor
     """[N] long: which of the S actions a token belongs to."""
     advantages: Tensor
-    """[S], or [N] where they are of tokens."""
+    """[S] per action, or [N] per token."""
     old_logprobs: Tensor
-    """[N] the policy's before this update, teacher-forced, or the behaviour policy's."""
+    """[N] of the policy before this update, teacher-forced, or of the behaviour policy."""
     behaviour: Tensor
-    """[N] as the generator sampled them."""
+    """[N] log-probabilities that the generator recorded."""
     ref_logprobs: Tensor | None
-    """[N] reference policy's; present when the loss asks for it."""
+    """[N] of the reference policy; present if the loss needs it."""
     entropy: Tensor | None
-    """[N] entropy of the next-token distribution; present when the loss asks for it."""
+    """[N] entropy of the next-token distribution; present if the loss needs it."""
     total_samples: int
     """Actions of this model in the whole minibatch, over all micro-batches and processes."""
     total_tokens: int
 
 
 class PolicyLoss(ABC):
-    """A stateless strategy; the learner adds what it returns over micro-batches and steps once."""
+    """A stateless strategy; the learner sums its results over micro-batches and steps once."""
 
     needs_reference: bool = False
     needs_entropy: bool = False
@@ -52,13 +52,19 @@ class PolicyLoss(ABC):
     """Iterations between updates of the reference to the current policy; None: it is fixed."""
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError for a setting outside of its bounds."""
+        """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
+    @property
+    def corrects_staleness(self) -> bool:
+        """Whether it accounts for actions that older weights sampled."""
+        return self.old_logprobs == "behaviour"
+
     def at(self, done: float) -> PolicyLoss:
-        """The loss when the share `done` of the training budget is used; most stay as they are."""
+        """The loss after the fraction `done` of the training budget; most do not change."""
         return self
 
     @abstractmethod
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
-        """This micro-batch's share of the minibatch's loss, and metrics that add up likewise."""
+        """This micro-batch's share of the minibatch's loss, and metrics that add up the same
+        way."""

@@ -8,23 +8,23 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class NetworkKey:
-    """One network of a run; its learner has the same key.
+    """Identifies one network of a run and its learner.
 
-    Its text is the name of a folder in a checkpoint, and what tables and errors call it.
+    `str(key)` is its folder name in a checkpoint and its name in tables and errors.
     """
 
     kind: Literal["actor", "critic", "reference", "past"]
     model: str
     """The name of its physical model, or of a critic's value model."""
     slot: int | None = None
-    """Of the cast's pool, which holds past selves."""
+    """Slot of the cast's pool, for a past self."""
 
     def __str__(self) -> str:
         return "-".join(map(str, self._parts))
 
     @property
     def adapter(self) -> str:
-        """Its adapter's name on a base that several share; the adapter's seed follows from it."""
+        """Its adapter's name on a shared base; the adapter's seed is derived from it."""
         return "_".join(map(str, self._parts))
 
     @property

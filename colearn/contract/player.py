@@ -1,4 +1,4 @@
-"""The player: a model, program or server that acts for an agent."""
+"""Player and cast interfaces: a player is a model, program or server that acts for an agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .task import DecPOMDP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A seat in which somebody is to act, once for each seed."""
+    """A request for a seat's action, one action per seed."""
 
     player: Player
     seat: str
@@ -26,40 +26,43 @@ class Ask:
     state: Any
     observation: Observation
     memory: Any
-    """What the player kept of this seat's history; None where a context begins."""
+    """The player's state of this seat's history; None where a context begins."""
     seeds: tuple[int, ...]
 
 
 class Said(str):
-    """An action's text, for a task that also reads how it was sampled (`reads_actions`)."""
+    """An action's text with its `Action`, for a task that reads tokens (`reads_actions`)."""
 
     action: Action
     player: Player
+    context_tokens: int
+    """Tokens of the context before the action."""
 
     @classmethod
-    def of(cls, action: Action, player: Player) -> Said:
+    def of(cls, action: Action, player: Player, context_tokens: int) -> Said:
+        """Builds a text with its action."""
         said = cls(action.text)
-        said.action, said.player = action, player
+        said.action, said.player, said.context_tokens = action, player, context_tokens
         return said
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """An action, and what its player keeps of the history that now ends in it."""
+    """An action, and the player's state of the history that ends with it."""
 
     action: Action
     memory: Any = None
 
 
 class Table(ABC):
-    """Where players are asked together: those of one generator share one, a program has its own.
+    """A batching point for players: those of one generator share a table, a program has its own.
 
-    Tables of different places are asked at the same time, each place in a thread of its own.
+    Tables of different places are asked concurrently, one thread per place.
     """
 
     @property
     def place(self) -> Hashable:
-        """Tables of one place take turns."""
+        """Tables with equal places run one at a time."""
         return id(self)
 
     @abstractmethod
@@ -69,22 +72,22 @@ class Table(ABC):
 
 
 class AsyncTable(Table):
-    """Players who answer one by one, from elsewhere: none waits for a batch or for another."""
+    """Players that answer concurrently, such as servers: no call waits for a batch."""
 
     @abstractmethod
     async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
-        """One action for each seed, in order; any number of asks may be under way."""
+        """One action for each seed, in order; calls may run concurrently."""
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
         return asyncio.run(self.say_all(asks, greedy=greedy))
 
     async def say_all(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        """All of them at once."""
+        """Answers all asks concurrently."""
         return list(await asyncio.gather(*(self.say(ask, greedy=greedy) for ask in asks)))
 
 
 class Player(ABC):
-    """A language model, a program or a server; an episode's cast says who sits where.
+    """A language model, a program or a server; an episode's cast assigns players to seats.
 
     Only language models whose weights are trained enter an update.
     """
@@ -92,48 +95,48 @@ class Player(ABC):
     @property
     @abstractmethod
     def table(self) -> Table:
-        """Who is asked with it in one call."""
+        """The table in which this player is asked."""
 
     @property
     def draws_candidates(self) -> bool:
-        """Several of its actions at one node are worth comparing. Those of a program are not."""
+        """Whether several of its actions at a node can be compared; a program's cannot."""
         return True
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        """How a prompt enters the history whose last action is `last`; None: a context begins."""
+        """The observation that a prompt adds after the action `last`; None: a context begins."""
         return Observation(
             prompt.whole, (), prompt.fresh, prompt.made_from, prompt.limits, prompt.system
         )
 
     def spell(self, action: Action) -> Sequence[str]:
-        """The text of each token of an action; empty for who speaks in texts."""
+        """The text of each token of an action; empty for players without tokens."""
         return ()
 
     def at(self, done: float) -> Player:
-        """The player as it is sampled in training when the share `done` of the budget is used."""
+        """The player as sampled in training after the fraction `done` of the budget."""
         return self
 
     def version(self) -> int:
-        """Of its weights; 0 for who has none that change."""
+        """Version of its weights; 0 if they never change."""
         return 0
 
     def close(self) -> None:  # noqa: B027 - most players hold nothing beyond Python's own memory
-        """Give back what it holds outside this process."""
+        """Release resources outside this process."""
 
 
 def past_self(agent: str, slot: int) -> str:
-    """The name of an agent's own player as it was a while ago, in a slot of a cast's pool."""
+    """The name of an agent's past self in a slot of a cast's pool."""
     return f"{agent}@{slot}"
 
 
 class Cast(ABC):
-    """A strategy: who sits in which seat in an episode (seat swaps, past selves, partners)."""
+    """A strategy that assigns players to seats per episode (swaps, past selves, partners)."""
 
     pool: int = 0
-    """Slots for past selves: each holds every trained model as it was at some iteration."""
+    """Number of slots for past selves; each holds a copy of every trained model."""
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError for a setting outside of its bounds."""
+        """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
     @abstractmethod
@@ -145,36 +148,36 @@ class Cast(ABC):
         players: Sequence[str],
         rng: np.random.Generator,
     ) -> Mapping[str, str]:
-        """A player's name for every agent of the task. Every agent's own player has its name, its
-        past selves those of `past_self`."""
+        """A player's name for every agent of the task. An agent's own player has the agent's name;
+        its past selves are named by `past_self`."""
 
     def settle(self, episodes: Sequence[Credited[Any]]) -> int | None:
-        """What came of an iteration's episodes, once it is over; for casts with a pool. Gives the
-        slot that the models as they are now go into; None leaves the pool as it is."""
+        """Receives an iteration's episodes after its update. Returns the pool slot into which the
+        current models are copied; None leaves the pool unchanged."""
         return None
 
     def state(self) -> Mapping[str, float]:
-        """What it remembers of its games; it is in the checkpoint."""
+        """State that persists between iterations; saved in checkpoints."""
         return {}
 
     def restore(self, state: Mapping[str, float]) -> None:
-        """Go on from what `state` gave."""
+        """The inverse of `state`."""
         if state:
             raise TypeError(f"{type(self).__name__} remembers nothing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a program is asked with. It may look at the whole state: a search needs the world, and
-    what it ought not to use is for its author to leave alone."""
+    """The input of a program. It includes the whole state, since a search needs the full world; its
+    author decides what to leave unused."""
 
     task: DecPOMDP[Any, Any]
     state: Any
     seat: str
     text: str
-    """What the seat is shown."""
+    """The seat's observation."""
     rng: np.random.Generator
-    """All of its randomness, so that an episode repeats."""
+    """The program's only source of randomness, so that episodes are reproducible."""
 
 
 @runtime_checkable
@@ -182,5 +185,5 @@ class Acts(Protocol):
     """A program: any object with this method."""
 
     def act(self, view: View) -> str:
-        """What to say, a function of the view alone."""
+        """The action's text, a function of the view alone."""
         ...

@@ -1,4 +1,4 @@
-"""The rollout shape: how an episode branches into a tree of joint histories."""
+"""Rollout interface: how an episode branches into a tree of joint histories."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from colearn.types import Node, Outcome
 
 @dataclass(frozen=True)
 class Branching:
-    """A live node, as a shape sees it."""
+    """A live node, as a rollout shape sees it."""
 
     item: Any
     node: Node[Any]
     keys: tuple[Key, ...]
-    """What the shape's randomness at this node is derived from."""
+    """Keys of the shape's random generator at this node."""
     acted: Mapping[str, int] = field(default_factory=dict)
-    """How often each agent has acted on the way here; an agent left out has not."""
+    """Number of earlier actions by agent; an agent left out has none."""
     programs: frozenset[str] = frozenset()
-    """The agents whose seats programs have taken: of their actions there is nothing to compare."""
+    """Agents played by programs, whose actions are not compared."""
 
     def candidates(self, k: int) -> dict[str, int]:
-        """K actions of each acting agent, one of a program."""
+        """K actions per acting agent, one for a program."""
         return {agent: 1 if agent in self.programs else k for agent in self.acting}
 
     @property
@@ -43,19 +43,19 @@ class Branching:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """The shape's own at this node: its draws move nothing else."""
+        """The shape's random generator at this node, independent of all others."""
         return derive_rng(*self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """One joint action that was tried at a node, and what it led to."""
+    """One joint action tried at a node, with its outcome."""
 
     chosen: Mapping[str, int]
-    """Which of its actions each acting agent took."""
+    """By acting agent, the number of the action taken."""
     outcome: Outcome[Any]
     rewards: Mapping[str, float]
-    """Credited for this edge alone, by agent (`Credit.step`)."""
+    """The edge's own credit by agent (`Credit.step`)."""
     candidate_of: str | None = None
     """As in its `Round`."""
 
@@ -65,66 +65,66 @@ class Round:
     """Joint actions that are executed together at a node."""
 
     joint_actions: Sequence[Mapping[str, int]]
-    """For each, which of its own actions every agent takes."""
+    """For each joint action: by agent, the number of the action taken."""
     candidate_of: str | None = None
-    """The agent whose candidates they score, the other agents' actions held fixed; None: every
-    joint action is a sample of all agents."""
+    """The agent whose candidates are scored with the other agents' actions fixed; None: every joint
+    action is a sample of all agents."""
 
 
 class Rollout(ABC):
-    """A stateless strategy: a frozen dataclass that answers five questions.
+    """A stateless strategy, a frozen dataclass that makes five decisions.
 
-    The grower advances live nodes; the shape only says how many trees an item has, how many
-    actions to draw at a node, how to pair them, what to try once the first outcomes are known, and
-    which children live on. AT-GRPO's greedy tree scores one agent's candidates after another's
-    (`next_round`) and keeps the best (`continues`); MHGPO's forks draw several actions of one agent
-    only (`samples`) and choose that agent item by item (`trees`).
+    The grower advances live nodes. The shape decides how many trees an item has (`trees`), how many
+    actions to draw at a node (`samples`), how to pair them (`joint_actions`), what to try after the
+    first outcomes (`next_round`), and which children continue (`continues`). AT-GRPO's greedy tree
+    scores one agent's candidates after another's and keeps the best. MHGPO's forks draw several
+    actions of one agent, chosen per item.
     """
 
     forks_later: ClassVar[bool] = True
-    """Histories may branch after the first turn."""
+    """Whether histories may branch after the first turn."""
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError for a setting outside of its bounds."""
+        """Errors: ConfigError for a setting out of bounds."""
         check_bounds(self)
 
     def trees(
         self, item: Any, agents: Sequence[str], rng: np.random.Generator
     ) -> Sequence[Rollout]:
-        """The shape of each tree that is grown from `item`; one, of this shape, by default."""
+        """The shape of each tree grown from `item`; by default one tree of this shape."""
         return (self,)
 
     @abstractmethod
     def samples(self, at: Branching) -> Mapping[str, int]:
-        """How many actions each acting agent draws at a node."""
+        """Number of actions that each acting agent draws at a node."""
 
     @abstractmethod
     def joint_actions(
         self, at: Branching, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """The joint actions to execute: for each, which of its own actions every agent takes."""
+        """The joint actions to execute: for each, the number of every agent's action."""
 
     @property
     def draws_alternatives(self) -> bool:
-        """Actions that no joint action takes are kept, for a critic to read
-        (`Node.alternatives`)."""
+        """Whether actions outside all joint actions are kept as `Node.alternatives` for a
+        critic."""
         return False
 
     def next_round(
         self, at: Branching, counts: Mapping[str, int], tried: Sequence[Child]
     ) -> Round | None:
-        """What to execute next, given what the joint actions `tried` here led to; None: nothing
-        more. By default all joint actions are one round."""
+        """The next joint actions to execute, given the outcomes of those `tried`; None: no more. By
+        default all joint actions are one round."""
         return None if tried else Round(self.joint_actions(at, counts))
 
     @property
     def cuts(self) -> bool:
-        """Only some children go on, by what they were credited at once. The others have no future,
-        so returns and values of siblings cannot be compared."""
+        """Whether only some children continue, chosen by immediate credit. The others have no
+        future, so returns and values of siblings cannot be compared."""
         return type(self).continues is not Rollout.continues
 
     def continues(self, at: Branching, children: Sequence[Child]) -> Sequence[int]:
-        """The children to expand further, by number; all of them unless a shape says otherwise."""
+        """Numbers of the children to expand further; all by default."""
         return range(len(children))
 
     @property

@@ -15,46 +15,46 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """A run of tokens that belong together: what one node adds to a history or a stream."""
+    """A contiguous run of tokens that one node adds to a history or a stream."""
 
     start: int
     end: int
     parent: int
-    """Number of the piece before it in the same history; -1 at the root."""
+    """Index of the previous piece of the same history; -1 at the root."""
     first_position: int
     visible_from: int
-    """First position that these tokens may attend to (the window's edge)."""
+    """First position that these tokens may attend to (start of the window)."""
 
 
 class Span(NamedTuple):
-    """One action inside a row: its tokens are predicted and trained."""
+    """One action in a row, whose tokens are predicted and trained."""
 
     node: int
     """The node that the action led to."""
     start: int
     end: int
     before: int
-    """Index of the token that predicts the first one: the last of the history h_t."""
+    """Index of the token that predicts the first action token: the last one of h_t."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place where a value is read: the last token that belongs to V's or Q's input."""
+    """A position where a value is read: the last token of V's or Q's input."""
 
     node: int
     index: int
     inside: int | None = None
-    """None: of all that the node holds. k: before token k + 1 of the action that led to it."""
+    """None: the value at the node. k: the value before token k + 1 of the action into it."""
     agent: str | None = None
-    """Whose value it is; None: that of all whom the reader values."""
+    """The agent valued; None: all agents of the reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Packed tokens with the places where log-probabilities and values are read.
+    """Packed tokens with the positions where log-probabilities and values are read.
 
-    The optional fields are what a loss needs beside them: one number for each span, for each
-    action token (spans in order), or for each mark.
+    The optional fields are further inputs of a loss: one number per span, per action token (spans
+    in order), or per mark.
     """
 
     tokens: tuple[int, ...]
@@ -63,7 +63,7 @@ class Row:
     marks: tuple[Mark, ...] = ()
     temperature: float = 1.0
     key: int = 0
-    """Number of the tree within what is being evaluated or trained."""
+    """Index of the tree in the call."""
     behaviour: tuple[float, ...] = ()
     advantages: tuple[float, ...] = ()
     old_logprobs: tuple[float, ...] = ()
@@ -73,7 +73,7 @@ class Row:
 
     @property
     def plain(self) -> bool:
-        """One branch and no window: causal attention needs no mask."""
+        """Whether there is one branch and no window: causal attention needs no mask."""
         return all(
             piece.parent == number - 1 and piece.visible_from == 0
             for number, piece in enumerate(self.pieces)
@@ -85,33 +85,33 @@ class Row:
 
     @property
     def passage(self) -> Hashable:
-        """All that a forward pass reads: rows alike in it have the same outputs."""
+        """The input of a forward pass: rows with equal passages have equal outputs."""
         return self.tokens, self.pieces, self.spans, self.marks, self.temperature
 
 
 class Visibility(Protocol):
-    """Which tokens of a batch's packed rows may attend to which."""
+    """Attention mask of a batch of packed rows."""
 
     def dense(self, device: torch.device) -> Tensor:
-        """[B, 1, T, T] True where a query may attend."""
+        """[B, 1, T, T] True where a query attends to a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBatch:
     """One micro-batch.
 
-    Rows that a forward pass would read alike (short replies in a small game) are run once: of B
-    different ones, with N' action tokens and M' marks, the outputs are those of all rows.
+    Rows with equal passages (short replies in a small game) are run once: B distinct rows with N'
+    action tokens and M' marks, whose outputs are copied to all rows.
     """
 
     input_ids: Tensor
     """[B, T] right-padded."""
     position_ids: Tensor
-    """[B, T] place of each token in its own history."""
+    """[B, T] position of each token in its own history."""
     mask: Visibility | None
-    """Where a query may attend; None where plain causal attention will do."""
+    """Attention mask; None for plain causal attention."""
     token_rows: Tensor
-    """[N'] row of the hidden state that predicts an action token."""
+    """[N'] row of the hidden state that predicts each action token."""
     token_columns: Tensor
     """[N']"""
     token_ids: Tensor
@@ -119,9 +119,9 @@ class RowBatch:
     temperatures: Tensor
     """[N']"""
     token_places: Tensor | None
-    """[N] which of the N' each action token of the rows is; None where all rows differ."""
+    """[N] index into the N' for each action token; None if all rows differ."""
     action_of: Tensor
-    """[N] number of the action (span) within this batch."""
+    """[N] index of the action (span) in this batch."""
     actions: int
     """S"""
     mark_rows: Tensor
@@ -129,7 +129,7 @@ class RowBatch:
     mark_columns: Tensor
     """[M']"""
     mark_places: Tensor | None
-    """[M] which of the M' each mark of the rows is; None where all rows differ."""
+    """[M] index into the M' for each mark; None if all rows differ."""
     rows: tuple[Row, ...]
     _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
@@ -143,11 +143,11 @@ class RowBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """What a forward pass gives: log-probabilities at action tokens, values at marks."""
+    """Outputs of a forward pass: log-probabilities at action tokens, values at marks."""
 
     logprobs: Tensor
     """[N] float32"""
     entropy: Tensor | None
-    """[N] float32, where asked for"""
+    """[N] float32, if requested"""
     values: Tensor
     """[M] float32"""

@@ -1,4 +1,4 @@
-"""The tracker: a further sink for a run's metrics, such as wandb or TensorBoard."""
+"""Tracker interface: an additional sink for a run's metrics: wandb, trackio, TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class Tracker(ABC):
-    """Takes numbers by name, and episodes in full, at an environment step.
+    """Receives metrics and full episodes, each with an environment step.
 
-    Built with the run's folder and its config as plain data; what a constructor takes beyond these
-    are its settings in `run.trackers`.
+    The constructor receives the run's folder and its config as plain data; further parameters are
+    settings in `run.trackers`.
     """
 
     @abstractmethod
@@ -21,12 +21,12 @@ class Tracker(ABC):
 
     @abstractmethod
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Numbers of an update or an evaluation."""
+        """Record the metrics of an update or an evaluation."""
 
     @abstractmethod
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Lines of episodes.jsonl."""
+        """Record lines of episodes.jsonl."""
 
     @abstractmethod
     def close(self) -> None:
-        """The run ends."""
+        """Flush and close at the end of the run."""

@@ -1,0 +1,47 @@
+"""Reward function: scores completions of prompts, with TRL's arguments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Conversation = Sequence[Mapping[str, str]]
+"""Messages as {"role": ..., "content": ...}."""
+PromptOrText = str | Conversation
+"""Plain text, or messages where the data's prompts are messages."""
+
+
+class RewardFunction(ABC):
+    """A reward part as a frozen dataclass. Importing it does not import torch.
+
+    An instance is callable with TRL's signature, so that it also serves TRL's `reward_funcs`.
+    """
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name in metrics: `reward_LABEL`."""
+
+    def costs(self) -> Mapping[str, float]:
+        """Totals of what it used so far in this process, by name; reports show them."""
+        return {}
+
+    @abstractmethod
+    def __call__(
+        self,
+        prompts: Sequence[PromptOrText],
+        completions: Sequence[PromptOrText],
+        **columns: Any,
+    ) -> list[float | None]:
+        """One reward per completion; None where the function does not apply.
+
+        `columns` holds lists of the same length: the other columns of the data.
+        """
+
+
+def text_of(said: PromptOrText) -> str:
+    """The content of messages joined by line breaks; plain text as it is."""
+    if isinstance(said, str):
+        return said
+    return "\n".join(message["content"] for message in said)

@@ -1,0 +1,84 @@
+"""Timeline: records when each generator and model of a run works, from any thread."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+Activity = Literal["generate", "transfer", "update"]
+"""Sampling actions, receiving weights, or passes and steps of a model."""
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Work of one generator or model, in seconds of a clock."""
+
+    who: str
+    activity: Activity
+    start: float
+    end: float
+
+
+class Timeline:
+    """Spans of a run, which threads add."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ended: list[Span] = []
+        self._running: dict[object, Span] = {}
+
+    @contextmanager
+    def span(self, who: str, activity: Activity) -> Iterator[None]:
+        """Record the block as work."""
+        key, start = object(), self._clock()
+        with self._lock:
+            self._running[key] = Span(who, activity, start, start)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[key]
+                self._ended.append(Span(who, activity, start, self._clock()))
+
+    def take(self, start: float, end: float) -> list[Span]:
+        """The work between two times, cut at both; what ended before `end` is forgotten."""
+        with self._lock:
+            spans = self._ended + [replace(span, end=end) for span in self._running.values()]
+            self._ended = [span for span in self._ended if span.end > end]
+        return [
+            replace(span, start=max(span.start, start), end=min(span.end, end))
+            for span in spans
+            if span.end > start and span.start < end
+        ]
+
+
+class Timed:
+    """An object whose work a timeline may record."""
+
+    timeline: Timeline | None = None
+    timed_as: str = ""
+    """Its name in the timeline."""
+
+    def busy(self, activity: Activity) -> AbstractContextManager[None]:
+        """Record a block as work of this object."""
+        if self.timeline is None:
+            return nullcontext()
+        return self.timeline.span(self.timed_as, activity)
+
+
+def updates(method: Method) -> Method:
+    """Decorates a method of a `Timed` object whose calls are part of an update."""
+
+    @functools.wraps(method)
+    def run(self: Timed, *args: Any, **named: Any) -> Any:
+        with self.busy("update"):
+            return method(self, *args, **named)
+
+    return run  # type: ignore[return-value]

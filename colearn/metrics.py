@@ -1,0 +1,152 @@
+"""Metrics of a run: unit, direction and meaning of every name in `metrics.jsonl`.
+
+Tasks add metrics of their own (`colearn.tasks.metrics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    unit: the unit of its values, such as `reward`, `share` (0 to 1), `nats per token`, `seconds`.
+    better: the direction of improvement; None where neither direction is better by itself.
+    """
+
+    meaning: str
+    unit: str
+    better: Literal["higher", "lower"] | None = None
+
+
+EVALUATION = {
+    "return": Metric(
+        "Mean undiscounted reward of an episode: the team's, or the players' mean payoff.",
+        "reward",
+        "higher",
+    ),
+    "objective": Metric(
+        "Mean credited return: the quantity that the algorithm maximises.",
+        "credited reward",
+        "higher",
+    ),
+    "turns": Metric("Mean turns of an episode.", "turns"),
+    "truncated": Metric("Episodes in which an answer reached its token limit.", "share", "lower"),
+    "tokens_per_turn": Metric("Mean tokens of one answer.", "tokens"),
+    "response_seconds": Metric(
+        "Mean time of an episode's answers: the slowest agent of each turn, summed.",
+        "seconds",
+        "lower",
+    ),
+    "pass@k": Metric(
+        "Probability that one of k episodes passes, by the unbiased estimate "
+        "(`evaluation.pass_at`).",
+        "share",
+        "higher",
+    ),
+    "exact_return": Metric(
+        "Exact value of the joint policy under each agent's own sampling (`evaluation.exact`).",
+        "reward",
+        "higher",
+    ),
+    "exact_return_cold": Metric(
+        "Exact value of the same weights at temperature 0.2.", "reward", "higher"
+    ),
+    "exact_return_greedy": Metric(
+        "Exact value of the same weights with greedy decoding.", "reward", "higher"
+    ),
+    "exact_rejected": Metric(
+        "Probability that an episode contains an illegal reply.", "share", "lower"
+    ),
+    "nash_conv": Metric(
+        "Sum over players of the gain of a best response (small games).", "payoff", "lower"
+    ),
+    "exploitability": Metric("`nash_conv` divided by the players.", "payoff", "lower"),
+    "value_PLAYER": Metric("Exact value of a game to a player.", "payoff", "higher"),
+}
+"""Metrics of an evaluation; their names have the prefix `evaluation/` in trackers."""
+
+UPDATE = {
+    "return": Metric("Mean return of the training episodes.", "reward", "higher"),
+    "objective": Metric(
+        "Mean credited return of the training episodes.", "credited reward", "higher"
+    ),
+    "tokens_per_action": Metric("Mean tokens of one answer.", "tokens"),
+    "seconds/rollout": Metric("Wall-clock time of the rollouts.", "seconds", "lower"),
+    "seconds/update": Metric("Wall-clock time of the update.", "seconds", "lower"),
+    "seconds/generate/generator": Metric("Time in which the generator sampled.", "seconds"),
+    "seconds/generate/generator/MODEL": Metric(
+        "The same, by the first agent of each of several generators.", "seconds"
+    ),
+    "seconds/transfer/generator": Metric("Time in which it received weights.", "seconds"),
+    "seconds/transfer/generator/MODEL": Metric("The same, by generator.", "seconds"),
+    "seconds/update/MODEL": Metric("Time in which the model's learner worked.", "seconds"),
+    "seconds/update/critic/MODEL": Metric("Time in which a critic's learner worked.", "seconds"),
+    "seconds/wait/generator": Metric("Time in which the generator waited.", "seconds", "lower"),
+    "seconds/wait/generator/MODEL": Metric("The same, by generator.", "seconds", "lower"),
+    "seconds/wait/MODEL": Metric("Time in which the model's learner waited.", "seconds", "lower"),
+    "seconds/wait/critic/MODEL": Metric("The same, for a critic.", "seconds", "lower"),
+    "seconds/idle": Metric(
+        "Time in which nobody worked: task steps, rewards and bookkeeping.", "seconds", "lower"
+    ),
+    "seconds/overlap": Metric(
+        "Time in which two or more generators or models worked.", "seconds", "higher"
+    ),
+    "staleness": Metric("Updates between the sampling and the trained weights.", "updates"),
+    "advantage/actions": Metric("Actions with an advantage.", "actions"),
+    "advantage/mean": Metric("Mean advantage.", "credited reward"),
+    "advantage/std": Metric("Standard deviation of the advantages.", "credited reward"),
+}
+"""Metrics of an update that belong to no single model."""
+
+ACTOR = {
+    "MODEL/policy_loss": Metric("Policy loss per joint transition.", "loss"),
+    "MODEL/ratio_mean": Metric("Mean importance ratio; 1 on fresh data.", "ratio"),
+    "MODEL/clip_fraction": Metric("Terms that the clip changes.", "share"),
+    "MODEL/importance_capped": Metric(
+        "Terms whose importance weight reaches `loss.importance_cap`.", "share"
+    ),
+    "MODEL/kl": Metric("KL(policy || reference), estimated by k3.", "nats per token"),
+    "MODEL/entropy": Metric("Entropy of the policy.", "nats per token"),
+    "MODEL/approx_kl": Metric(
+        "KL(policy at rollout || current policy), estimated by k3.", "nats per token"
+    ),
+    "MODEL/nll": Metric("Negative log-likelihood of the sampled tokens.", "nats per token"),
+    "MODEL/logprob_mismatch": Metric(
+        "Mean absolute difference between the generator's log-probabilities and the learner's.",
+        "nats per token",
+        "lower",
+    ),
+    "MODEL/grad_norm": Metric("Norm of the gradient before clipping.", "norm"),
+    "MODEL/learning_rate": Metric("Learning rate of the step.", "rate"),
+}
+"""Metrics of one trained model."""
+
+CRITIC = {
+    "critic/explained_variance": Metric(
+        "Share of the variance of returns that the critic explains; below 0.5 advantages are "
+        "mostly noise.",
+        "share",
+        "higher",
+    ),
+    "critic/value_loss": Metric("Value loss per value target.", "squared reward", "lower"),
+    "critic/value_error": Metric("Mean squared error of the values.", "squared reward", "lower"),
+    "critic/value_mean": Metric("Mean value.", "credited reward"),
+    "critic/target_mean": Metric("Mean value target.", "credited reward"),
+    "critic/target_square": Metric("Mean squared value target.", "squared reward"),
+    "critic/MODEL/grad_norm": Metric("Norm of the critic's gradient before clipping.", "norm"),
+    "critic/MODEL/learning_rate": Metric("Learning rate of the critic's step.", "rate"),
+}
+"""Metrics of the critics. With `critic.share: actor` the values' metrics carry the model's name."""
+
+RUN_METRICS: Mapping[str, Mapping[str, Metric]] = {
+    "Evaluation": EVALUATION,
+    "Update": UPDATE,
+    "Trained models": ACTOR,
+    "Critics": CRITIC,
+}
+"""All metrics by section. MODEL, PLAYER and k stand for names and numbers of the run."""
