@@ -1,4 +1,4 @@
-"""The shipped advantages, by name."""
+"""Shipped advantages, by name."""
 
 NAMES = {
     "bootstrap": "gae:Bootstrap",
@@ -12,8 +12,8 @@ NAMES = {
     "raw_return": "raw_return:RawReturn",
     "agent_turn": "agent_turn_groups:AgentTurn",
     "question": "agent_turn_groups:Question",
-    "role_baseline": "self_play.role_baseline:RoleBaseline",
-    "sum_then_normalize": "self_play.sum_then_normalize:SumThenNormalize",
+    "role_baseline": "self_play:RoleBaseline",
+    "sum_then_normalize": "self_play:SumThenNormalize",
     "token_gae": "token_gae:TokenGAE",
-    "turn_by_turn": "self_play.turn_by_turn:TurnByTurn",
+    "turn_by_turn": "self_play:TurnByTurn",
 }

@@ -1,4 +1,4 @@
-"""Groups by agent and turn (AT-GRPO), and by agent alone (GRPO carried over to a team)."""
+"""Agent-and-turn groups (AT-GRPO), and groups by agent alone (GRPO applied to a team)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .finish import EPSILON, clipped, deviation
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTurn(Advantage):
-    """A = (r - mean) / deviation over a group's credited rewards r of the action alone, nothing
-    of what follows (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
+    """A = (r - mean) / deviation over a group's immediate credited rewards r; later rewards do not
+    count (Stronger-MAS, Eq. 1 and Alg. 1, line 11).
 
-    The group key is (environment, agent, turn) and the prompt itself, token for token: whatever
-    the shape, nothing is compared that was not drawn from the same prompt. An action without
-    company has mean 0 and deviation 1, as in public code: its advantage is its reward. That is
-    all there is after the first turn of `parallel`, the paper's ablation.
+    The group key is (environment, agent, turn) and the prompt's token ids, so only actions sampled
+    from the same prompt are compared, whatever the rollout shape. A group of one action has mean 0
+    and deviation 1, as in public code: its advantage is its reward. After the first turn of
+    `parallel`, the paper's ablation, every group has one action.
 
-    Wrong when an action earns nothing at once and much later: `GroupMean` compares returns.
+    Wrong when an action is paid later instead of at once: `GroupMean` compares returns.
     """
 
     normalize_std: bool = True
@@ -35,7 +35,7 @@ class AgentTurn(Advantage):
     reads_future = False
 
     def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:
-        """What actions must share to be compared."""
+        """The group key: actions with equal keys are compared."""
         prompt = tree.history(before.index, agent).tokens
         return tree.episode, agent, before.turn, prompt
 
@@ -50,12 +50,12 @@ class AgentTurn(Advantage):
                     for agent in filter(node.samples, node.actions):
                         key = self.key(episode.tree, nodes[node.parent], agent)
                         groups.setdefault(key, []).append((number, node.index, agent))
-        found: list[list[dict[str, float]]] = [[{} for _ in e.tree.nodes] for e in episodes]
+        advantages: list[list[dict[str, float]]] = [[{} for _ in e.tree.nodes] for e in episodes]
         for members in groups.values():
             rewards = [episodes[e].rewards[n].get(agent, 0.0) for e, n, agent in members]
             for (e, n, agent), advantage in zip(members, self._compared(rewards), strict=True):
-                found[e][n][agent] = advantage
-        return clipped([tuple(rows) for rows in found], self.clip)
+                advantages[e][n][agent] = advantage
+        return clipped([tuple(rows) for rows in advantages], self.clip)
 
     def _compared(self, rewards: list[float]) -> list[float]:
         if len(rewards) == 1:
@@ -69,9 +69,9 @@ class AgentTurn(Advantage):
 class Question(AgentTurn):
     """`AgentTurn` with the group key (environment, agent): the baseline of MAS + GRPO, which
     compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not
-    say whether it also pools the agents; here it does not.
+    say whether it also pools the agents; this implementation does not.
 
-    Wrong when histories diverge: an action is then judged by the situation it was taken in.
+    Wrong when histories diverge: the group then compares situations instead of actions.
     """
 
     def key(self, tree: Tree[Any], before: Node[Any], agent: str) -> Hashable:

@@ -1,4 +1,4 @@
-"""The counterfactual baseline: the return less the value of the agent's other answers."""
+"""Counterfactual baseline (COMA): the return minus the mean Q of the agent's other answers."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ class CounterfactualBaseline(Advantage):
 
     Unbiased whatever the critic says: the baseline of agent i does not depend on a_i. G is the
     TD(lambda) return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `lam` and Q' of the
-    next joint action that was executed, the mean of its readings; below 1 it takes the critic's
-    bias for less noise. The critic's targets are the same returns. An agent without an alternative
-    has no advantage.
+    next executed joint action, averaged over the agents' estimates. A `lam` below 1 trades lower
+    variance for the critic's bias. The critic's targets are the same returns. An agent without an
+    alternative has no advantage.
 
-    Wrong when Q explains little of the returns: the baseline then adds its own noise. Look at
+    Wrong when Q explains little of the returns: the baseline then adds variance. Check
     `critic/explained_variance`.
     """
 
     lam: Share = 1.0
+    """lambda of the TD(lambda) return; 1: the Monte-Carlo return."""
     clip: Clip | None = None
+    """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
+    """After the clip: zero mean, unit deviation over all actions of one agent."""
 
     reads = "counterfactual"
 
@@ -46,9 +49,9 @@ class CounterfactualBaseline(Advantage):
     ) -> list[NodeAdvantages]:
         if values is None:
             raise TypeError("CounterfactualBaseline needs the critic's values")
-        found = [self._advantages(e, v) for e, v in zip(episodes, values, strict=True)]
-        found = clipped(found, self.clip)
-        return normalized(found) if self.normalize else found
+        advantages = [self._advantages(e, v) for e, v in zip(episodes, values, strict=True)]
+        advantages = clipped(advantages, self.clip)
+        return normalized(advantages) if self.normalize else advantages
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         return [
@@ -73,7 +76,7 @@ class CounterfactualBaseline(Advantage):
         return tuple(rows)
 
     def _returns(self, episode: Credited[Any], agent: str, values: AgentValues) -> list[float]:
-        """TD(lambda) returns of every edge, as one agent is paid."""
+        """TD(lambda) return of every edge, from one agent's credited rewards."""
         rewards, returns = own_rewards(episode, agent), [0.0] * len(episode.tree.nodes)
         for node, below in zip(
             reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True
@@ -84,7 +87,7 @@ class CounterfactualBaseline(Advantage):
         return returns
 
     def _mixed(self, child: int, following: float, values: AgentValues) -> float:
-        readings = [q for own in values.values() if (q := own[child]) is not None]
-        if self.lam == 1.0 or not readings:
+        values_of_child = [q for own in values.values() if (q := own[child]) is not None]
+        if self.lam == 1.0 or not values_of_child:
             return following
-        return (1 - self.lam) * sum(readings) / len(readings) + self.lam * following
+        return (1 - self.lam) * sum(values_of_child) / len(values_of_child) + self.lam * following

@@ -1,4 +1,4 @@
-"""Expectiles: means that weigh what lies above them by tau and what lies below by 1 - tau."""
+"""Expectiles: means that weight numbers above them by tau and numbers below by 1 - tau."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ MEAN = 0.5
 
 
 def faded(level: float, anneal_fraction: float | None, done: float) -> float:
-    """The level when the share `done` of the training budget is used: it comes to the mean, on a
-    straight line, at the share `anneal_fraction`; None keeps it."""
+    """The level after the fraction `done` of the training budget, annealed linearly to the mean at
+    `anneal_fraction`; None keeps it constant."""
     return MEAN + (level - MEAN) * left(anneal_fraction, done)
 
 
@@ -24,16 +24,16 @@ def weighted(error: float, level: float) -> float:
 def expectile(numbers: Sequence[float], level: float) -> float:
     """The e at which the weighted errors (number - e) sum to 0, exact.
 
-    Between two neighbours of the sorted numbers the sum is linear in e, so the root is found by
-    trying each number of terms below e. Example: 0 and 10 at tau = 0.9 give 9.
+    Between two neighbours of the sorted numbers the sum is linear in e, so the search tries each
+    possible number of terms below e. Example: 0 and 10 at tau = 0.9 give 9.
     """
     ordered = sorted(numbers)
     below, above = 0.0, float(sum(ordered))
     for count, number in enumerate(ordered):
         rest = len(ordered) - count
         weight = (1.0 - level) * count + level * rest
-        found = ((1.0 - level) * below + level * above) / weight
-        if found <= number:
-            return max(found, ordered[0])  # equal numbers must leave no error by rounding
+        root = ((1.0 - level) * below + level * above) / weight
+        if root <= number:
+            return max(root, ordered[0])  # equal numbers: no rounding error
         below, above = below + number, above - number
     return ordered[-1]

@@ -11,7 +11,7 @@ EPSILON = 1e-6
 
 
 def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[NodeAdvantages]:
-    """Each advantage kept within [-clip, clip]."""
+    """Every advantage clipped to [-clip, clip]; None does not clip."""
     if clip is None:
         return list(advantages)
     return [
@@ -21,9 +21,9 @@ def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[No
 
 
 def normalized(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
-    """Zero mean and unit deviation over all actions of one agent; a lone action is left as it is.
+    """Zero mean and unit deviation over all actions of one agent; a single action stays as it is.
 
-    A lone action has no deviation, and without its mean nothing of it would remain.
+    A single action has no deviation, and subtracting its own mean would leave 0.
     """
     by_agent: dict[str, list[float]] = {}
     for tree in advantages:
@@ -31,10 +31,10 @@ def normalized(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
             for agent, advantage in node.items():
                 by_agent.setdefault(agent, []).append(advantage)
     shift, scale = {}, {}
-    for agent, found in by_agent.items():
-        alone = len(found) == 1
-        shift[agent] = 0.0 if alone else sum(found) / len(found)
-        scale[agent] = 1.0 if alone else deviation(found) + EPSILON
+    for agent, of_agent in by_agent.items():
+        alone = len(of_agent) == 1
+        shift[agent] = 0.0 if alone else sum(of_agent) / len(of_agent)
+        scale[agent] = 1.0 if alone else deviation(of_agent) + EPSILON
     return [
         tuple({name: (a - shift[name]) / scale[name] for name, a in node.items()} for node in tree)
         for tree in advantages

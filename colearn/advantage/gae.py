@@ -1,4 +1,4 @@
-"""Advantages from a state value V: TD error, n-step, GAE and Monte-Carlo returns."""
+"""Generalised advantage estimation from a state value V: TD error, n-step, GAE, Monte Carlo."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ from .recursion import backed_up, own_rewards, worth_of_nodes
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap(Advantage):
-    """A = r + gamma worth(h') - V(h), where worth mixes V and what came after it: with `lam`
+    """A = r + gamma worth(h') - V(h), where worth mixes V with the later return: with `lam`
     lambda, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
 
-    lam=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4), lam=1 the return
-    minus V (REINFORCE with a baseline), unbiased whatever the critic says. The critic's target at
-    a node is the mean over its edges of r + gamma worth (Eq. 3 and 5). Agents without values (not
-    trained) get no advantage.
+    lam=0 is the TD error delta = r + gamma V(h') - V(h) (CoLLM, Eq. 2 and 4). lam=1 is the return
+    minus V (REINFORCE with a baseline), unbiased for any critic. The critic's target at a node is
+    the mean over its edges of r + gamma worth (Eq. 3 and 5). Agents without values (not trained)
+    get no advantage.
 
-    Wrong at lam=0 when the critic is young and rewards come late: nothing but its own guess
-    reaches the early turns. Wrong at lam=1 when episodes are long: all later luck is in A.
+    Wrong at lam=0 when the critic is untrained and rewards come late: early turns then learn from
+    the critic's guesses alone. Wrong at lam=1 when episodes are long: A has the variance of all
+    later rewards.
     """
 
     lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     """lambda"""
     steps: Annotated[int, Field(ge=1, description="1 is the TD error")] | None = None
-    """n: bootstrap from V at the n-th next node that has one, at the latest (an agent's n-th next
-    decision, or with a central critic the team's); with lam=1 this is the n-step return."""
+    """n: bootstrap at the latest from the n-th next node with a V: the agent's n-th next decision,
+    with a central critic the team's. With lam=1 this is the n-step return."""
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip] (the paper's "advantage clip"); never the target."""
+    """Clip each advantage to [-clip, clip] (the paper's "advantage clip"); targets stay
+    unclipped."""
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all actions of one agent in the call."""
     expectile: Expectile = MEAN
-    """tau: before the clip A is weighed by 2 tau above 0 and by 2 (1 - tau) below. With a critic
-    trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
+    """tau: before clipping, A is multiplied by 2 tau above 0 and by 2 (1 - tau) below. With a
+    critic trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
 
@@ -58,9 +60,9 @@ class Bootstrap(Advantage):
     ) -> list[NodeAdvantages]:
         if values is None:
             raise TypeError(f"{type(self).__name__} needs the critic's values")
-        found = [self._advantages(*pair) for pair in zip(episodes, values, strict=True)]
-        found = clipped(found, self.clip)
-        return normalized(found) if self.normalize else found
+        advantages = [self._advantages(*pair) for pair in zip(episodes, values, strict=True)]
+        advantages = clipped(advantages, self.clip)
+        return normalized(advantages) if self.normalize else advantages
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         return [
@@ -74,7 +76,7 @@ class Bootstrap(Advantage):
         ]
 
     def _worth(self, episode: Credited[Any], agent: str, values: Values) -> list[float]:
-        """What each node is worth to one agent, seen from the action that led there."""
+        """The value of each node to one agent, as the action into it bootstraps from it."""
         rewards = own_rewards(episode, agent)
         if self.steps is None:
             return worth_of_nodes(episode, rewards, values, self.lam)

@@ -18,7 +18,7 @@ from .turn_weights import equal_turns
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBaseline(Advantage):
-    """A group is the siblings of one history h_t, never the actions of one turn index: returns
+    """A group is the siblings of one history h_t, never all actions of one turn index: returns
     from different histories do not share a baseline.
 
     An only child inherits the advantage of the joint action before it. So in `Parallel`, where
@@ -27,7 +27,7 @@ class GroupBaseline(Advantage):
     gamma^t G_t and the action-independent baseline b(h_0) - (r_0 + ... + gamma^(t-1) r_(t-1)).
 
     In `Cross` the group is all joint actions of the history. Siblings that share an agent's action
-    make the expected gradient smaller by a constant, and leave its direction.
+    scale the expected gradient by a constant and keep its direction.
     """
 
     clip: Clip | None = None
@@ -35,7 +35,7 @@ class GroupBaseline(Advantage):
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all actions of one agent in the iteration."""
     equal_turns: bool = False
-    """Weigh every turn of a tree alike, not every joint action (`turn_weights.path_weights`)."""
+    """Weight every turn of a tree equally, not every joint action (`turn_weights.path_weights`)."""
 
     minimum_group = 2
 
@@ -46,33 +46,33 @@ class GroupBaseline(Advantage):
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        found = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        advantages = clipped([self._advantages(episode) for episode in episodes], self.clip)
         if self.normalize:
-            found = normalized(found)
-        return equal_turns(episodes, found) if self.equal_turns else found
+            advantages = normalized(advantages)
+        return equal_turns(episodes, advantages) if self.equal_turns else advantages
 
     def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
         tree = episode.tree
         below = tree.below()
         rows: list[dict[str, float]] = [{} for _ in tree.nodes]
         for agent in tree.agents:
-            found = self._compared(below, episode.returns(agent))
+            by_node = self._compared(below, episode.returns(agent))
             for node in tree.nodes:
                 if agent in node.actions:
-                    rows[node.index][agent] = found[node.index]
+                    rows[node.index][agent] = by_node[node.index]
         return tuple(rows)
 
     def _compared(self, below: Sequence[Sequence[int]], returns: Sequence[float]) -> list[float]:
-        found = [0.0] * len(returns)
+        advantages = [0.0] * len(returns)
         for node, group in enumerate(below):
             if len(group) == 1:
-                found[group[0]] = found[node]
+                advantages[group[0]] = advantages[node]
             elif group:
                 for index, advantage in zip(
                     group, self.compare([returns[index] for index in group]), strict=True
                 ):
-                    found[index] = advantage
-        return found
+                    advantages[index] = advantage
+        return advantages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +83,8 @@ class GroupMean(GroupBaseline):
     """
 
     normalize_std: bool = False
-    """Divide by the siblings' population deviation + 1e-6 (GRPO). Off in the paper: an item
-    on which the team almost always does the same then weighs as much as an open one."""
+    """Divide by the siblings' population deviation + 1e-6 (GRPO). Off in the paper: with it, an
+    item whose returns hardly vary weighs as much as one whose returns vary widely."""
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         mean = sum(returns) / len(returns)
@@ -106,11 +106,11 @@ class LeaveOneOut(GroupBaseline):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMax(GroupBaseline):
-    """A = G^k - max over the siblings (ReMax with a sampled maximum): 0 for the best, below for
+    """A = G^k - max over the siblings (ReMax with a sampled maximum): 0 for the best, negative for
     the others.
 
-    Wrong when unbiased gradients matter: the maximum depends on the action it is compared with,
-    and nothing is ever reinforced, only discouraged.
+    Wrong when gradients must be unbiased: the maximum depends on the action it is compared with.
+    No action is ever reinforced, only discouraged.
     """
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
@@ -122,18 +122,18 @@ class GroupMax(GroupBaseline):
 class GroupExpectile(GroupBaseline):
     """A = w (G^k - e) with the siblings' tau-expectile e, w = 2 tau above it and 2 (1 - tau) below.
 
-    The weights sum the group's advantages to 0, and in expectation A follows the gradient of the
-    expectile of the return instead of its mean (Newey and Powell 1987; in value learning Kostrikov
-    et al. 2022). Above 1/2 a joint action that succeeds with one reply of the others counts more
-    than the failures with all other replies, as in hysteretic and lenient learning.
+    With these weights a group's advantages sum to 0. In expectation A follows the gradient of the
+    return's expectile instead of its mean (Newey and Powell 1987; in value learning Kostrikov et
+    al. 2022). Above 1/2 a success with one reply of the others outweighs failures with their other
+    replies, as in hysteretic and lenient learning.
 
-    Wrong when rewards are random: luck is then taken for skill.
+    Wrong when rewards are random: it overestimates lucky outcomes.
     """
 
     level: Expectile = MEAN
     """tau; 1/2 is `GroupMean`."""
     anneal_fraction: Anneal | None = None
-    """The share of the training budget over which `level` comes to 1/2; None keeps it."""
+    """The fraction of the training budget over which `level` anneals to 1/2; None: constant."""
 
     def at(self, done: float) -> GroupExpectile:
         return replace(

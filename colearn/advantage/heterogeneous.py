@@ -23,40 +23,40 @@ class Pair:
     """One action: an input-output pair of MHGPO."""
 
     episode: int
-    """Place in the call."""
+    """Index among the episodes of the call."""
     node: int
-    """The first node that it led to."""
+    """The first node that it leads to."""
     agent: str
     occasion: int
-    """How often the agent had acted before."""
+    """The number of earlier actions of the agent."""
     worth: float
     forked: bool
-    """It has siblings: other answers of the agent to the same prompt."""
+    """Whether it has siblings: other answers of the agent to the same prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heterogeneous(Advantage):
-    """A = (R - mean) / std over a group (MHGPO, Eq. 5): all actions of one agent, at the same of
-    its occasions, in one tree. After a fork their prompts differ, so the group is heterogeneous.
+    """A = (R - mean) / std over a group (MHGPO, Eq. 5): in one tree, the k-th actions of one agent.
+    After a fork their prompts differ, so the group is heterogeneous.
 
-    Actions that are alone in their group (those before a fork) have no advantage, or are compared
-    over the batch (`ungrouped`). With `Backward` credit and discount 0, R is an action's
-    whole worth.
-    Wrong when the branches' prompts differ much: the baseline then tells good prompts from bad
-    ones, which this agent did not choose.
+    A single action of a group (one before a fork) has no advantage, or is compared across the
+    batch (`ungrouped`). With `Backward` credit and discount 0, R is an action's full credit.
+
+    Wrong when the branches' prompts differ much: the baseline then rates prompts, which this agent
+    did not choose.
     """
 
     keep: Literal["all", "forked"] = "all"
-    """"forked": only groups that answer one prompt, as in Algorithm 4; the rest is left out."""
+    """"forked": only groups that answer one prompt, as in Algorithm 4; others are not trained."""
     ungrouped: Literal["drop", "shuffle", "same_fork"] = "drop"
-    """What comes of actions alone in their group. "shuffle": dealt at random into groups of
-    `size`, whoever acted; those left over are dropped (Algorithm 5). "same_fork": one group for
-    each agent among the trees that fork at the same agent (the text's version)."""
+    """Treatment of single-action groups. "shuffle": regroup them at random into groups of `size`,
+    across agents; the remainder is dropped (Algorithm 5). "same_fork": one group per agent over
+    the trees that fork at the same agent (the text's version)."""
     size: Annotated[int, Field(ge=2, description="4 is the paper's")] = 4
-    """G, of shuffled groups."""
+    """G, the size of shuffled groups."""
     equal_roles: bool = True
-    """Weigh as Eq. 6: the roles of a question alike (1/n), however many actions a role has (1/G_k).
-    False: every action alike."""
+    """Weights of Eq. 6: each role of a question weighs 1/n, however many actions it has (1/G_k).
+    False: equal weight per action."""
     normalize_std: bool = True
     """Divide by the group's population deviation + 1e-6."""
     clip: Clip | None = None
@@ -67,7 +67,7 @@ class Heterogeneous(Advantage):
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        found: list[tuple[dict[str, float], ...]] = [
+        advantages: list[tuple[dict[str, float], ...]] = [
             tuple({} for _ in episode.tree.nodes) for episode in episodes
         ]
         for group in self.groups(episodes):
@@ -75,14 +75,14 @@ class Heterogeneous(Advantage):
             mean = sum(worths) / len(worths)
             scale = deviation(worths) + EPSILON if self.normalize_std else 1.0
             for pair in group:
-                found[pair.episode][pair.node][pair.agent] = (pair.worth - mean) / scale
-        return clipped(found, self.clip)
+                advantages[pair.episode][pair.node][pair.agent] = (pair.worth - mean) / scale
+        return clipped(advantages, self.clip)
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
         return (episode.tree.episode, agent) if self.equal_roles else None
 
     def groups(self, episodes: Episodes) -> list[list[Pair]]:
-        """Which actions are compared with which; every group has two or more."""
+        """The groups of compared actions, each with two or more."""
         together: dict[Group, list[Pair]] = {}
         for number, episode in enumerate(episodes):
             for pair in _pairs(number, episode):
@@ -106,8 +106,8 @@ class Heterogeneous(Advantage):
 
 
 def _pairs(number: int, episode: Credited[Any]) -> Iterator[Pair]:
-    """Every action once: where siblings share one (they differ in another agent's), the mean of
-    its worths stands at the first of them."""
+    """Every action once. An action shared by siblings (which differ in another agent's action) is
+    recorded at the first of them, with its mean credit."""
     tree = episode.tree
     worths = {agent: episode.returns(agent) for agent in tree.agents}
     acted: list[dict[str, int]] = [{} for _ in tree.nodes]
@@ -120,23 +120,23 @@ def _pairs(number: int, episode: Credited[Any]) -> Iterator[Pair]:
         for agent in node.observations if children else ():
             different = _different(children, agent)
             for same in different:
-                own = [worths[agent][child.index] for child in same]
+                edge_worths = [worths[agent][child.index] for child in same]
                 yield Pair(
                     episode=number,
                     node=same[0].index,
                     agent=agent,
                     occasion=acted[node.index].get(agent, 0),
-                    worth=sum(own) / len(own),
+                    worth=sum(edge_worths) / len(edge_worths),
                     forked=len(different) > 1,
                 )
 
 
 def _different(children: Sequence[Node[Any]], agent: str) -> list[list[Node[Any]]]:
-    """Children by which of its actions the agent took: one action is one object."""
-    found: dict[int, list[Node[Any]]] = {}
+    """Children grouped by the agent's action object."""
+    by_action: dict[int, list[Node[Any]]] = {}
     for child in children:
-        found.setdefault(id(child.actions[agent]), []).append(child)
-    return list(found.values())
+        by_action.setdefault(id(child.actions[agent]), []).append(child)
+    return list(by_action.values())
 
 
 def _by_fork(alone: Sequence[Pair], episodes: Episodes) -> list[list[Pair]]:

@@ -1,4 +1,4 @@
-"""The action value as the advantage."""
+"""Action values Q(h, a) as advantages, with SARSA targets."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from .recursion import own_rewards
 class QValue(Advantage):
     """A = Q(h, a), or Q minus its mean over the actions sampled at h; SARSA targets.
 
-    Entry k of an agent's values is Q of the edge into node k, None where the agent took no part in
-    it. Targets are r + gamma * mean over children of Q, without the second term where the episode
-    has ended; where the shape cut a branch before its end the target is Q itself, an error of 0.
-    Wrong when `baseline` is "none" and rewards have a large mean: it all becomes noise.
+    Entry k of an agent's values is Q of the edge into node k, None where the agent did not act.
+    Targets are r + gamma * mean over children of Q, and r alone where the episode has ended. Where
+    the shape cut a branch before its end, the target is Q itself, an error of 0.
+
+    Wrong when `baseline` is "none" and rewards have a large mean: the mean becomes noise.
     """
 
     baseline: Literal["none", "siblings"] = "none"
     """"siblings" needs a shape that draws several joint actions per history."""
     clip: Clip | None = None
+    """Keep each advantage within [-clip, clip]."""
     normalize: bool = False
+    """After the clip: zero mean, unit deviation over all actions of one agent."""
 
     reads = "q"
 
@@ -41,9 +44,9 @@ class QValue(Advantage):
     ) -> list[NodeAdvantages]:
         if values is None:
             raise TypeError("QValue needs the critic's values")
-        found = [self._advantages(e.tree, v) for e, v in zip(episodes, values, strict=True)]
-        found = clipped(found, self.clip)
-        return normalized(found) if self.normalize else found
+        advantages = [self._advantages(e.tree, v) for e, v in zip(episodes, values, strict=True)]
+        advantages = clipped(advantages, self.clip)
+        return normalized(advantages) if self.normalize else advantages
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
         return [
@@ -69,7 +72,7 @@ class QValue(Advantage):
         tree, rewards = episode.tree, own_rewards(episode, agent)
         targets = [0.0] * len(tree.nodes)
         for node, below in zip(reversed(tree.nodes), reversed(tree.below()), strict=True):
-            # Where others act alone the rewards pass on to the agent's next action.
+            # an edge without this agent forwards its rewards to the agent's next action
             next_q = [targets[c] if (q := own[c]) is None else q for c in below]
             future = sum(next_q) / len(next_q) if next_q else 0.0
             targets[node.index] = rewards[node.index] + episode.discount * future

@@ -1,4 +1,4 @@
-"""The return without a baseline."""
+"""Returns as advantages, without a baseline (REINFORCE)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from .turn_weights import equal_turns
 class RawReturn(Advantage):
     """A = G_t, the return from turn t on (CoLLM, Eq. 1 with b = 0).
 
-    Wrong when all rewards have one sign: every action is pushed the same way, and the difference
-    that matters drowns.
+    Wrong when all rewards have one sign: every action is pushed the same way, and the common part
+    dominates the differences.
     """
 
     clip: Clip | None = None
+    """Keep each advantage within [-clip, clip]."""
     equal_turns: bool = False
-    """Weigh every turn of a tree alike, not every joint action (`turn_weights.path_weights`)."""
+    """Weight every turn of a tree equally, not every joint action (`turn_weights.path_weights`)."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        found = clipped([self._advantages(episode) for episode in episodes], self.clip)
-        return equal_turns(episodes, found) if self.equal_turns else found
+        advantages = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        return equal_turns(episodes, advantages) if self.equal_turns else advantages
 
     def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
         returns = {agent: episode.returns(agent) for agent in episode.tree.agents}

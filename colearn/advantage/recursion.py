@@ -1,8 +1,7 @@
-"""Recursions over a credited tree, as one agent sees it.
+"""Backward recursions over a credited tree for one agent: returns, bootstraps, targets.
 
-A node has a value for an agent where its critic gives one: with a decentral critic where the agent
-acts, with a central one wherever the team's history is read. Between two such nodes rewards are
-collected as they come, so sequential play needs no case of its own.
+A decentralised critic gives an agent values where it acts, a centralised one wherever the joint
+history is read. Rewards between two such nodes accumulate, so sequential play is no special case.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from colearn.types import Credited
 
 
 def own_rewards(episode: Credited[Any], agent: str) -> list[float]:
-    """What each edge paid one agent, by the node that it led to."""
+    """One agent's credited reward of each edge, by the node that the edge leads to."""
     return [rewards.get(agent, 0.0) for rewards in episode.rewards]
 
 
@@ -31,11 +30,11 @@ def ahead(
 def worth_of_nodes(
     episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
-    """What each node is worth: 0 where the episode has ended, V where the critic gives one, else
-    the mean over children of r + discount * their worth.
+    """Value of each node: 0 where the episode has ended, V where the critic gives one, else the
+    mean over children of r + discount * their value.
 
     With `lam` (lambda) a node with a value mixes (1 - lambda) V and lambda times that mean: the
-    TD(lambda) return. A branch that the shape cut before its end is worth its V.
+    TD(lambda) return. A branch that the shape cut before its end has its V.
     """
     tree = episode.tree
     below = tree.below()
@@ -59,7 +58,7 @@ def backed_up(
 ) -> list[float | None]:
     """The target of each node that has a value: mean over children of r + discount * worth.
 
-    A cut branch has no child to learn from: its target is its own V, an error of 0.
+    A cut branch has no children, so its target is its own V, an error of 0.
     """
     return [
         ahead(below, rewards, worth, episode.discount) if value is not None and below else value

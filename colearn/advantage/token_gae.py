@@ -25,20 +25,20 @@ Worths = tuple[tuple[float, ...], ...]
 class TokenGAE(Advantage):
     """A_l = delta_l + gamma lambda A_{l+1}, delta_l = R_l + gamma V_{l+1} - V_l over the tokens l
     of an agent's actions (MHGPO, Eq. 2): R is the action's credited reward at its last token, 0 at
-    the others. After the last token comes the first of the agent's next action, with the
-    algorithm's `discount` for gamma: at 0 every action ends its own episode. In a tree what comes
-    next is the mean over the branches.
+    the others. The last token bootstraps from the first token of the agent's next action, with the
+    algorithm's `discount` as gamma: at 0 every action is its own episode. In a tree the bootstrap
+    is the mean over branches.
 
-    The critic's target at a token is A + V. Wrong at `discount` 1 with credit that is an action's
-    whole worth already (`invocation`): it then counts twice.
+    The critic's target at a token is A + V. Wrong at `discount` 1 with credit that already includes
+    later rewards (`invocation`): they then count twice.
     """
 
     gamma: Decay = 1.0
-    """Between the tokens of an action."""
+    """Discount between the tokens of an action."""
     lam: Decay = 1.0
-    """lambda: 1 is the return minus V at every token, 0 the difference to the next token's V."""
+    """lambda: 1 is the return minus V at every token, 0 the one-token TD error."""
     clip: Clip | None = None
-    """Keep each advantage within [-clip, clip]; never the target."""
+    """Clip each advantage to [-clip, clip]; targets stay unclipped."""
     normalize: bool = False
     """After the clip: zero mean, unit deviation over all tokens of one agent in the call."""
 
@@ -76,24 +76,24 @@ class TokenGAE(Advantage):
         ]
 
     def _errors(self, episode: Credited[Any], values: AgentValues) -> dict[str, Worths]:
-        """A of every token."""
-        found = {}
+        """Advantages of every token, by agent."""
+        errors = {}
         for agent, own in values.items():
             read = _tokens(own)
             worths = self._worths(episode, agent, read)
-            found[agent] = tuple(
+            errors[agent] = tuple(
                 _less(worths[node.index], read, node) for node in episode.tree.nodes
             )
-        return found
+        return errors
 
     def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
         """The TD(lambda) return of every token."""
         tree, rewards = episode.tree, own_rewards(episode, agent)
         below = tree.below()
         worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
-        ahead = [0.0] * len(tree.nodes)  # what the edge into a node is worth at its beginning
+        ahead = [0.0] * len(tree.nodes)  # value of the edge into a node before its first token
         for node in reversed(tree.nodes):
-            children, value = below[node.index], values.seen[node.index]
+            children, value = below[node.index], values.by_node[node.index]
             future = sum(ahead[c] for c in children) / len(children) if children else 0.0
             if value is not None:
                 future = self._mixed(value, future) if children else value
@@ -106,28 +106,28 @@ class TokenGAE(Advantage):
         return tuple(worths)
 
     def _back(self, last: float, inside: Sequence[float]) -> tuple[float, ...]:
-        found = [last]
+        backward = [last]
         for value in reversed(inside):
-            found.append(self.gamma * self._mixed(value, found[-1]))
-        return tuple(reversed(found))
+            backward.append(self.gamma * self._mixed(value, backward[-1]))
+        return tuple(reversed(backward))
 
     def _mixed(self, value: float, worth: float) -> float:
         return (1.0 - self.lam) * value + self.lam * worth
 
 
 def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:
-    """What the tokens of the action that led to a node were worth, less V before each."""
+    """Advantages of the tokens of the action into a node: their returns minus V before each."""
     if not worths:
         return ()
     assert node.parent is not None, "an action leads from somewhere"
-    first = values.seen[node.parent]
+    first = values.by_node[node.parent]
     assert first is not None, "a critic gives a value wherever its agent acts"
     return tuple(w - v for w, v in zip(worths, (first, *values.inside[node.index]), strict=True))
 
 
 def _targets(episode: Credited[Any], values: TokenValues, worths: Worths) -> TokenValues:
-    """A cut branch has no action to learn from: its target is its own V, an error of 0."""
-    seen = list(values.seen)
+    """Targets A + V. A cut branch has no next action: its target is its own V, an error of 0."""
+    seen = list(values.by_node)
     for node, children in zip(episode.tree.nodes, episode.tree.below(), strict=True):
         first = [worths[child][0] for child in children if worths[child]]
         if seen[node.index] is not None and first:
@@ -145,7 +145,7 @@ def _mapped(worths: Worths, low: float, high: float) -> Worths:
 
 
 def _normalized(errors: Sequence[Mapping[str, Worths]]) -> list[dict[str, Worths]]:
-    """A lone token has no deviation and is left as it is."""
+    """Zero mean, unit deviation over the tokens of an agent; a single token stays as it is."""
     flat: dict[str, list[float]] = {}
     for by_agent in errors:
         for agent, worths in by_agent.items():

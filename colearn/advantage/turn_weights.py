@@ -10,18 +10,18 @@ from colearn.types import Tree
 
 
 def path_weights(trees: Sequence[Tree[Any]]) -> list[list[float]]:
-    """For each node of each tree the probability of its path, a child drawn at random at every
-    branching, over the mean of that probability in all trees together; 0 at the root.
+    """For each node of each tree: the probability of its path under uniform choice of children,
+    divided by the mean of that probability over all trees; 0 at the root.
 
     The mean over all joint actions of weight * x is then, up to one factor for all trees, the sum
     over turns of the mean of x over that turn's K^(t+1) samples: the estimator of CoLLM's
     Propositions 4.1 and 4.2, also where some branches end early. Where only the root branches, and
     in chains, all weights are 1.
     """
-    found = [_path_probabilities(tree) for tree in trees]
+    probabilities = [_path_probabilities(tree) for tree in trees]
     edges = sum(len(tree.nodes) - 1 for tree in trees)
-    mean = sum(map(sum, found)) / edges if edges else 1.0
-    return [[weight / mean for weight in weights] for weights in found]
+    mean = sum(map(sum, probabilities)) / edges if edges else 1.0
+    return [[weight / mean for weight in weights] for weights in probabilities]
 
 
 def _path_probabilities(tree: Tree[Any]) -> list[float]:
@@ -39,7 +39,7 @@ def equal_turns(episodes: Episodes, advantages: Sequence[NodeAdvantages]) -> lis
     return [
         tuple(
             {agent: weight * advantage for agent, advantage in node.items()}
-            for node, weight in zip(by_node, own, strict=True)
+            for node, weight in zip(by_node, tree_weights, strict=True)
         )
-        for own, by_node in zip(weights, advantages, strict=True)
+        for tree_weights, by_node in zip(weights, advantages, strict=True)
     ]

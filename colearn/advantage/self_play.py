@@ -1,0 +1,225 @@
+"""Advantages of self-play, in groups by game and role: SPIRAL, MARSHAL and MT-GRPO.
+
+`RoleBaseline` subtracts a moving average from a game's return, `SumThenNormalize` a group's mean
+from the returns of each turn, and `TurnByTurn` normalises turn rewards before it sums them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.types import Credited
+
+from .finish import EPSILON, deviation
+from .self_play_groups import (
+    Actions,
+    Key,
+    by_node,
+    equal_trajectories,
+    group_of,
+    grouped,
+    grouped_by,
+    of_actions,
+    own_turn,
+    summed,
+    turn_rewards,
+    weight_group_of,
+    whole_returns,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleBaseline(Advantage):
+    """b <- decay b + (1 - decay) R, then A = R - b for all turns of the trajectory, with one b for
+    each game and role: role-conditioned advantage estimation (SPIRAL).
+
+    The baseline starts at 0, persists between updates and is saved in checkpoints. Wrong when
+    episodes are long: every turn has the credit of the whole game.
+    """
+
+    decay: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.95
+    """Weight of the previous baseline in the moving average."""
+    _baselines: dict[str, float] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        """Trajectories update the baseline one by one, in the order of the episodes."""
+        advantages: Actions = {}
+        for place, episode in enumerate(episodes):
+            tree = episode.tree
+            for agent in tree.agents:
+                acted = [node.index for node in tree.nodes if agent in node.actions]
+                if not acted:
+                    continue
+                key = "/".join(group_of(episode, agent, by_role=True))
+                whole = whole_returns(episode, agent)
+                for leaf in tree.leaves():
+                    before = self._baselines.get(key, 0.0)
+                    self._baselines[key] = (
+                        self.decay * before + (1.0 - self.decay) * whole[leaf.index]
+                    )
+                for node in acted:
+                    advantages[place, node, agent] = whole[node] - self._baselines[key]
+        return by_node(episodes, advantages)
+
+    def state(self) -> Mapping[str, float]:
+        return dict(self._baselines)
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        self._baselines.clear()
+        self._baselines.update(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumThenNormalize(Advantage):
+    """A_k^{p,i} = R_k^{p,i} - mean(R^p): R_k is the sum of the player's rewards from its turn k on,
+    the mean is over all turns of all trajectories of its game and role (MARSHAL, Eq. 3). Roles that
+    share a model, and games that are trained together, have equal weight in its loss.
+
+    This is GAE with gamma = lambda = 1 and one constant as the value of all states. Wrong when
+    returns differ more between the turns of a role than between its choices: one mean cannot
+    separate the two.
+    """
+
+    turn_level: bool = True
+    """False: every turn has its whole trajectory's return (the ablation; naive GRPO)."""
+    by_role: bool = True
+    """False: one group for all players of a game (the ablation)."""
+    normalize_std: bool = False
+    """Divide by the group's population deviation + 1e-6, which Eq. 3 leaves out."""
+    equal_trajectories: bool = True
+    """Weights of Eq. 2 and 3: 1/P per group of game and role, 1/G^p per trajectory of a group,
+    1/K^i per turn of a trajectory. False: equal weight per turn."""
+    order: Literal["paper", "released"] = "paper"
+    """"released": the authors' code. It subtracts the turn rewards' mean by role and whitens them
+    over tokens. From the sums from each turn on it subtracts the mean of their distinct values by
+    role, and whitens again over the tokens of all roles and games."""
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        keys = {
+            (place, agent): group_of(episode, agent, by_role=self.by_role)
+            for place, episode in enumerate(episodes)
+            for agent in episode.tree.agents
+        }
+        if self.order == "released":
+            actions = _released(episodes, keys)
+        else:
+            value = _returns if self.turn_level else whole_returns
+            actions = self._centred(episodes, of_actions(episodes, value), keys)
+        if self.equal_trajectories:
+            weighed_in = {
+                (place, agent): weight_group_of(episodes[place], agent, by_role=self.by_role)
+                for place, agent in keys
+            }
+            actions = equal_trajectories(actions, weighed_in)
+        return by_node(episodes, actions)
+
+    def weight_group(self, episode: Credited[Any], agent: str) -> Key | None:
+        if not self.equal_trajectories:
+            return None
+        return weight_group_of(episode, agent, by_role=self.by_role)
+
+    def _centred(
+        self, episodes: Episodes, actions: Actions, keys: Mapping[tuple[int, str], Key]
+    ) -> Actions:
+        """Subtracts the group's mean: over all its turns, or over its trajectories."""
+        counted = actions
+        if not self.turn_level:
+            counted = {
+                (place, leaf.index, agent): whole[leaf.index]
+                for place, agent in dict.fromkeys((place, agent) for place, _, agent in actions)
+                for whole in [whole_returns(episodes[place], agent)]
+                for leaf in episodes[place].tree.leaves()
+            }
+        groups = grouped(counted, keys)
+        mean = {key: sum(group) / len(group) for key, group in groups.items()}
+        scale = {
+            key: deviation(group) + EPSILON if self.normalize_std else 1.0
+            for key, group in groups.items()
+        }
+        return {
+            (place, node, agent): (value - mean[keys[place, agent]]) / scale[keys[place, agent]]
+            for (place, node, agent), value in actions.items()
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnByTurn(Advantage):
+    """r~_k = (r_k - mean_k) / std_k over the players of a role at their k-th turn; the advantage is
+    the sum of r~ from k on (Zeng et al. 2025, as in MARSHAL's appendix F).
+
+    Wrong when episodes differ in length: few trajectories reach late turns, so their statistics are
+    noisy. A turn that only one trajectory reached has no deviation; its r~ is 0.
+    """
+
+    by_role: bool = True
+    """False: one group for all players of a game."""
+    accumulate: bool = True
+    """False: r~_k alone, without later turns."""
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        rewards = of_actions(episodes, turn_rewards)
+        turn = {
+            at: (
+                group_of(episodes[at[0]], at[2], by_role=self.by_role),
+                own_turn(episodes[at[0]], at[2], at[1]),
+            )
+            for at in rewards
+        }
+        groups = grouped_by(rewards, turn)
+        mean = {key: sum(group) / len(group) for key, group in groups.items()}
+        spread = {key: deviation(group) + EPSILON for key, group in groups.items()}
+        local = {at: (r - mean[turn[at]]) / spread[turn[at]] for at, r in rewards.items()}
+        return by_node(episodes, summed(episodes, local) if self.accumulate else local)
+
+
+def _returns(episode: Credited[Any], agent: str) -> Sequence[float]:
+    return episode.returns(agent)
+
+
+def _released(episodes: Episodes, keys: Mapping[tuple[int, str], Key]) -> Actions:
+    rewards = of_actions(episodes, turn_rewards)
+    rewards = _less(rewards, keys, lambda group: sum(group) / len(group))
+    rewards = _whitened(episodes, rewards)
+    returns = summed(episodes, rewards)
+    returns = _less(returns, keys, lambda group: sum(set(group)) / len(set(group)))
+    return _whitened(episodes, returns)
+
+
+def _less(
+    actions: Actions,
+    keys: Mapping[tuple[int, str], Key],
+    middle: Callable[[list[float]], float],
+) -> Actions:
+    shift = {key: middle(group) for key, group in grouped(actions, keys).items()}
+    return {
+        (place, node, agent): value - shift[keys[place, agent]]
+        for (place, node, agent), value in actions.items()
+    }
+
+
+def _whitened(episodes: Episodes, actions: Actions) -> Actions:
+    """Zero mean and unit deviation over tokens; every token of an action has the action's
+    number."""
+    tokens = {
+        (place, node, agent): max(1, len(episodes[place].tree.nodes[node].actions[agent].tokens))
+        for place, node, agent in actions
+    }
+    total = sum(tokens.values())
+    if not total:
+        return actions
+    mean = sum(tokens[at] * value for at, value in actions.items()) / total
+    variance = sum(tokens[at] * (value - mean) ** 2 for at, value in actions.items()) / total
+    return {at: (value - mean) / (variance**0.5 + EPSILON) for at, value in actions.items()}
