@@ -1,6 +1,7 @@
-"""Generators: transformers in this process (default), vLLM. The shipped kinds, by name."""
+"""Generators: transformers (default), vLLM, a vLLM server. Shipped kinds by name."""
 
 NAMES = {
     "transformers": "kinds:Transformers",
     "vllm": "kinds:VLLM",
+    "vllm_server": "kinds:VLLMServer",
 }

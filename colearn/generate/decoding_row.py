@@ -1,4 +1,4 @@
-"""One action that is being decoded: its draws, its text as it grows, and when it ends."""
+"""One action during decoding: its random draws, its growing text and its end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .sampling import TokenDrawing
 
 
 class DecodingRow:
-    """Choice `number` of a job."""
+    """Decoding state of choice `number` of a job."""
 
     def __init__(self, job: Job, number: int) -> None:
         self.job, self.number = job, number
         self.uniform = np.random.default_rng(job.seeds[number]).random
-        """Gives the next number of the seed's own sequence."""
+        """Returns the next number of the seed's random sequence."""
         self.choice: Choice = job.choices[number]
         self.ended = False
         self.text: GrowingText | None = None
@@ -31,12 +31,12 @@ class DecodingRow:
             self.text = GrowingText(job.chat.decode, job.sampling.stop, job.cut_stops)
 
     def push(self, token: int, logprob: float) -> str:
-        """Note a drawn token, and whether the action ends with it; the text that is now certain."""
+        """Append a drawn token and detect the end; returns the text that became final."""
         choice = self.choice
         choice.tokens.append(token)
         choice.logprobs.append(logprob)
         if self.text is None and token not in self._ends and len(choice.tokens) < self._limit:
-            return ""  # as most do
+            return ""  # the common case
         grown = "" if self.text is None else self.text.push(token)
         finish = self._finish(token)
         if finish is not None:
@@ -44,7 +44,7 @@ class DecodingRow:
         return grown
 
     def finish(self) -> str:
-        """The action is complete: its text, and what a stream has not been told of it."""
+        """Set the completed action's text; returns the part that a stream has not received yet."""
         choice, text = self.choice, self.text
         rest = "" if text is None else text.finish()
         if text is not None and (self.job.streams or text.cut_at is not None):
@@ -54,7 +54,7 @@ class DecodingRow:
         return rest
 
     def _finish(self, token: int) -> Finish | None:
-        """By what the action has ended; an end token on the limit, or in a stop, is an end."""
+        """Reason for the end, or None. An end token at the length limit counts as an end."""
         text = self.text
         if text is not None and text.cut_at is not None:
             return "stop"
@@ -66,12 +66,12 @@ class DecodingRow:
 
 
 def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:
-    """[rows] the next number of each row's own sequence."""
+    """[rows] The next uniform number of each row's random sequence."""
     return torch.tensor([row.uniform() for row in rows], dtype=torch.float64, device=device)
 
 
 def likeliest(rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> dict[int, Top]:
-    """For the rows whose job asks for them, from logits [rows, V]."""
+    """The most likely tokens from logits [rows, V], for rows whose job requests them."""
     asking = [number for number, row in enumerate(rows) if row.job.top_logprobs]
     if not asking:
         return {}

@@ -1,8 +1,8 @@
-"""The decode engine, under training, evaluation and serving: rows join and leave between steps.
+"""Decode engine for training, evaluation and serving, with continuous batching.
 
-A step admits waiting jobs, runs their new tokens through the model, whole or a piece of them, lets
-their rows join those that decode, and draws one token for every row. Nobody's thread is started
-here: whoever drives the engine calls `step`.
+A step admits waiting jobs, prefills their new tokens (whole or in pieces), adds their rows to the
+running batch and draws one token for every row. The engine starts no thread: its caller drives it
+by `step`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .running import Running
 from .sampling import TokenDrawing
 
 SPARE = 2
-"""What is allocated of a batch, over what is in use: spare rows, and slots to grow into."""
+"""Allocated over used memory of a batch: room for spare rows and for slots to grow into."""
 
 
 class Engine:
-    """One base model, and the jobs that decode on it together.
+    """Decodes jobs together on one base model.
 
-    `max_rows` bounds the rows that decode at once; `memory` the bytes of all KV caches, those of
-    running rows and those kept for sessions between their turns; `piece` the tokens of a row in one
-    prefill pass, so that rows which decode wait no longer for a long prompt. None sets no bound.
+    `max_rows` bounds the rows that decode at once. `memory` bounds the bytes of all KV caches, of
+    running rows and of idle sessions. `piece` bounds the tokens of a row in one prefill pass, so
+    that a long prompt does not stall the running rows. None sets no bound.
 
-    Without pieces all jobs of a step are prefilled in one pass, in their order: what a call of
-    `step` computes then follows from its jobs alone.
+    Without pieces all jobs of a step are prefilled in one pass, in order: the result of `step`
+    then depends on its jobs alone.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Engine:
         self.prefilled_tokens = 0
         """Tokens run through the model to extend histories, over the engine's life."""
         self.position_bytes = 0 if memory is None else self._measure()
-        """Of one position of one history."""
+        """KV cache bytes of one position of one history."""
         self._waiting: deque[Job] = deque()
         self._prefills: deque[Prefill] = deque()
         self._running = Running(base)
@@ -77,40 +77,40 @@ class Engine:
 
     @property
     def at_work(self) -> list[Job]:
-        """The jobs in the phase of a step that is going on, or that has failed."""
+        """Jobs of the phase that is running or has failed."""
         return [*self._handled, *(self._decoding() if self._handles_rows else ())]
 
     @property
     def cache_bytes(self) -> int:
-        """All KV caches that are allocated here."""
+        """Bytes of all KV caches allocated by this engine."""
         return self.sessions.bytes + self._running_bytes()
 
     def submit(self, job: Job) -> None:
-        """From any thread."""
+        """Queue a job; safe from any thread."""
         self._waiting.append(job)
 
     def fits(self, job: Job) -> bool:
-        """Whether the memory limit lets the job run at all."""
+        """Whether the job fits the memory limit when it runs alone."""
         return self.memory is None or self._need(job.rows, job.longest) <= self.memory
 
     def told(self) -> list[tuple[Job, Event]]:
-        """What the jobs are told since the last call."""
+        """Events for the jobs since the last call."""
         told, self._told = self._told, []
         return told
 
     @torch.inference_mode()
     def step(self) -> None:
-        """Admit, prefill, and one token for every row.
+        """Admit waiting jobs, prefill, and decode one token for every row.
 
-        Errors: whatever the model raises; `at_work` are the jobs that must then be dropped.
+        Errors: whatever the model raises; the caller must then drop the jobs in `at_work`.
         """
         for phase in (self._admit, self._prefill, self._decode):
             self._handled, self._handles_rows = (), False
             phase()
 
     def drop(self, jobs: Iterable[Job]) -> list[Job]:
-        """Take jobs out wherever they are; where rows that decode are among them, all of those
-        that decode. The jobs that are gone."""
+        """Remove jobs in any phase. If one of them is decoding, all decoding jobs are removed.
+        Returns the removed jobs."""
         gone = dict.fromkeys(jobs)
         if any(row.job in gone for row in self._running.rows):
             gone |= dict.fromkeys(self._decoding())
@@ -118,7 +118,7 @@ class Engine:
             self._drawing = None
         self._prefills = deque(p for p in self._prefills if not gone.keys() & set(p.jobs))
         for job in gone:
-            with suppress(ValueError):  # most are not among those that wait
+            with suppress(ValueError):  # most jobs are not waiting
                 self._waiting.remove(job)
         return list(gone)
 
@@ -127,7 +127,7 @@ class Engine:
         return self.drop([*self._decoding(), *prefilled, *self._waiting])
 
     def _measure(self) -> int:
-        """Runs one token, so that a model which cannot be served fails at the start."""
+        """KV cache bytes of a position, by running one token; unsupported models fail early."""
         with torch.inference_mode():
             slab = Slab(1, 1, self.base.device)
             positions = slab.begin(1, 1)
@@ -138,10 +138,10 @@ class Engine:
         return slab.bytes // slab.capacity
 
     def _admit(self) -> None:
-        """Take waiting jobs in their order, as many as rows and memory allow; prefills that nobody
-        waits for make room."""
-        waited = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
-        self._prefills = deque(waited)
+        """Start waiting jobs in order, as many as rows and memory allow, after removing cancelled
+        prefills."""
+        wanted = (p for p in self._prefills if not all(job.cancelled for job in p.jobs))
+        self._prefills = deque(wanted)
         if not self._waiting:
             return
         self._handled = self._admitted()
@@ -159,9 +159,9 @@ class Engine:
     def _admitted(self) -> list[Job]:
         rows, longest = self.running, 0
         if self.memory is not None:
-            beside = [*self._decoding(), *(job for p in self._prefills for job in p.jobs)]
-            longest = max((job.longest for job in beside), default=0)
-        found = []
+            present = [*self._decoding(), *(job for p in self._prefills for job in p.jobs)]
+            longest = max((job.longest for job in present), default=0)
+        admitted = []
         for _ in range(len(self._waiting)):
             job = self._waiting[0]
             if not job.cancelled:
@@ -172,12 +172,12 @@ class Engine:
                 if rows and full:
                     break
                 rows, longest = count, most
-                found.append(job)
+                admitted.append(job)
             self._waiting.popleft()
-        return found
+        return admitted
 
     def _prefill(self) -> None:
-        """A piece of the oldest group; when it is done its rows join those that decode."""
+        """Run a piece of the oldest prefill; once complete, its rows join the running batch."""
         if not self._prefills:
             return
         prefill = self._prefills[0]
@@ -202,15 +202,15 @@ class Engine:
         picked = logits[torch.tensor(owners, device=logits.device)]
         drawing = TokenDrawing([row.job.sampling for row in rows], self.base.device)
         drawn = self._draw(rows, picked, drawing)
-        now = time.perf_counter()
+        drawn_at = time.perf_counter()
         for job in prefill.jobs:
-            job.first_token = now - job.arrived
+            job.first_token = drawn_at - job.arrived
         self._running.join(prefill.slab, places, rows, drawn)
         self._drawing = None
         self._leave()
 
     def _decode(self) -> None:
-        """One token for every row."""
+        """Draw one token for every running row."""
         running = self._running
         if not running.rows:
             return
@@ -225,7 +225,7 @@ class Engine:
         self._leave()
 
     def _draw(self, rows: Sequence[DecodingRow], logits: Tensor, drawing: TokenDrawing) -> Tensor:
-        """Draw and note the next token of each row; [rows] tokens."""
+        """Draw and record the next token of each row; returns [rows] tokens."""
         drawn, scores = drawing.choose(logits, draw_uniforms(rows, logits.device))
         for number, top in likeliest(rows, logits, drawing).items():
             rows[number].choice.top.append(top)
@@ -238,7 +238,7 @@ class Engine:
         return drawn
 
     def _leave(self) -> None:
-        """Let rows go that have ended or that nobody waits for."""
+        """Remove rows that have ended or whose job is cancelled."""
         running = self._running
         rows = running.rows
         leaving = [n for n, row in enumerate(rows) if row.ended or row.job.cancelled]
@@ -268,11 +268,11 @@ class Engine:
             self._told.append((job, Done()))
 
     def _need(self, rows: int, longest: int) -> int:
-        """Bytes that rows of a batch take at most, should all become as long as the longest."""
+        """Upper bound on the bytes of a batch whose rows all reach the longest length."""
         return SPARE * rows * longest * self.position_bytes
 
     def _make_room(self) -> None:
-        """Running rows come before what is kept for later."""
+        """Evict idle sessions: running rows have precedence."""
         if self.memory is not None:
             self.sessions.evict(max(0, self.memory - self._running_bytes()))
 
@@ -280,5 +280,5 @@ class Engine:
         return self._running.bytes + sum(prefill.slab.bytes for prefill in list(self._prefills))
 
     def _decoding(self) -> list[Job]:
-        """Jobs that have rows among those that decode."""
+        """Jobs with rows in the running batch."""
         return list(dict.fromkeys(row.job for row in self._running.rows))

@@ -1,4 +1,4 @@
-"""Sessions between their turns: their KV caches, and which is evicted for want of memory."""
+"""KV caches of idle sessions, evicted least recently used first."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class _KeptCache:
 
 
 class SessionCaches:
-    """A compact slab of its own for each session, the least recently used one first.
+    """One compact slab per session, ordered from least to most recently used.
 
-    A session that is evicted loses nothing but time: its history is computed again from its ids.
+    An evicted session costs only time: its history is prefilled again from its ids.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.bytes = 0
         self.evicted = 0
-        """Sessions that have lost their KV cache to the limit, over the store's life."""
+        """Number of sessions evicted over the store's life."""
         self._kept: OrderedDict[int, _KeptCache] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def take(self, slot: Slot) -> CachedRow | None:
-        """The session's cache, which leaves the store; None where it is gone, or where it is not
-        of the turn that the session is at."""
+        """Remove and return the session's cache; None if it was evicted or belongs to another
+        turn."""
         kept = self.forget(slot.key)
         return kept.row if kept is not None and kept.mark == slot.held else None
 
     def put(self, slot: Slot, row: CachedRow, visible_from: int) -> None:
-        """Keep a copy of a row that has ended, of the positions that a later turn may see."""
+        """Store a copy of a finished row, from the first position that a later turn can see."""
         cut = max(0, visible_from - row.offset)
         length = row.length - cut
         slab = gather([row], [cut], length, self.device)
@@ -55,7 +55,7 @@ class SessionCaches:
         return kept
 
     def evict(self, limit: int) -> None:
-        """Until at most `limit` bytes are kept."""
+        """Evict sessions until at most `limit` bytes are stored."""
         while self.bytes > limit and self._kept:
             self.forget(next(iter(self._kept)))
             self.evicted += 1

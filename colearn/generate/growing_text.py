@@ -1,21 +1,33 @@
-"""An answer's text while it grows: whole characters only, and nothing that a stop may take back."""
+"""Incremental decoding of an answer: whole characters, and no text that a stop may remove."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 _HALF = "\ufffd"
-"""What a decoder writes for bytes that are no whole character (yet)."""
+"""Replacement character that a decoder writes for an incomplete character."""
 
 Decode = Callable[[tuple[int, ...]], str]
+
+
+def held_back(text: str, stops: Sequence[str]) -> int:
+    """Returns the length of the end of `text` with which one of `stops` may begin."""
+    held = 0
+    for stop in stops:
+        for length in range(min(len(stop) - 1, len(text)), held, -1):
+            if text.endswith(stop[:length]):
+                held = length
+                break
+    return held
 
 
 class GrowingText:
     """Decodes one answer token by token.
 
-    `own_stops` end the answer and stay in it, as in training; `cut_stops` end it and do not. The
-    parts given by `push` and `finish` join to the final `text`, which without a cut is the decoded
-    answer. Only the tokens since the last whole character are decoded at each step.
+    `own_stops` end the answer and stay in it, as in training; `cut_stops` end it and are removed.
+    The parts returned by `push` and `finish` concatenate to the final `text`, which equals the
+    decoded answer if nothing was cut. Each step decodes only the tokens since the last whole
+    character.
     """
 
     def __init__(self, decode: Decode, own_stops: Sequence[str], cut_stops: Sequence[str]) -> None:
@@ -27,17 +39,17 @@ class GrowingText:
         self._settled = ""
         self._given = 0
         self.stopped = False
-        """A stop has completed."""
+        """Whether a stop string is complete."""
         self.cut_at: int | None = None
-        """Where the text ends, if a cut stop ended it."""
+        """Length of the text, if a cut stop ended it."""
 
     @property
     def text(self) -> str:
-        """All that has been given."""
+        """The text returned so far."""
         return self._settled[: self._given]
 
     def push(self, token: int) -> str:
-        """What can be given of the text now that `token` is part of it."""
+        """Append a token; returns the text that became final."""
         self._tokens.append(token)
         old = self._decode(tuple(self._tokens[self._before : self._read]))
         new = self._decode(tuple(self._tokens[self._before :]))
@@ -51,7 +63,7 @@ class GrowingText:
         return self._give(self._safe())
 
     def finish(self) -> str:
-        """The rest of the text."""
+        """Return the rest of the text."""
         if self.cut_at is None:
             whole = self._decode(tuple(self._tokens))
             if whole.startswith(self._settled[: self._given]):
@@ -60,22 +72,16 @@ class GrowingText:
         return self._give(self.cut_at)
 
     def _look(self, text: str, searched: int) -> None:
-        found = [place for stop in self._cut if (place := text.find(stop, searched)) >= 0]
-        if found:
-            self.cut_at = min(found)
-        self.stopped = bool(found) or any(text.find(stop, searched) >= 0 for stop in self._own)
+        cuts = [place for stop in self._cut if (place := text.find(stop, searched)) >= 0]
+        if cuts:
+            self.cut_at = min(cuts)
+        self.stopped = bool(cuts) or any(text.find(stop, searched) >= 0 for stop in self._own)
 
     def _safe(self) -> int:
-        """Length of the text that no cut stop can take back."""
+        """Length of the text that no cut stop can remove."""
         if self.cut_at is not None:
             return min(self.cut_at, len(self._settled))
-        held = 0
-        for stop in self._cut:
-            for length in range(min(len(stop) - 1, len(self._settled)), held, -1):
-                if self._settled.endswith(stop[:length]):
-                    held = length
-                    break
-        return len(self._settled) - held
+        return len(self._settled) - held_back(self._settled, self._cut)
 
     def _give(self, end: int) -> str:
         part = self._settled[self._given : end]

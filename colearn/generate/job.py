@@ -1,4 +1,4 @@
-"""What the engine is asked to do, and what it tells while it does it."""
+"""Decode jobs and the events that the engine reports for them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from .kv_cache import CachedRow
 from .token_history import TokenHistory
 
 Top = tuple[tuple[int, float], ...]
-"""The likeliest ids and their log-probabilities, likeliest first."""
+"""The most likely ids and their log-probabilities, most likely first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the KV cache of a served session is kept between turns, within the memory limit."""
+    """Key of a served session's KV cache between turns, within the memory limit."""
 
     key: int
     held: int | None
-    """Mark of the cache that belongs to the session's history; another one is of a turn that was
-    given up."""
+    """Mark of the cache that matches the session's history; another mark belongs to an abandoned
+    turn."""
     mark: int
-    """Of the cache as this job leaves it."""
+    """Mark of the cache after this job."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenDrawn:
-    """One sampled token, as a stream gives it."""
+    """One sampled token of a stream."""
 
     choice: int
     id: int
     logprob: float
     top: Top
     text: str
-    """What the answer's text grew by; may be empty."""
+    """Text that became final with this token; may be empty."""
 
 
 @dataclass(slots=True)
@@ -48,16 +48,16 @@ class Choice:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top: list[Top] = field(default_factory=list)
-    """For each token, where the job asks for them."""
+    """The most likely tokens at each step, if the job requests them."""
     text: str = ""
     finish: Finish = "length"
     cached: CachedRow | None = None
-    """The KV cache of the history with this action, all but its last token; where held."""
+    """KV cache of the history and this action without its last token, if the job holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceEnd:
-    """A stream's choice is complete: `text` is what had been held back of it."""
+    """End of a stream's choice; `text` is the part that was held back."""
 
     choice: int
     text: str
@@ -71,7 +71,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The engine could not do the job."""
+    """The engine failed on this job."""
 
     message: str
 
@@ -81,42 +81,42 @@ Event = TokenDrawn | ChoiceEnd | Done | Failed
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Job:
-    """Continue one history by an action for each seed.
+    """Continues one history by one action per seed.
 
-    The draw of a seed depends on the seed and the history alone, whoever else is decoded beside.
+    A draw depends on its seed and the history alone, not on other jobs in the batch.
     """
 
     history: TokenHistory
     chat: ChatFormat
-    """Which ids end an action, and how ids are read."""
+    """Defines the ids that end an action and how ids are decoded."""
     sampling: Sampling
-    """`stop` holds the agent's own strings: they stay in the text."""
+    """Its `stop` strings are the agent's: they stay in the text."""
     seeds: tuple[int, ...]
     adapter: str | None = None
     cached: CachedRow | None = None
-    """What is known of the history, for a caller that holds it."""
+    """KV cache of the history, for a caller that holds it."""
     holds: bool = False
-    """Leave the KV cache of every choice where it is, for the caller; nothing overwrites it."""
+    """Leave each choice's KV cache in place for the caller; nothing overwrites it."""
     slot: Slot | None = None
-    """Where the engine itself keeps the KV cache between turns, until it must make room."""
+    """Key under which the engine stores the KV cache between turns, until it is evicted."""
     cut_stops: tuple[str, ...] = ()
-    """The request's strings: the text ends before them."""
+    """Stop strings of the request: the text ends before them."""
     top_logprobs: int = 0
     streams: bool = False
-    """Tell every token; otherwise only the end is told."""
+    """Report every token; otherwise only the end is reported."""
     receive: Callable[[Event], None] = lambda event: None
-    """For whoever delivers the events; after Done or Failed there are no more."""
+    """Receives the events; none follow Done or Failed."""
     cancelled: bool = False
-    """Nobody waits any more; the rows are freed at the next step."""
+    """The caller no longer waits; the rows are freed at the next step."""
     left: int = field(init=False)
-    """Choices that have not ended."""
+    """Number of choices that have not ended."""
     choices: list[Choice] = field(default_factory=list)
-    """Filled by the engine; to be read after Done."""
+    """Filled by the engine; complete after Done."""
     prefilled: int = 0
-    """Tokens that were run through the model to extend the history."""
+    """Tokens run through the model to extend the history."""
     arrived: float = field(default_factory=time.perf_counter)
     first_token: float | None = None
-    """Seconds from the arrival to the first token."""
+    """Seconds from arrival to the first token."""
 
     def __post_init__(self) -> None:
         self.left = len(self.seeds)
@@ -127,5 +127,5 @@ class Job:
 
     @property
     def longest(self) -> int:
-        """Tokens of the history when every choice has run to its limit."""
+        """Tokens of the history after an action of maximum length."""
         return len(self.history) + self.sampling.max_tokens

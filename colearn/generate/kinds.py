@@ -1,7 +1,8 @@
-"""The kinds of generators: the settings of each, and how it is built."""
+"""Generator kinds: the settings of each, and how it is built."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,22 +17,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Transformers(GeneratorKind):
-    """The live model itself, in this process."""
+    """Decodes with the trained model itself, in this process."""
 
     batch_agents: bool = True
-    """Agents on one base speak in one batch. False: each in batches of its own, which makes its
-    logits the same to the last bit whatever the others say, for 1.1 to 1.9 times the time."""
+    """Agents on one base decode in one batch. False: each agent has its own batches; its logits are
+    then bit-identical whatever the others say, at 1.1 to 1.9 times the time."""
     max_rows: int | None = None
-    """Rows decoded together; others join as rows end. None decodes all of a call at once."""
+    """Rows decoded together; others join as rows end. None decodes all rows of a call at once."""
+    copy: bool = False
+    """Decode on a copy of the weights, as `train.staleness` needs."""
+    device: str | None = None
+    """Device of the copy; None: the model's."""
 
     def __post_init__(self) -> None:
         _check_positive(max_rows=self.max_rows)
+        if self.device is not None and not self.copy:
+            raise ConfigError("device: is the copy's; set copy: true, or models.NAME.device")
 
     @property
     def apart(self) -> bool:
         return not self.batch_agents
 
+    @property
+    def copies(self) -> bool:
+        return self.copy
+
     def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
+        if self.copy:
+            from colearn.models.load import resolve_device
+
+            from .copied import CopiedGenerator
+
+            field = "run.generator.device"
+            device = None if self.device is None else resolve_device(self.device, field)
+            return CopiedGenerator(base, roles, max_rows=self.max_rows, device=device)
         from .transformers import TransformersGenerator
 
         return TransformersGenerator(base, roles, max_rows=self.max_rows)
@@ -39,20 +58,20 @@ class Transformers(GeneratorKind):
 
 @dataclass(frozen=True, kw_only=True)
 class VLLM(GeneratorKind):
-    """A vLLM engine in this process; it batches all agents of a base by itself."""
+    """A vLLM engine in this process, which batches all agents of a base."""
 
     cache_gib: float | None = None
     """Memory of the key/value cache in GiB; None: 1 on the CPU, 4 elsewhere."""
     max_length: int | None = None
-    """The longest history in tokens; None: the model's, or what the cache holds."""
+    """Longest history in tokens; None: the model's length, or what the cache holds."""
     max_rows: int = 256
     """Rows decoded together."""
     eager: bool | None = None
-    """No graph capture; None: on the CPU."""
+    """Disable graph capture. None: disabled on the CPU only."""
     tolerance: float | None = None
-    """Largest gap in nats to the trained model's log-probabilities; None goes by the dtype."""
+    """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `vllm.LLM`, as they are."""
+    """Further arguments of `vllm.LLM`, passed unchanged."""
 
     def __post_init__(self) -> None:
         _check_positive(
@@ -61,6 +80,10 @@ class VLLM(GeneratorKind):
             max_rows=self.max_rows,
             tolerance=self.tolerance,
         )
+
+    @property
+    def copies(self) -> bool:
+        return True
 
     def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
         from .token_generator import TokenGenerator, check_roles
@@ -77,6 +100,92 @@ class VLLM(GeneratorKind):
             options=self.options,
         )
         return TokenGenerator(base, roles, engine, tolerance=self.tolerance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VLLMServer(GeneratorKind):
+    """A vLLM server: a running one, or one that the run starts for each base."""
+
+    url: str | Mapping[str, str] | None = None
+    """A running server, or one for each agent; None starts one, which ends with the run."""
+    folder: str | None = None
+    """Folder on a file system that trainer and server share; None: this machine's temporary one."""
+    python: str | None = None
+    """Python of the environment that has vLLM, for a started server; None: this one."""
+    gpus: str | None = None
+    """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: those of this process."""
+    cache_gib: float | None = None
+    """Memory of a started server's key/value cache in GiB; None: 1 on the CPU, 4 elsewhere."""
+    max_length: int | None = None
+    """Longest history in tokens; None: the server's."""
+    max_rows: int = 256
+    """Rows that a started server decodes together."""
+    arguments: tuple[str, ...] = ()
+    """Further command-line arguments of a started server."""
+    tolerance: float | None = None
+    """Largest gap in nats to the trained model's log-probabilities; None: by dtype."""
+    start_minutes: float = 15.0
+    """Minutes in which a started server must answer."""
+    request_minutes: float = 15.0
+    """Minutes in which a single request must be answered."""
+
+    def __post_init__(self) -> None:
+        _check_positive(
+            cache_gib=self.cache_gib,
+            max_length=self.max_length,
+            max_rows=self.max_rows,
+            tolerance=self.tolerance,
+            start_minutes=self.start_minutes,
+            request_minutes=self.request_minutes,
+        )
+
+    @property
+    def copies(self) -> bool:
+        return True
+
+    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
+        from .server_process import ServerStart
+        from .token_generator import TokenGenerator, check_roles
+        from .vllm_server import VLLMServerEngine
+
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ConfigError(
+                "run.generator: vllm_server serves one training process; start one, or set "
+                "run.generator: transformers"
+            )
+        check_roles(VLLMServerEngine, roles)
+        engine = VLLMServerEngine(
+            base,
+            roles,
+            self._server_of(roles),
+            ServerStart(
+                python=self.python,
+                gpus=self.gpus,
+                cache_gib=self.cache_gib,
+                max_length=self.max_length,
+                max_rows=self.max_rows,
+                arguments=self.arguments,
+                minutes=self.start_minutes,
+            ),
+            folder=self.folder,
+            request_minutes=self.request_minutes,
+        )
+        return TokenGenerator(base, roles, engine, tolerance=self.tolerance)
+
+    def _server_of(self, roles: Mapping[str, Voice]) -> str | None:
+        """Errors: ConfigError if agents on one base have different servers or none."""
+        if self.url is None or isinstance(self.url, str):
+            return self.url
+        for agent in roles:
+            if agent not in self.url:
+                raise ConfigError(f"run.generator.url.{agent}: missing; give each agent a server")
+        urls = {self.url[agent] for agent in roles}
+        if len(urls) > 1:
+            raise ConfigError(
+                f"run.generator.url: {', '.join(roles)} share one base and so one server; give "
+                "them the same URL"
+            )
+        return urls.pop()
 
 
 def _check_positive(**settings: float | None) -> None:

@@ -1,8 +1,8 @@
-"""KV caches of many ragged histories: one preallocated slab, one row for each history.
+"""KV caches of histories of unequal length: one preallocated slab, one row per history.
 
-Slot s of a row holds position s + offset of its history, so nothing is padded between tokens: a
-row that is ahead writes further right than one behind, and the mask tells them apart. Forking,
-compaction and a context window are gathers of rows and slots, never a new prefill.
+Slot s of a row holds position s + offset of its history, so there is no padding between tokens.
+Rows write at different slots, and the mask separates them. Forking, compaction and context windows
+are gathers of rows and slots, never a new prefill.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from einops import rearrange
 from torch import Tensor
 
 BLOCK = 64
-"""Slabs grow in blocks, so that shapes repeat and memory is reused."""
+"""Slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
 
 HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
 SLOTS_BEFORE_HEADS = "row slot head width -> row head slot width"
-"""An index of rows and slots at once takes slots to the second place."""
+"""Indexing rows and slots at once moves slots to the second dimension."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedRow:
-    """Where one history's KV cache lies: `length` positions from slot 0 of a slab's row."""
+    """Location of one history's KV cache: `length` positions from slot 0 of a slab's row."""
 
     slab: Slab
     row: int
     length: int
     offset: int
-    """Positions forgotten at the front: slot s is position s + offset."""
+    """Positions dropped at the front: slot s is position s + offset."""
 
     @property
     def end(self) -> int:
-        """The first position that is not in it."""
+        """The first position after the cached ones."""
         return self.offset + self.length
 
 
@@ -60,21 +60,25 @@ class Slab:
         self.offsets = torch.zeros(rows, dtype=torch.long, device=device)
         self._slots = torch.zeros((rows, 0), dtype=torch.long, device=device)
         self._used = 0
+        self._level: int | None = None
+        """First new slot of every row, if they are equal and it is known."""
 
-    def begin(self, count: int, used: int) -> Tensor:
-        """Announce `count` new tokens per row, `used` slots at most in use after them.
+    def begin(self, count: int, used: int, level: int | None = None) -> Tensor:
+        """Prepare for `count` new tokens per row, after which at most `used` slots are in use.
+        `level` is the first new slot, if the caller knows that it is the same for every row.
 
-        Gives [R, count] their positions. Slots beyond a row's real tokens hold rubbish that no
-        query sees before it is overwritten.
+        Returns their positions [R, count]. Slots beyond a row's real tokens hold undefined values
+        that no query sees before they are overwritten.
         """
         steps = torch.arange(count, device=self.device)
         self._slots = self.lengths[:, None] + steps
+        self._level = level
         self._used = min(-(-used // BLOCK) * BLOCK, self.capacity)
         return self._slots + self.offsets[:, None]
 
     def mask(self, positions: Tensor, visible_from: Tensor) -> Tensor:
-        """[R, 1, T, used] keys that queries at `positions` [R, T] see, none before `visible_from`
-        [R, T]."""
+        """[R, 1, T, used] Causal mask of queries at `positions` [R, T], without keys before
+        `visible_from` [R, T]."""
         keys = rearrange(self.key_positions(), "row key -> row 1 1 key")
         last, first = (
             rearrange(bound, "row query -> row 1 query 1") for bound in (positions, visible_from)
@@ -82,19 +86,23 @@ class Slab:
         return (keys <= last) & (keys >= first)
 
     def key_positions(self) -> Tensor:
-        """[R, used]"""
+        """[R, used] Position of each slot."""
         return torch.arange(self._used, device=self.device) + self.offsets[:, None]
 
     def update(
         self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
-        """Write one layer's new keys and values [R, heads, T, width]; give all in use."""
+        """Write one layer's new keys and values [R, heads, T, width]; returns all slots in use."""
         if layer == len(self.keys):
             for store, new in ((self.keys, keys), (self.values, values)):
                 store.append(new.new_zeros(self.room, new.shape[1], self.capacity, new.shape[3]))
         rows = torch.arange(self.rows, device=self.device)[:, None]
         for store, new in ((self.keys, keys), (self.values, values)):
-            store[layer][rows, :, self._slots] = rearrange(new, HEADS_BEFORE_SLOTS)
+            if self._level is not None:  # several times faster than by indices
+                end = self._level + new.shape[2]
+                store[layer][: self.rows, :, self._level : end] = new
+            else:
+                store[layer][rows, :, self._slots] = rearrange(new, HEADS_BEFORE_SLOTS)
         used = (slice(0, self.rows), slice(None), slice(0, self._used))
         return self.keys[layer][used], self.values[layer][used]
 
@@ -106,7 +114,7 @@ class Slab:
 
     @property
     def bytes(self) -> int:
-        """Memory that is allocated."""
+        """Allocated memory."""
         return sum(layer.numel() * layer.element_size() for layer in (*self.keys, *self.values))
 
     def select(self, rows: Tensor, capacity: int | None = None, room: int | None = None) -> Slab:
@@ -116,13 +124,16 @@ class Slab:
         used = int(taken.lengths.max()) if len(rows) else 0
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
             for layer in old:
+                if taken.capacity == layer.shape[2] and taken.room == taken.rows:
+                    new.append(layer.index_select(0, rows))  # one pass over the memory
+                    continue
                 copy = layer.new_zeros(taken.room, layer.shape[1], taken.capacity, layer.shape[3])
                 copy[: taken.rows, :, :used] = layer[rows, :, :used]
                 new.append(copy)
         return taken
 
     def append(self, source: Slab, rows: Tensor) -> None:
-        """Copy rows of another slab behind those in use; there must be room for them."""
+        """Copy rows of another slab after the rows in use; there must be room for them."""
         lengths, offsets = source.lengths[rows], source.offsets[rows]
         first, used = self.rows, int(lengths.max())
         for old, new in ((source.keys, self.keys), (source.values, self.values)):
@@ -133,7 +144,7 @@ class Slab:
         self.offsets = torch.cat([self.offsets, offsets])
 
     def reduce(self, order: Sequence[int]) -> None:
-        """Keep the rows named by `order` and no others, in this order, in place."""
+        """Keep only the rows in `order`, in this order, in place."""
         moved = [(place, row) for place, row in enumerate(order) if place != row]
         kept = torch.tensor(order, dtype=torch.long, device=self.device)
         self.lengths, self.offsets = self.lengths[kept], self.offsets[kept]
@@ -148,8 +159,8 @@ class Slab:
 def gather(
     sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
 ) -> Slab:
-    """A slab with one row for each source (None: an empty history), forgetting `cuts[r]`
-    positions at the front of row r."""
+    """A slab with one row per source (None: an empty history), without the first `cuts[r]`
+    positions of row r."""
     slab = Slab(len(sources), capacity, device)
     by_slab: dict[int, list[int]] = {}
     for number, source in enumerate(sources):

@@ -1,4 +1,4 @@
-"""Running the new tokens of several histories through the model, whole or a piece at a time."""
+"""Prefill: runs the new tokens of several histories through the model, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .job import Job
 from .kv_cache import CachedRow, gather
 
 AREA = 8192
-"""Rows times tokens of one group that is run in pieces, padding included."""
+"""Maximum rows x tokens of a group prefilled in pieces, padding included."""
 
 Entry = tuple[Job, CachedRow | None]
-"""A job and what is cached of its history."""
+"""A job and the cached part of its history."""
 
 
 class Prefill:
-    """A group of jobs whose histories are extended together.
+    """Extends the histories of a group of jobs together.
 
-    `piece`: tokens of a row in one forward pass; None runs all of them in one, and makes room for
-    the longest action at once. A history of which nothing is cached is computed whole, each turn
-    under the window it had; without pieces those that are alike are computed once.
+    `piece` bounds the tokens of a row in one forward pass; None runs all of them in one pass and
+    allocates for the longest action. A history without a cache is computed whole, each turn under
+    its own window. Without pieces, equal histories are computed once.
     """
 
     def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
         self.base, self.piece = base, piece
         self.jobs = [job for job, _ in entries]
         self.places: list[int] = []
-        """The row of the group in which each job's history is."""
+        """Row of each job's history in the group."""
         if piece is None:
             entries, self.places = _different(entries)
         else:
@@ -62,25 +62,25 @@ class Prefill:
 
     @property
     def rows(self) -> int:
-        """Rows that will decode after this."""
+        """Rows that decode after this prefill."""
         return sum(job.rows for job in self.jobs)
 
     def advance(self) -> Tensor | None:
-        """One piece; logits [jobs, V] of what comes next once all is done, else None."""
+        """Run one piece; returns next-token logits [jobs, V] after the last piece, else None."""
         start, slab = self._done, self.slab
         end = self._ids.shape[1] if self.piece is None else start + self.piece
         ids, visible = self._ids[:, start:end], self._visible[:, start:end]
         width = ids.shape[1]
         positions = slab.begin(width, int(slab.lengths.max()) + width)
-        with self.base.using(self._adapters):
+        with self.base.using(self._adapters), self.base.packed():
             hidden = self.base.hidden(
                 ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
             )
             if self._last is None:
                 self._last = hidden.new_zeros(len(self._adapters), hidden.shape[-1])
             place = self._counts - 1 - start
-            (here,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
-            self._last[here] = hidden[here, place[here]]
+            (ending,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
+            self._last[ending] = hidden[ending, place[ending]]
             self._done += width
             slab.lengths = slab.lengths + width
             if self._done < self._ids.shape[1]:
@@ -90,28 +90,28 @@ class Prefill:
 
 
 def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
-    """The entries without those that begin as another one does, and the place of each in them."""
+    """The entries without duplicate histories, and each entry's index among them."""
     rows: dict[Hashable, int] = {}
-    found: list[Entry] = []
+    distinct: list[Entry] = []
     places: list[int] = []
     for job, source in entries:
         key: Hashable = job
         if source is None:
             key = (job.adapter, job.history.ids.tobytes(), job.history.turns)
         if key not in rows:
-            rows[key] = len(found)
-            found.append((job, source))
+            rows[key] = len(distinct)
+            distinct.append((job, source))
         places.append(rows[key])
-    return found, places
+    return distinct, places
 
 
 def _padded(rows: Sequence[list[int]], width: int, device: torch.device) -> Tensor:
-    """[rows, width]"""
+    """[rows, width] Rows padded with 0."""
     return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
 
 
 def group(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Jobs of like length together, so that little is padded."""
+    """Groups jobs of similar length, to limit padding."""
 
     def new(entry: Entry) -> int:
         job, source = entry

@@ -1,4 +1,4 @@
-"""The rows that decode together: they join between two steps, and leave when they have ended."""
+"""The running batch: rows that decode together, join between steps and leave at their end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .kv_cache import BLOCK, CachedRow, Slab
 class Running:
     """Rows and their KV caches, in one slab that grows and shrinks.
 
-    A row that leaves frees its place for the last one, so a step computes nothing for it. Where its
-    cache is held by somebody, it stays where it is: it is computed beside the others and ignored,
-    and when half of the rows are such, the others move to a slab of their own.
+    The last row takes the place of a row that leaves. If a caller holds the leaving row's cache,
+    the row stays in the slab: steps compute it and ignore the result. Once half of the slab's rows
+    are such, the others move to a new slab.
     """
 
     def __init__(self, base: Base) -> None:
@@ -28,17 +28,17 @@ class Running:
     def clear(self) -> None:
         self.rows: list[DecodingRow] = []
         self.drawn = torch.zeros(0, dtype=torch.long, device=self.base.device)
-        """[rows] The token that each drew last, which is not in its cache yet."""
+        """[rows] The last drawn token of each row, not in its cache yet."""
         self._slab = Slab(0, 0, self.base.device)
         self._places: list[int] = []
-        """The slab's row of each row."""
+        """Slab row of each running row."""
         self._adapters: list[str | None] = []
         self._visible: list[int] = []
-        """Both of the slab's rows."""
+        """Both by slab row."""
         self._held: Tensor | None = None
-        """The places, where the slab holds rows of others too."""
+        """The places as a tensor, if the slab also holds rows that have left."""
         self._sees: Tensor | None = None
-        """[slab's rows, 1]: `_visible`; made when it is needed."""
+        """[slab rows, 1] `_visible` as a tensor, built on demand."""
 
     @property
     def bytes(self) -> int:
@@ -47,8 +47,8 @@ class Running:
     def join(
         self, source: Slab, owners: Sequence[int], rows: Sequence[DecodingRow], drawn: Tensor
     ) -> None:
-        """Append `rows` and what they drew first; row n goes on from row owners[n] of `source`: one
-        named twice is a fork. The source must not be used after this."""
+        """Append `rows` with their first drawn tokens. Row n continues row owners[n] of `source`;
+        a row named twice is forked. The source must not be used afterwards."""
         picked = torch.tensor(owners, device=self.base.device)
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
@@ -74,14 +74,14 @@ class Running:
         self._sees = None
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
-        """Where rows' caches lie; good until the next join or leave, unless they are left there."""
+        """Cache locations of rows; valid until the next join or leave unless they are held."""
         slab = self._slab
         lengths, offsets = slab.lengths.tolist(), slab.offsets.tolist()
         places = [self._places[number] for number in numbers]
         return [CachedRow(slab, place, lengths[place], offsets[place]) for place in places]
 
     def leave(self, numbers: Sequence[int]) -> None:
-        """Take rows out, named in ascending order."""
+        """Remove rows, given in ascending order."""
         if len(numbers) == len(self.rows):
             self.clear()
             return
@@ -105,7 +105,7 @@ class Running:
         self.drawn = self.drawn[kept]
 
     def fit(self) -> bool:
-        """Make room for one more token of every row; whether anything had to move."""
+        """Make room for one more token per row; returns whether the slab was reallocated."""
         slots = self._used
         if slots <= self._slab.capacity:
             return False
@@ -113,14 +113,14 @@ class Running:
         return True
 
     def shrink(self) -> None:
-        """Give memory back where most of it is unused."""
+        """Free memory if most of the slab is unused."""
         if self.rows:
             slab, longest = self._slab, int(self._slab.lengths.max())
             if 4 * slab.rows <= slab.room or 4 * longest + 4 * BLOCK <= slab.capacity:
                 self._move(min(slab.room, 2 * slab.rows), longest)
 
     def step(self) -> Tensor:
-        """Logits [rows, V] after the tokens that were drawn last; there must be room."""
+        """Logits [rows, V] after the last drawn tokens; there must be room for them."""
         slab, held, drawn = self._slab, self._held, self.drawn
         if self._sees is None:
             self._sees = torch.tensor(self._visible, device=drawn.device)[:, None]
@@ -128,8 +128,9 @@ class Running:
         if held is not None:
             ids = torch.zeros((slab.rows, 1), dtype=torch.long, device=drawn.device)
             ids[held, 0] = drawn
-        positions = slab.begin(1, self._used)
-        with self.base.using(self._adapters):
+        shortest, longest = (int(length) for length in slab.lengths.aminmax())
+        positions = slab.begin(1, longest + 1, shortest if shortest == longest else None)
+        with self.base.using(self._adapters), self.base.packed():
             hidden = self.base.hidden(
                 ids, position_ids=positions, mask=slab.mask(positions, self._sees), cache=slab
             )[:, -1]
@@ -149,17 +150,17 @@ class Running:
         return int(self._slab.lengths.max()) + 1
 
     def _move(self, room: int, slots: int) -> None:
-        """To a slab of `room` rows and some more than `slots` slots."""
+        """Move to a slab of `room` rows and somewhat more than `slots` slots."""
         self._take(self._places, slots + slots // 4 + 1, room)
 
     def _take(self, places: Sequence[int], capacity: int, room: int) -> None:
-        """To a new slab; the old one stays as it is for those who hold rows of it."""
+        """Move to a new slab; the old one is unchanged for holders of its rows."""
         rows = torch.tensor(places, dtype=torch.long, device=self.base.device)
         self._slab = self._slab.select(rows, capacity, room)
         self._rearrange(places)
 
     def _rearrange(self, order: Sequence[int]) -> None:
-        """The slab's rows are now those that were `order`."""
+        """Reindex after the slab's rows were selected by `order`."""
         self._adapters = [self._adapters[place] for place in order]
         self._visible = [self._visible[place] for place in order]
         self._places = list(range(len(order)))

@@ -1,4 +1,4 @@
-"""Drawing tokens: every row with its own settings and its own uniform number."""
+"""Token sampling: each row with its own settings and its own uniform number."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch import Tensor
 from colearn.contract import Sampling
 
 COLDEST = 1e-30
-"""Of temperatures above 0: divided by less, logits overflow in single precision."""
+"""Lowest temperature above 0: division by less overflows logits in single precision."""
 
 
 class TokenDrawing:
-    """How rows turn their logits and uniform numbers into tokens: by inverting the cumulative
-    distribution, so a row's draw depends on nothing of its batch."""
+    """Maps logits and uniform numbers to tokens by inverting the cumulative distribution, so that
+    a row's draw does not depend on its batch."""
 
     def __init__(self, settings: Sequence[Sampling], device: torch.device) -> None:
         self.alike = len(set(settings)) == 1
-        """All rows draw in one way, so this holds for any number of them."""
+        """All rows share one setting, so the object works for any number of rows."""
         if self.alike:
             settings = settings[:1]
         hot = [setting.temperature and max(setting.temperature, COLDEST) for setting in settings]
@@ -35,14 +35,13 @@ class TokenDrawing:
             self._greedy = torch.tensor([value == 0 for value in hot], device=device)
 
     def scaled(self, logits: Tensor) -> Tensor:
-        """[R, V] logits under each row's temperature; temperature 0 stands for 1 here."""
+        """[R, V] logits under each row's temperature; temperature 0 is treated as 1."""
         return logits.float() / self._temperatures if self._scales else logits.float()
 
     def choose(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """[R, V] logits and a uniform number [R] (float64) for each row, to tokens [R] and
-        log-probabilities [R].
+        """Tokens [R] and log-probabilities [R] from logits [R, V] and float64 uniforms [R].
 
-        The log-probability is the token's under the temperature, before top-k and top-p.
+        Log-probabilities are under the temperature, before top-k and top-p.
         """
         logits = self.scaled(logits)
         normaliser = logits.logsumexp(-1)

@@ -1,4 +1,4 @@
-"""What an engine must do: ids in, ids and log-probabilities out, weights taken over."""
+"""Token engine contract: ids in, ids and log-probabilities out, weights loaded on update."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ class TokenRequest:
     prompt: tuple[int, ...]
     adapter: str | None
     sampling: Sampling
-    """Log-probabilities as it says; temperature 0 is greedy."""
+    """Also defines the log-probabilities; temperature 0 is greedy."""
     seed: int
     """The draw is a function of the seed, the prompt and the weights alone."""
     end_ids: frozenset[int]
-    """Ids that end the action and are part of it; nothing else that a model folder names does."""
+    """Ids that end the action and belong to it; those of the model folder are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAnswer:
-    """An action: it ends with an end id, the token that completes a stop string, or at its
-    length."""
+    """An action: it ends with an end id, with the token that completes a stop string, or at its
+    maximum length."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     cached: int = 0
-    """Tokens of the prompt that were not run through the model again."""
+    """Prompt tokens taken from the engine's prefix cache."""
 
 
 class TokenEngine(ABC):
-    """Runs one base model and its adapters from weights of its own.
+    """Runs one base model and its adapters from its own copy of the weights.
 
-    It knows no agents, texts or histories: `TokenGenerator` does, for every engine alike, and
-    checks after every `load` that log-probabilities are those of the trained model.
+    Agents, texts and histories are handled by `TokenGenerator`, which also checks after every
+    `load` that log-probabilities match the trained model's.
     """
 
     name: str
-    """For errors."""
+    """Name in error messages."""
 
     @property
     def place(self) -> Hashable:
-        """Engines of one place take turns."""
+        """Engines with equal places take turns."""
         return id(self)
 
     @property
     @abstractmethod
     def max_length(self) -> int:
-        """Tokens that a prompt and its action can have together."""
+        """Maximum tokens of a prompt and its action together."""
 
     @abstractmethod
     def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """One answer for each request, in order; all of them are at work together."""
+        """One answer per request, in order; requests run concurrently."""
 
     @abstractmethod
     def load(self, updates: Sequence[WeightUpdate]) -> None:
-        """Take over weights and forget everything that was computed with the old ones."""
+        """Load weights and discard everything computed with the previous ones."""
 
     @classmethod  # noqa: B027 - most take every role
     def check_role(cls, agent: str, role: Voice) -> None:
-        """Before an engine is started. Errors: ConfigError for a role that it cannot honour."""
+        """Called before an engine starts. Errors: ConfigError for a role it does not support."""
 
     def close(self) -> None:  # noqa: B027 - not every engine holds something outside of Python
-        """Stop; the engine cannot be used afterwards."""
+        """Stop the engine; it cannot be used afterwards."""

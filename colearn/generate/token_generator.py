@@ -1,4 +1,4 @@
-"""A generator over any engine of tokens: histories, ends of actions, versions, the parity check."""
+"""Generator over any token engine: histories, ends of actions, versions, parity check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from colearn.agents import Voice
 from colearn.contract import Generator, Request, Sampled, WeightUpdate
-from colearn.contract.weights import Publish
+from colearn.contract.weight_sync import Publish
 from colearn.errors import ColearnError, ConfigError
 from colearn.models.base import Base
 from colearn.types import Action, Finish
@@ -19,21 +19,21 @@ from .token_engine import TokenAnswer, TokenEngine, TokenRequest
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
 """Largest gap, in nats, between a token's log-probability in the engine and in the live model.
 
-In half precision the two round in different places, so the check finds wrong wiring, not one
+In half precision the two round differently, so the check detects wrong wiring, not a single
 stale update of a small learning rate."""
 
 _PROBE_TOKENS = 144
-"""More than a block of a cache, so that a block of old weights would show."""
+"""Longer than a cache block, so that a block of old weights is detected."""
 _PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
 
 
 class ParityError(ColearnError, RuntimeError):
-    """The engine's log-probabilities are not those of the model that is trained."""
+    """The engine's log-probabilities differ from the trained model's."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSession:
-    """A history as ids alone: what the engine has cached of it is the engine's business."""
+    """A history as ids; caching is left to the engine."""
 
     tokens: tuple[int, ...]
 
@@ -43,9 +43,9 @@ class TokenSession:
 
 
 def check_roles(engine: type[TokenEngine], roles: Mapping[str, Voice]) -> None:
-    """Before an engine is started.
+    """Check roles before an engine starts.
 
-    Errors: ConfigError for a context window, or for what this kind of engine cannot honour.
+    Errors: ConfigError for a context window, or for a role the engine does not support.
     """
     for agent, role in roles.items():
         if role.window is not None:
@@ -57,11 +57,10 @@ def check_roles(engine: type[TokenEngine], roles: Mapping[str, Voice]) -> None:
 
 
 class TokenGenerator(Generator):
-    """All requests of a call are one call of the engine; a history is its ids.
+    """Runs all requests of a call in one call of the engine; a history is its ids.
 
-    The engine starts from the weights of `base` and is brought up to date by `sync`, which compares
-    log-probabilities with the live model's and raises where they differ. `tolerance` replaces the
-    entry of `TOLERANCES`.
+    The engine starts from the weights of `base`. `sync` updates it, compares its log-probabilities
+    with the live model's and raises if they differ. `tolerance` replaces the entry of `TOLERANCES`.
 
     Errors: ParityError as in `sync`.
     """
@@ -79,7 +78,7 @@ class TokenGenerator(Generator):
         self.prefilled_tokens = 0
         """Tokens run through the model to extend histories, over the generator's life."""
         self.gap = 0.0
-        """Largest difference that the last check found, in nats."""
+        """Largest difference in the last check, in nats."""
         self._sources: tuple[Publish, ...] = ()
         self._versions: dict[str | None, int] = {}
         self._revision = base.revision
@@ -96,9 +95,9 @@ class TokenGenerator(Generator):
         return self._versions.get(self.roles[agent].adapter, 0)
 
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: ConfigError where a history and its action exceed the engine's length;
-        ParityError where the live weights have moved since the last `sync`."""
-        if self.base.revision != self._revision:
+        """Errors: ConfigError if a history and its action exceed the engine's length;
+        ParityError if the live weights have changed since the last `sync`."""
+        if not self.lags and self.base.revision != self._revision:
             name = self.engine.name
             raise ParityError(f"the weights have moved since {name}'s last sync(); call it first")
         histories = [self._history(request) for request in requests]
@@ -114,14 +113,14 @@ class TokenGenerator(Generator):
         ]
 
     def sync(self) -> None:
-        """Take over what the followed models publish now, and check.
+        """Load the followed models' current weights into the engine, and check.
 
-        Errors: ParityError, with the gap, where the engine is off by more than the tolerance.
+        Errors: ParityError, with the gap, if it exceeds the tolerance.
         """
         self.load([publish() for publish in self._sources])
 
     def load(self, updates: Sequence[WeightUpdate]) -> None:
-        """Hand the updates to the engine, and check. Errors: as for `sync`."""
+        """Load updates into the engine, and check. Errors: as for `sync`."""
         revision = self.base.revision
         self.engine.load(updates)
         for update in updates:
@@ -131,7 +130,7 @@ class TokenGenerator(Generator):
         self.check()
 
     def check(self) -> None:
-        """Compare the engine with the live model: what every role samples after a fixed prompt.
+        """Compare log-probabilities with the live model's, on each role's samples after a probe.
 
         Errors: ParityError.
         """

@@ -1,4 +1,4 @@
-"""A private history as ids, and what each of its turns can see of it."""
+"""A private history as ids, with the visible range of each turn."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ class Turn:
     begin: int
     """Position of the observation's first token."""
     visible_from: int
-    """First position that the turn's tokens see."""
+    """First position visible to the turn's tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenHistory:
     """o_0 a_0 ... o_t [a_t] as ids, four bytes each, with the window of every turn.
 
-    A KV cache that was evicted is computed again from this, under the same visibility and so to the
-    same values.
+    An evicted KV cache is recomputed from this under the same visibility, with the same values.
     """
 
     ids: array[int] = field(default_factory=lambda: array("i"))
@@ -37,14 +36,14 @@ class TokenHistory:
 
     @property
     def visible_from(self) -> int:
-        """Of the last turn."""
+        """First position visible to the last turn."""
         return self.turns[-1].visible_from if self.turns else 0
 
     def observe(self, tokens: Iterable[int], window: int | None) -> TokenHistory:
-        """The history with the next turn's observation: with a window C all but the most recent
-        C positions are forgotten here.
+        """The history with the next turn's observation. With a window C all but the most recent
+        C positions become invisible.
 
-        Errors: WindowExceeded where `tokens` alone do not fit the window.
+        Errors: WindowExceeded if `tokens` alone exceed the window.
         """
         ids = array("i", self.ids)
         ids.extend(tokens)
@@ -57,15 +56,15 @@ class TokenHistory:
         return TokenHistory(ids, (*self.turns, Turn(len(self.ids), start)))
 
     def act(self, tokens: Iterable[int]) -> TokenHistory:
-        """The history with the last turn's action; it sees what the observation sees."""
+        """The history with the last turn's action, which shares the observation's visible range."""
         ids = array("i", self.ids)
         ids.extend(tokens)
         return TokenHistory(ids, self.turns)
 
     def visibility(self, start: int) -> list[int]:
-        """For each position from `start` on, the first position it sees."""
-        found: list[int] = []
+        """For each position from `start` on, the first position visible to it."""
+        first_visible: list[int] = []
         ends = [turn.begin for turn in self.turns[1:]] + [len(self.ids)]
         for turn, end in zip(self.turns, ends, strict=True):
-            found += [turn.visible_from] * (end - max(turn.begin, start))
-        return found
+            first_visible += [turn.visible_from] * (end - max(turn.begin, start))
+        return first_visible

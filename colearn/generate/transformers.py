@@ -1,25 +1,31 @@
-"""The default generator: a call's requests, decoded together on one base model."""
+"""Default generator: decodes the requests of a call together on one base model."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch
+
 from colearn.agents import Voice
-from colearn.contract import Generator, Request, Sampled
+from colearn.contract import Generator, Listener, Request, Sampled
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.types import Action
 
 from .engine import Engine
-from .job import Choice, Job
+from .job import Choice, ChoiceEnd, Event, Job, TokenDrawn
 from .kv_cache import CachedRow
 from .token_history import TokenHistory, WindowExceeded
+
+LARGE = 2**22
+"""Parameters from which a model spends more time in products than in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedSession:
-    """A history that ends in an action, and its KV cache, in which the last token is not yet."""
+    """A history that ends in an action, and its KV cache without the last token."""
 
     history: TokenHistory
     cached: CachedRow
@@ -30,12 +36,12 @@ class CachedSession:
 
 
 class TransformersGenerator(Generator):
-    """All requests of a call run as one batch: one prefill of the new tokens, forks by copying
-    rows, one decode in which rows that have ended are dropped.
+    """Runs all requests of a call as one batch: one prefill of the new tokens, forks by copying
+    rows, and one decode from which ended rows are removed.
 
-    Agents with different adapters, sampling and windows share the batch; their caches do not.
-    `max_rows` bounds the rows decoded together (memory): others join as rows end; None decodes all
-    of a call at once. Generators on one base take turns; on different ones they may be called from
+    Agents with different adapters, sampling and windows share the batch, not their caches.
+    `max_rows` bounds the rows decoded together; others join as rows end. None decodes all rows of
+    a call at once. Generators on one base take turns; on different bases they may be called from
     different threads at the same time.
     """
 
@@ -44,6 +50,9 @@ class TransformersGenerator(Generator):
     ) -> None:
         self.base = base
         self.voices = dict(voices)
+        self.threads: tuple[int, int] | None = None
+        """A call's share of torch's threads on the CPU, and all of them; None: calls take turns
+        with those of other generators."""
         self._engine = Engine(base, max_rows=max_rows)
 
     @property
@@ -53,26 +62,30 @@ class TransformersGenerator(Generator):
 
     @property
     def place(self) -> Hashable:
-        """On the CPU all bases are one place: a second thread would take their cores from them."""
+        """One place for all bases on the CPU, where threads would compete for the same cores,
+        unless each has its own share of them."""
         device = self.base.device.type
-        return device if device == "cpu" else id(self.base)
+        return device if device == "cpu" and self.threads is None else id(self.base)
 
     def sync(self) -> None:
-        """The learner's weights are these weights."""
+        """Does nothing: the generator reads the learners' own weights."""
 
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: ConfigError where new tokens do not fit an agent's context window."""
+        """Errors: ConfigError if new tokens do not fit an agent's context window."""
         jobs = [self._job(request, greedy) for request in requests]
         engine = self._engine
-        with self.base.in_use:
+        with self.base.in_use, _torch_threads(self.threads):
             for job in jobs:
                 engine.submit(job)
             try:
                 while engine.busy:
                     engine.step()
+                    for job, event in engine.told():
+                        job.receive(event)
             finally:
                 engine.drop_all()
                 engine.told()
+                self.base.unpack()  # an update may follow
         return [[_sampled(job, choice) for choice in job.choices] for job in jobs]
 
     def _job(self, request: Request, greedy: bool) -> Job:
@@ -96,7 +109,47 @@ class TransformersGenerator(Generator):
             adapter=voice.adapter,
             cached=None if session is None else session.cached,
             holds=True,
+            streams=request.listener is not None,
+            receive=_text_to(request.listener),
         )
+
+
+def _text_to(listener: Listener | None) -> Callable[[Event], None]:
+    """Returns a receiver of events that forwards the text of an action."""
+
+    def receive(event: Event) -> None:
+        if listener is not None and isinstance(event, TokenDrawn | ChoiceEnd) and event.text:
+            listener(event.text)
+
+    return receive
+
+
+@contextmanager
+def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
+    """Torch's threads in this Python thread, and what new Python threads begin with afterwards;
+    None leaves both."""
+    if threads is None:
+        yield
+        return
+    share, every = threads
+    torch.set_num_threads(share)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(every)
+
+
+def share_cores(generators: Sequence[TransformersGenerator]) -> None:
+    """Let generators on the CPU decode at the same time, each with an equal share of torch's
+    threads, where there are enough and the models are large: small ones wait for Python."""
+    if any(generator.base.device.type != "cpu" for generator in generators):
+        return
+    every = torch.get_num_threads()
+    share = every // max(1, len(generators))
+    sizes = [sum(p.numel() for p in one.base.causal.parameters()) for one in generators]
+    if len(generators) > 1 and share and min(sizes) >= LARGE:
+        for generator in generators:
+            generator.threads = share, every
 
 
 def _sampled(job: Job, choice: Choice) -> Sampled:

@@ -1,0 +1,91 @@
+"""The default generator on its own copy of the weights, so that it decodes while models update."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Mapping, Sequence
+
+import torch
+
+from colearn.agents import Voice
+from colearn.contract import Generator, Request, Sampled, WeightUpdate
+from colearn.contract.weight_sync import Publish
+from colearn.models.base import Base
+from colearn.models.published import plain_weights
+
+from .transformers import TransformersGenerator
+
+
+class CopiedGenerator(Generator):
+    """A `TransformersGenerator` over a copy of `base`, on `device` or where the base is.
+
+    `sync` copies what the followed models publish.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        voices: Mapping[str, Voice],
+        *,
+        max_rows: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.voices = dict(voices)
+        with torch.random.fork_rng():
+            self.base = _copied(base)
+        self.base.model.requires_grad_(False)
+        if device is not None:
+            self.base.to(device)
+        self._generator = TransformersGenerator(self.base, voices, max_rows=max_rows)
+        self._sources: tuple[Publish, ...] = ()
+        self._versions: dict[str | None, int] = {}
+
+    @property
+    def place(self) -> Hashable:
+        return self._generator.place
+
+    @property
+    def prefilled_tokens(self) -> int:
+        """Tokens run through the model to extend histories, over the generator's life."""
+        return self._generator.prefilled_tokens
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+        """Errors: as for `TransformersGenerator`."""
+        return self._generator.generate(requests, greedy=greedy)
+
+    def follow(self, sources: Sequence[Publish]) -> None:
+        self._sources = tuple(sources)
+
+    def sync(self) -> None:
+        for publish in self._sources:
+            self._load(publish())
+
+    def version(self, agent: str) -> int:
+        return self._versions.get(self.voices[agent].adapter, 0)
+
+    @torch.no_grad()
+    def _load(self, update: WeightUpdate) -> None:
+        from peft import set_peft_model_state_dict
+
+        if update.full is not None:
+            own = plain_weights(self.base)
+            for name, tensor in update.full.items():
+                own[name].copy_(tensor)
+            self._versions[None] = update.version
+        for name, tensors in update.adapters.items():
+            set_peft_model_state_dict(self.base.model, dict(tensors), adapter_name=name)
+            self._versions[name] = update.version
+
+
+def _copied(base: Base) -> Base:
+    """Another base with the same weights and adapters, without state of the trained one."""
+    copied = Base(type(base.causal)(copy.deepcopy(base.causal.config)), base.compute)
+    for name in base.adapters:
+        copied._inject(name, copy.deepcopy(base.model.peft_config[name]))
+        copied.adapters.append(name)
+    with torch.no_grad():
+        tensors = base.causal.state_dict()
+        for name, tensor in copied.causal.state_dict().items():
+            tensor.copy_(tensors[name])
+    copied.model.eval()
+    return copied.to(base.device)

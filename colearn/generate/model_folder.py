@@ -1,0 +1,91 @@
+"""Folders from which an engine loads: a model with its tokenizer, and peft adapters."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from colearn.errors import ConfigError
+from colearn.models.base import Base
+from colearn.models.published import plain_weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM accepts for max_lora_rank."""
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+
+
+def write_model(folder: Path, base: Base, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Write the live model as a checkpoint in its compute type, with its tokenizer."""
+    config = copy.deepcopy(base.config)
+    config.architectures = [type(base.causal).__name__]
+    config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    _save(folder / "model.safetensors", _untied(plain_weights(base), base.compute))
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
+    """Write full weights alone, a tied tensor under each of its names."""
+    folder.mkdir(parents=True)
+    _save(
+        folder / "model.safetensors",
+        {name: tensor.detach().to("cpu", dtype).clone() for name, tensor in weights.items()},
+    )
+
+
+def write_adapter(folder: Path, base: Base, name: str) -> Path:
+    """Write a live adapter below `folder`; returns its peft folder."""
+    base.model.save_pretrained(folder, selected_adapters=[name], save_embedding_layers=False)
+    return folder / name
+
+
+def write_adapter_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Replace the weights in a peft folder; its settings stay."""
+    _save(
+        folder / _ADAPTER_WEIGHTS,
+        {key: tensor.to("cpu").contiguous() for key, tensor in tensors.items()},
+    )
+
+
+def copy_adapter(source: Path, folder: Path) -> None:
+    """Copy a peft folder, weights included."""
+    shutil.copytree(source, folder)
+
+
+def write_zeros(adapter: Path, folder: Path) -> None:
+    """Write an adapter of the same shape with zero weights."""
+    copy_adapter(adapter, folder)
+    weights = load_file(adapter / _ADAPTER_WEIGHTS)
+    write_adapter_weights(folder, {name: torch.zeros_like(one) for name, one in weights.items()})
+
+
+def rank_limit(base: Base, adapters: Sequence[str]) -> int:
+    """The smallest max_lora_rank for these adapters. Errors: ConfigError above vLLM's largest."""
+    rank = max(base.model.peft_config[name].r for name in adapters)
+    if rank > _RANKS[-1]:
+        raise ConfigError(
+            f"models.lora.rank: vLLM takes ranks up to {_RANKS[-1]}, got {rank}; lower it or set "
+            "run.generator: transformers"
+        )
+    return min(limit for limit in _RANKS if limit >= rank)
+
+
+def _untied(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Weights as in a checkpoint: each tensor once, on the CPU."""
+    once: dict[int, str] = {}
+    for name, tensor in weights.items():
+        once.setdefault(id(tensor), name)
+    return {name: weights[name].detach().to("cpu", dtype).contiguous() for name in once.values()}
+
+
+def _save(file: Path, tensors: dict[str, Tensor]) -> None:
+    save_file(tensors, file, metadata={"format": "pt"})

@@ -1,0 +1,163 @@
+"""HTTP link to a generation server: concurrent requests, a health check, errors on one line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from colearn.errors import ColearnError, MissingExtra, ServerLost
+
+try:
+    import httpx
+except ModuleNotFoundError:
+    raise MissingExtra("httpx", "serve") from None
+
+PARALLEL = 256
+"""Requests in flight at once; a server queues them anyway."""
+PULSE = 8.0
+"""Seconds between health checks while requests run, and for each check's answer."""
+_MISSED = 2
+"""Unanswered health checks in a row after which the server counts as lost."""
+_SHOWN = 300
+
+Result = TypeVar("Result")
+
+
+class ServerRefused(ColearnError):
+    """A generation server answered a request with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"status {status}: {message}")
+        self.status, self.message = status, message
+
+
+class ServerLink:
+    """Connections to one server, in an event loop of their own thread.
+
+    `timeout` limits each request in seconds; `token` is sent as a bearer token and never shown.
+    """
+
+    def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
+        self.url, self.timeout = url.rstrip("/"), timeout
+        self._client = httpx.AsyncClient(
+            base_url=self.url,
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=PARALLEL),
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, timeout: float | None = None
+    ) -> Any:
+        """The decoded answer to one request; None where it is not JSON.
+
+        Errors: ServerLost without an answer; ServerRefused for an error status.
+        """
+        return self._run(self._call(method, path, body, timeout or self.timeout))
+
+    def all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Answers to concurrent POST requests, in order. The first failure cancels the others.
+
+        Errors: as for `call`; ServerLost also when health checks stay unanswered meanwhile.
+        """
+        return self._run(self._all(path, bodies))
+
+    def lost(self, reason: str) -> NoReturn:
+        """Raise ServerLost with the remedy."""
+        raise ServerLost(
+            f"run.generator: the server at {self.url} {reason}; nothing it sampled since the last "
+            "update is trained on: check the server, then resume the run with --resume"
+        )
+
+    def close(self) -> None:
+        """Close all connections; the link cannot be used afterwards."""
+        if self._thread.is_alive():
+            self._run(self._client.aclose())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # an interruption closes the connections, which cancels the requests
+            raise
+
+    async def _all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
+        gate = asyncio.Semaphore(PARALLEL)
+
+        async def one(body: Mapping[str, Any]) -> Any:
+            async with gate:
+                return await self._call("POST", path, body, self.timeout)
+
+        tasks = [asyncio.create_task(one(body)) for body in bodies]
+        watch = asyncio.create_task(self._watch())
+        answers: asyncio.Future[list[Any]] = asyncio.gather(*tasks)
+        both: set[asyncio.Future[Any]] = {answers, watch}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                watch.result()
+            return await answers
+        finally:
+            for task in (*tasks, watch):
+                task.cancel()
+            await asyncio.gather(*tasks, watch, answers, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        missed = 0
+        while True:
+            await asyncio.sleep(PULSE)
+            try:
+                await self._call("GET", "/health", None, PULSE)
+                missed = 0
+            except ServerRefused as error:
+                self.lost(f"is not healthy ({error})")
+            except ServerLost:
+                missed += 1
+                if missed == _MISSED:
+                    self.lost(f"has not answered {_MISSED} health checks of {PULSE:g} s")
+
+    async def _call(self, method: str, path: str, body: Any, timeout: float) -> Any:
+        content = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._client.request(
+                    method, path, content=content, headers=headers, timeout=timeout
+                )
+        except (TimeoutError, httpx.TimeoutException):
+            self.lost(f"gave no answer within {timeout:g} s")
+        except httpx.TransportError as error:
+            self.lost(f"is gone ({_line(str(error)) or type(error).__name__})")
+        decoded = _decoded(answer)
+        if not answer.is_success:
+            raise ServerRefused(answer.status_code, _message(decoded, answer.text))
+        return decoded
+
+
+def _decoded(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+def _message(decoded: Any, text: str) -> str:
+    """The error message of an OpenAI-style, a FastAPI or any other answer, on one line."""
+    if isinstance(decoded, dict):
+        error = decoded.get("error", decoded.get("detail", text))
+        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
+    return _line(text)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else line[:_SHOWN] + " ..."

@@ -1,0 +1,113 @@
+"""A generation server started by a run, which ends with it.
+
+As a program it runs a command until that ends or the process that started it is gone:
+
+    python -m colearn.generate.server_process PARENT COMMAND...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colearn.errors import ColearnError
+
+_LAUNCHER = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Variables of a launcher of training processes, of which the server is none."""
+_GRACE = 10.0
+"""Seconds that a server has to end by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerStart:
+    """How a vLLM server is started, as the settings of `VLLMServer` define it."""
+
+    python: str | None
+    gpus: str | None
+    cache_gib: float | None
+    max_length: int | None
+    max_rows: int
+    arguments: tuple[str, ...]
+    minutes: float
+
+
+class ServerProcess:
+    """A server in a process group of its own, below a keeper that ends with this process.
+
+    Its output is written to `log`.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, environment: Mapping[str, str], log: Path
+    ) -> None:
+        self.log = log
+        kept = {name: value for name, value in os.environ.items() if name not in _LAUNCHER}
+        with log.open("wb") as output:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(os.getpid()), *command],
+                env=kept | dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def running(self) -> bool:
+        return self._keeper.poll() is None
+
+    def failed(self) -> ColearnError:
+        """An error with the last line of the log that names a cause."""
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
+        causes = [line for line in lines if "error" in line.lower() and ": " in line]
+        cause = " ".join((causes or lines or ["no output"])[-1].split())[-300:]
+        return ColearnError(
+            f"run.generator: the vLLM server ended while it started ({cause}); set "
+            "run.generator.python to a Python with vLLM, and see docs/howto/vllm.md"
+        )
+
+    def close(self) -> None:
+        """End the whole process group."""
+        _end(self._keeper.pid, self._keeper)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _end(group: int, leader: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            leader.wait(_GRACE)
+
+
+def _keep(parent: int, command: Sequence[str]) -> int:
+    """Run a command; end its process group when `parent` is no longer this process's parent."""
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the group is told, and the server answers
+    server = subprocess.Popen(command)
+    while server.poll() is None:
+        if os.getppid() != parent:
+            os.killpg(0, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(_GRACE)
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(0.5)
+    return server.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(_keep(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,318 @@
+"""A vLLM server as a token engine: ids over HTTP, LoRA adapters by name, full weights by files."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from colearn.agents import Voice
+from colearn.contract import WeightUpdate
+from colearn.errors import ConfigError, MissingExtra, ServerLost
+from colearn.models.base import Base
+from colearn.models.published import adapter_weights, plain_weights
+
+from .model_folder import (
+    copy_adapter,
+    rank_limit,
+    write_adapter,
+    write_adapter_weights,
+    write_model,
+    write_weights,
+    write_zeros,
+)
+from .server_link import ServerLink, ServerRefused
+from .server_process import ServerProcess, ServerStart, free_port
+from .token_engine import TokenAnswer, TokenEngine, TokenRequest
+from .vllm import check_temperature
+from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
+
+_ENVIRONMENT = {
+    "VLLM_SERVER_DEV_MODE": "1",  # weight updates and versions
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+    "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler that `score_before_cuts` wraps
+    "VLLM_NO_USAGE_STATS": "1",
+}
+_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+_FLAGS = (
+    *("--host", "127.0.0.1", "--served-model-name", "base", "--generation-config", "vllm"),
+    *("--logprobs-mode", "processed_logprobs", "--enable-scale-out"),
+    *("--enable-prompt-tokens-details", "--enable-prefix-caching"),
+    *("--worker-extension-cls", "colearn.generate.vllm_worker.WorkerExtension"),
+)
+_CPU_FLAGS = ("--enforce-eager", "--block-size", "32", "--no-enable-chunked-prefill")
+_IMPOSSIBLE = -9000.0
+"""vLLM reports -9999 for a token whose log-probability is missing or not a number."""
+_ZEROS = "zeros"
+_IN_USE: set[str] = set()
+"""Servers whose full weights an engine of this process writes."""
+
+
+class VLLMServerEngine(TokenEngine):
+    """One vLLM server for one base: a running one at `url`, or one started here.
+
+    Adapters have one name per version, so that a server that was restarted does not know them.
+    Full weights are written to a folder that trainer and server share, under a version that every
+    answer repeats.
+
+    Errors: ConfigError for a server of another model or tokenizer, or without a needed option;
+    ServerLost as in `generate`.
+    """
+
+    name = "the vLLM server"
+
+    def __init__(
+        self,
+        base: Base,
+        roles: Mapping[str, Voice],
+        url: str | None,
+        start: ServerStart,
+        *,
+        folder: str | None = None,
+        request_minutes: float = 15.0,
+    ) -> None:
+        self.base = base
+        self._names = adapters_of(roles)
+        self._full = not self._names
+        self._run = uuid.uuid4().hex[:12]
+        self._count = 0
+        self._tag: str | None = None
+        self._adapters: dict[str, str] = {}
+        self._process: ServerProcess | None = None
+        self._temporary = TemporaryDirectory(prefix="colearn-vllm-", dir=folder)
+        self._folder = Path(self._temporary.name)
+        self._starts = url is None
+        url = url or f"http://127.0.0.1:{free_port()}"
+        self.link = ServerLink(
+            url, timeout=60 * request_minutes, token=os.environ.get("VLLM_API_KEY")
+        )
+        try:
+            if self._starts:
+                self._start(roles, start)
+            self._base_name, self._length = check_server(self.link, base, roles)
+            if start.max_length is not None:
+                self._length = min(self._length, start.max_length)
+            self._take()
+            if self._full:
+                self._write_full(plain_weights(base))
+            for name in self._names:
+                self._templates(name)
+                self._write_adapter(name, adapter_weights(base, name))
+            if slots_of(roles) > len(self._names):
+                self._write_zeros()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def max_length(self) -> int:
+        return self._length
+
+    @classmethod
+    def check_role(cls, agent: str, role: Voice) -> None:
+        check_temperature(agent, role)
+
+    def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+        """Errors: ServerLost if the server ends, hangs, aborts a request, or answers with weights
+        other than those of the last `load`."""
+        try:
+            answers = self.link.all(GENERATE, [self._body(request) for request in requests])
+        except ServerRefused as error:
+            if error.status == 404:
+                self.link.lost(f"no longer knows this run's weights ({error}): it was restarted")
+            self.link.lost(f"cannot generate ({error})")
+        return [self._answer(answer) for answer in answers]
+
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        """Errors: ServerLost if the server does not take the weights."""
+        for update in updates:
+            if update.full is not None:
+                self._write_full(update.full)
+            for name, tensors in update.adapters.items():
+                if name in self._names:
+                    self._write_adapter(name, tensors)
+
+    def close(self) -> None:
+        """Unload the run's adapters, close the connections, and end a server started here."""
+        _IN_USE.discard(self.link.url)
+        if self._process is None:
+            for name in self._adapters.values():
+                try:
+                    self._unload(name)
+                except (ServerLost, ServerRefused):
+                    break  # the server is gone, and its adapters with it
+        self._adapters = {}
+        self.link.close()
+        if self._process is not None:
+            self._process.close()
+        self._temporary.cleanup()
+
+    def _start(self, roles: Mapping[str, Voice], start: ServerStart) -> None:
+        """Start a server on the live weights, and wait until it answers.
+
+        Errors: MissingExtra without vLLM; ColearnError with the server's reason if it ends.
+        """
+        if start.python is None and importlib.util.find_spec("vllm") is None:
+            raise MissingExtra("vllm", "vllm")
+        on_cpu = self.base.device.type == "cpu"
+        model = self._folder / "model"
+        write_model(model, self.base, next(iter(roles.values())).spoken_to.tokenizer)
+        command = [
+            start.python or sys.executable,
+            *("-m", "vllm.entrypoints.openai.api_server", "--model", str(model)),
+            *("--port", self.link.url.rpartition(":")[2]),
+            *("--dtype", str(self.base.compute).removeprefix("torch.")),
+            *("--max-num-seqs", str(start.max_rows)),
+            *("--kv-cache-memory-bytes", str(_cache_bytes(start.cache_gib, on_cpu))),
+            *_FLAGS,
+            *(_CPU_FLAGS if on_cpu else ()),
+        ]
+        if start.max_length is not None:
+            command += ["--max-model-len", str(start.max_length)]
+        if self._names:
+            slots = slots_of(roles)
+            rank = rank_limit(self.base, self._names)
+            command += ["--enable-lora", "--max-loras", str(slots), "--max-lora-rank", str(rank)]
+        environment = _ENVIRONMENT | (_CPU_ENVIRONMENT if on_cpu else {})
+        if start.gpus is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = start.gpus
+        self._process = ServerProcess(
+            [*command, *start.arguments],
+            environment=environment,
+            log=self._folder / "server.log",
+        )
+        deadline = time.monotonic() + 60 * start.minutes
+        while True:
+            try:
+                self.link.call("GET", "/health", timeout=5)
+                return
+            except (ServerLost, ServerRefused):
+                if not self._process.running:
+                    raise self._process.failed() from None
+                if time.monotonic() > deadline:
+                    self.link.lost(f"did not start within {start.minutes:g} minutes")
+            time.sleep(0.5)
+
+    def _take(self) -> None:
+        """Errors: ConfigError if another model of this run writes its weights to this server."""
+        if not self._full:
+            return
+        if self.link.url in _IN_USE:
+            raise ConfigError(
+                f"{URL}: two models with full weights share the server at {self.link.url}; give "
+                "each its own by url: {AGENT: URL}, or train adapters of one base"
+            )
+        _IN_USE.add(self.link.url)
+
+    def _body(self, request: TokenRequest) -> dict[str, Any]:
+        sampling = request.sampling
+        adapter = request.adapter or (_ZEROS if _ZEROS in self._adapters else None)
+        return {
+            "model": self._base_name if adapter is None else self._adapters[adapter],
+            "token_ids": list(request.prompt),
+            "sampling_params": {
+                "temperature": sampling.temperature,
+                "top_p": sampling.top_p,
+                "top_k": sampling.top_k or 0,
+                "max_tokens": sampling.max_tokens,
+                "seed": request.seed,
+                "logprobs": 0,
+                "stop": list(sampling.stop),
+                "stop_token_ids": sorted(request.end_ids),
+                "ignore_eos": True,  # the request alone names the ids that end an action
+                "detokenize": bool(sampling.stop),
+            },
+        }
+
+    def _answer(self, answer: Mapping[str, Any]) -> TokenAnswer:
+        (choice,) = answer["choices"]
+        if choice["finish_reason"] not in ("stop", "length"):
+            self.link.lost(f"ended a request by itself ({choice['finish_reason']})")
+        versions = {span["version"] for span in choice["weight_versions"] or ()}
+        if versions != {self._tag}:
+            self.link.lost(
+                "sampled with other weights than the last update's: it was restarted, or another "
+                "run writes to it"
+            )
+        content = choice["logprobs"]["content"]
+        tokens = tuple(choice["token_ids"])
+        logprobs = tuple(entry["logprob"] for entry in content)
+        if tuple(entry["token_id"] for entry in content) != tokens or min(logprobs) < _IMPOSSIBLE:
+            self.link.lost("reported tokens without their log-probabilities")
+        details = answer["usage"].get("prompt_tokens_details") or {}
+        return TokenAnswer(
+            tokens=tokens, logprobs=logprobs, cached=details.get("cached_tokens") or 0
+        )
+
+    def _write_full(self, weights: Mapping[str, Any]) -> None:
+        self._count += 1
+        folder = self._folder / f"weights-{self._count}"
+        write_weights(folder, weights, self.base.compute)
+        try:
+            self._remote("reload_weights", weights_path=str(folder))
+            # a server that has loaded nothing yet may still answer from blocks of old weights
+            if not self._post("/reset_prefix_cache")["success"]:
+                self.link.lost("kept cache blocks of the old weights: other requests are running")
+        except ServerRefused as error:
+            self.link.lost(f"does not take the trained model's weights ({error})")
+        finally:
+            shutil.rmtree(folder)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Give the server's weights a version that no other process has."""
+        self._tag = f"{self._run}-{self._count}"
+        self._post("/update_weight_version", new_version=self._tag)
+
+    def _templates(self, name: str) -> Path:
+        """The peft folder whose settings every version of an adapter shares."""
+        folder = self._folder / f"template-{self._names.index(name)}"
+        return folder / name if folder.exists() else write_adapter(folder, self.base, name)
+
+    def _write_adapter(self, name: str, tensors: Mapping[str, Any]) -> None:
+        self._count += 1
+        folder = self._folder / f"adapter-{self._count}"
+        copy_adapter(self._templates(name), folder)
+        write_adapter_weights(folder, tensors)
+        self._load_adapter(name, folder)
+
+    def _write_zeros(self) -> None:
+        self._count += 1
+        folder = self._folder / f"adapter-{self._count}"
+        write_zeros(self._templates(self._names[0]), folder)
+        self._load_adapter(_ZEROS, folder)
+
+    def _load_adapter(self, name: str, folder: Path) -> None:
+        """Load a new version under a new name, then unload the previous one."""
+        if self._tag is None:
+            self._mark()
+        previous = self._adapters.get(name)
+        loaded = f"{self._run}-{name}-{self._count}"
+        try:
+            self._post("/v1/load_lora_adapter", lora_name=loaded, lora_path=str(folder))
+            self._adapters[name] = loaded
+            if previous is not None:
+                self._unload(previous)
+        except ServerRefused as error:
+            self.link.lost(f"does not take adapter '{name}' ({error})")
+
+    def _unload(self, name: str) -> None:
+        self._post("/v1/unload_lora_adapter", lora_name=name)
+        shutil.rmtree(self._folder / f"adapter-{name.rpartition('-')[2]}")
+
+    def _remote(self, method: str, **arguments: str) -> None:
+        self.link.call("POST", "/collective_rpc", {"method": method, "kwargs": arguments})
+
+    def _post(self, path: str, **body: Any) -> Any:
+        return self.link.call("POST", path, body)
+
+
+def _cache_bytes(gib: float | None, on_cpu: bool) -> int:
+    return int((gib or (1.0 if on_cpu else 4.0)) * 2**30)

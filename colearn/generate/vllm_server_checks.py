@@ -1,0 +1,138 @@
+"""Checks of a running vLLM server: model, tokenizer and the options that a run needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from colearn.agents import Voice
+from colearn.errors import ConfigError, ServerLost
+from colearn.models.base import Base
+
+from .model_folder import rank_limit
+from .server_link import ServerLink, ServerRefused
+
+URL = "run.generator.url"
+GENERATE = "/inference/v1/generate"
+_TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
+"""Read by both tokenizers: letters, digits, signs, spaces and characters of several bytes."""
+
+
+def adapters_of(roles: Mapping[str, Voice]) -> list[str]:
+    """Names of the adapters that roles use."""
+    return sorted({role.adapter for role in roles.values() if role.adapter is not None})
+
+
+def slots_of(roles: Mapping[str, Voice]) -> int:
+    """Adapters that the server holds at once: one of zeros stands for roles without any."""
+    names = adapters_of(roles)
+    return len(names) + (bool(names) and any(role.adapter is None for role in roles.values()))
+
+
+def check_server(link: ServerLink, base: Base, roles: Mapping[str, Voice]) -> tuple[str, int]:
+    """The name under which the base is served, and its longest history in tokens.
+
+    Errors: ConfigError for a server of another model or tokenizer, or without a needed option.
+    """
+    checks = _Checks(link, base, roles)
+    name, longest = checks.model()
+    checks.tokenizer(name)
+    checks.options()
+    return name, longest
+
+
+class _Checks:
+    def __init__(self, link: ServerLink, base: Base, roles: Mapping[str, Voice]) -> None:
+        self._link, self._base, self._roles = link, base, roles
+
+    def model(self) -> tuple[str, int]:
+        """The name under which the base is served, and its longest history in tokens."""
+        try:
+            cards = self._link.call("GET", "/v1/models", timeout=30)["data"]
+        except ServerLost as error:
+            reason = str(error).partition(self._link.url)[2].partition(";")[0].strip()
+            raise ConfigError(
+                f"{URL}: no vLLM server at {self._link.url} ({reason}); start it first, or leave "
+                "url out to let the run start one"
+            ) from None
+        except (ServerRefused, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{URL}: {self._link.url} is no vLLM server ({error}); give the URL of one"
+            ) from None
+        card = next(card for card in cards if card.get("parent") is None)
+        self._shapes(Path(str(card.get("root"))) / "config.json")
+        return str(card["id"]), int(card["max_model_len"])
+
+    def _shapes(self, config: Path) -> None:
+        """Errors: ConfigError if the served folder, where it is readable, holds other shapes."""
+        if not config.is_file():
+            return
+        served = json.loads(config.read_text())
+        for field in ("model_type", "vocab_size", "hidden_size", "num_hidden_layers"):
+            ours = getattr(self._base.config, field, None)
+            if field in served and served[field] != ours:
+                raise ConfigError(
+                    f"{URL}: the server at {self._link.url} serves another model ({field} "
+                    f"{served[field]}, the trained one has {ours}); serve the trained one's path"
+                )
+
+    def tokenizer(self, name: str) -> None:
+        body = {"model": name, "prompt": _TEXT, "add_special_tokens": False}
+        served = self._link.call("POST", "/tokenize", body)["tokens"]
+        for agent, role in self._roles.items():
+            if served != role.spoken_to.tokenizer.encode(_TEXT, add_special_tokens=False):
+                raise ConfigError(
+                    f"{URL}: the server at {self._link.url} has another tokenizer than agent "
+                    f"'{agent}'; serve the trained model's folder, or set --tokenizer to it"
+                )
+
+    def options(self) -> None:
+        """Errors: ConfigError for a server option that a role needs and that is off."""
+        try:
+            self._link.call("POST", GENERATE, {})
+        except ServerRefused as error:
+            if error.status in (403, 404):
+                self._without("--enable-scale-out")
+        try:
+            config = self._link.call("GET", "/server_info?config_format=json")["vllm_config"]
+        except ServerRefused:
+            self._without("VLLM_SERVER_DEV_MODE=1 in its environment")
+        if config["model_config"]["logprobs_mode"] != "processed_logprobs":
+            self._without("--logprobs-mode processed_logprobs")
+        if adapters_of(self._roles):
+            self._lora(config["lora_config"])
+        for agent, role in self._roles.items():
+            for field in ("top_p", "top_k"):
+                if getattr(role.sampling, field) not in (1.0, None):
+                    self._score_before_cuts(f"agents.{agent}.sampling.{field}")
+
+    def _lora(self, config: Mapping[str, Any] | None) -> None:
+        slots, rank = slots_of(self._roles), rank_limit(self._base, adapters_of(self._roles))
+        if config is None:
+            self._without(f"--enable-lora --max-loras {slots} --max-lora-rank {rank}")
+        if config["max_loras"] < slots:
+            self._without(f"--max-loras {slots} (it has {config['max_loras']})")
+        if config["max_lora_rank"] < rank:
+            self._without(f"--max-lora-rank {rank} (it has {config['max_lora_rank']})")
+        try:
+            self._link.call("POST", "/v1/load_lora_adapter", {})
+        except ServerRefused as error:
+            if error.status in (404, 405):
+                self._without("VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment")
+
+    def _score_before_cuts(self, field: str) -> None:
+        try:
+            self._link.call("POST", "/collective_rpc", {"method": "score_before_cuts"})
+        except ServerRefused:
+            self._without(
+                "--worker-extension-cls colearn.generate.vllm_worker.WorkerExtension and "
+                f"VLLM_USE_V2_MODEL_RUNNER=0, which {field} needs"
+            )
+
+    def _without(self, option: str) -> NoReturn:
+        raise ConfigError(
+            f"{URL}: the server at {self._link.url} runs without {option}; restart it with "
+            "that, or leave url out to let the run start one"
+        )

@@ -1,0 +1,42 @@
+"""Code that runs inside a vLLM worker: log-probabilities from before top-p and top-k."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class WorkerExtension:
+    """Methods added to vLLM's worker by `--worker-extension-cls`."""
+
+    def score_before_cuts(self) -> None:
+        """Report log-probabilities from before top-p and top-k; a second call changes nothing."""
+        score_before_cuts(self)
+
+
+def score_before_cuts(worker: Any) -> None:
+    """As `WorkerExtension.score_before_cuts`, for a worker in this process."""
+    sampler = worker.model_runner.sampler
+    if not isinstance(sampler.topk_topp_sampler, _UncutScores):
+        sampler.topk_topp_sampler = _UncutScores(sampler.topk_topp_sampler)
+
+
+class _UncutScores(nn.Module):
+    """Wraps vLLM's top-k and top-p draw to report log-probabilities from before the cuts.
+
+    vLLM's modes report them before the temperature ('raw') or after the cuts ('processed').
+    """
+
+    def __init__(self, draw: nn.Module) -> None:
+        super().__init__()
+        self.draw: Any = draw
+
+    def forward(
+        self, logits: Tensor, generators: Any, top_k: Tensor | None, top_p: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`logits` are already divided by the temperature."""
+        scores = logits.log_softmax(-1, dtype=torch.float32)
+        tokens, _ = self.draw.forward(logits, generators, top_k, top_p)
+        return tokens, scores
