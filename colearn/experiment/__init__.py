@@ -1,1 +1,1 @@
-"""One run: roll out, score, update, evaluate, checkpoint."""
+"""A training run: rollout, update, evaluation, checkpoints."""

@@ -1,4 +1,4 @@
-"""Builds a run from its config: players for rollouts, learners for updates."""
+"""Builds a run's objects from its config: players, model host, updater, exact evaluator."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from colearn.learn.minibatch import Pace
 from colearn.models.folders import with_folders
 from colearn.models.load import Tokenizers
 
+from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
@@ -35,21 +36,21 @@ from .update.updater import Updater
 
 @dataclass(slots=True)
 class Assembly:
-    """Everything a run consists of."""
+    """The objects of a run."""
 
     run: ResolvedRun
     players: dict[str, Player]
-    """Everyone who may sit in a seat, by name."""
+    """Every player that may take a seat, by name."""
     host: ModelHost
     """The models."""
     updater: Updater | None
-    """None where the algorithm learns nothing."""
+    """None if the algorithm does not learn."""
     exact: ExactEvaluator | QueriedEvaluator | None
-    """Where the config asks for exact evaluation."""
+    """None unless the config asks for exact evaluation."""
 
     @property
     def config(self) -> Config:
-        """With every agent and model spelled out."""
+        """The config with every agent and model spelled out."""
         return self.run.config
 
     @property
@@ -70,29 +71,28 @@ class Assembly:
 
     @property
     def learners(self) -> Mapping[NetworkKey, Learner]:
-        """Every trained network's, actors and critics."""
+        """Learners of every trained network, actors and critics."""
         return self.host.learners
 
     @property
     def networks(self) -> Mapping[NetworkKey, Any]:
-        """Actors and critics that live in this process."""
+        """Actors and critics in this process."""
         return self.host.networks
 
     @property
     def followers(self) -> dict[NetworkKey, Follower]:
-        """Copies of trained models that are state of the run."""
-        own = self.host.followers.items()
-        return {key: one for key, one in own if key.kind == "past" or self.run.moving}
+        """Copies of trained models that belong to the run's state."""
+        followers = self.host.followers.items()
+        return {key: one for key, one in followers if key.kind == "past" or self.run.moving}
 
     @property
     def past(self) -> dict[int, dict[str, Follower]]:
-        """By slot of the cast's pool and by model name, the trained models as they were a while
-        ago."""
-        found: dict[int, dict[str, Follower]] = {}
+        """Past selves by slot of the cast's pool and model name."""
+        by_slot: dict[int, dict[str, Follower]] = {}
         for key, follower in self.followers.items():
             if key.slot is not None:
-                found.setdefault(key.slot, {})[key.model] = follower
-        return found
+                by_slot.setdefault(key.slot, {})[key.model] = follower
+        return by_slot
 
 
 def assemble(config: Config) -> Assembly:
@@ -100,13 +100,14 @@ def assemble(config: Config) -> Assembly:
 
     Errors: ConfigError, one line that names the key and the remedy.
     """
-    told = resolve(config)
-    run = with_folders(told)
+    resolved = resolve(config)
+    check_evaluation(resolved)
+    run = with_folders(resolved)
     tokenizers = Tokenizers()
     host = run.host.build(run, tokenizers)
     players = seat_players(run, host)
     return Assembly(
-        run=told,
+        run=resolved,
         players=players,
         host=host,
         updater=_updater(run, host, tokenizers) if run.learns else None,
@@ -144,23 +145,24 @@ def _updater(
 
 
 def _check_words(config: Config, tokenizers: Tokenizers) -> None:
-    """A critic of tokens reads the agents' own ids."""
+    """Errors: ConfigError if a token-level critic's vocabulary is not its agents'."""
     assert config.critic is not None and config.critic.path is not None
     words = tokenizers.load(config.critic.path, field="critic.path").get_vocab()
     for name, model in config.models.items():
         if model.trained:
-            own = tokenizers.load(model.path, field=f"models.{name}.path").get_vocab()
-            if own != words:
+            vocabulary = tokenizers.load(model.path, field=f"models.{name}.path").get_vocab()
+            if vocabulary != words:
                 raise ConfigError(
-                    f"critic.path: reads the tokens of models.{name}, which has other words; give "
-                    "it the same base, or a critic that reads text (critic.name: decentralized)"
+                    f"critic.path: reads the tokens of models.{name}, another vocabulary; "
+                    "give it the same base, or a critic that reads text (critic.name: "
+                    "decentralized)"
                 )
 
 
 def _exact(
     run: ResolvedRun, host: ModelHost, players: Mapping[str, Player]
 ) -> ExactEvaluator | QueriedEvaluator:
-    seats, own = run.config.agents, {}
+    seats, networks = run.config.agents, {}
     for agent, seat in seats.items():
         network = host.networks.get(NetworkKey("actor", seat.model))
         if network is None:
@@ -168,12 +170,12 @@ def _exact(
                 f"evaluation.exact: models.{seat.model} lives in another process; set "
                 "run.host to local, or evaluation.exact to false"
             )
-        own[agent] = network
+        networks[agent] = network
     voices = {agent: Voice(**seats[agent].voice, chat=_chat(players[agent])) for agent in seats}
     budget = run.config.train.token_budget
     if isinstance(run.task, QueriedTask):
-        return QueriedEvaluator(run.task, voices, own, token_budget=budget)
-    return ExactEvaluator(run.task, voices, own, token_budget=budget)
+        return QueriedEvaluator(run.task, voices, networks, token_budget=budget)
+    return ExactEvaluator(run.task, voices, networks, token_budget=budget)
 
 
 def _chat(player: Player) -> ChatFormat:
@@ -184,9 +186,11 @@ def _chat(player: Player) -> ChatFormat:
 def _critic_trainer(
     run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers
 ) -> CriticTrainer | None:
-    own = {key.model: learner for key, learner in host.learners.items() if key.kind == "critic"}
+    learners = {
+        key.model: learner for key, learner in host.learners.items() if key.kind == "critic"
+    }
     settings, critic = run.config.critic, run.parts.critic
-    if not own:
+    if not learners:
         return None
     assert critic is not None and settings is not None and settings.path is not None
     tokenizer = tokenizers.load(settings.path, field="critic.path")
@@ -197,7 +201,7 @@ def _critic_trainer(
 
     return CriticTrainer(
         critic=critic,
-        learners=own,
+        learners=learners,
         value_model=run.value_models.__getitem__,
         tokenize=tokenize,
         advantage=run.parts.advantage,

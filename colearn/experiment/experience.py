@@ -1,4 +1,4 @@
-"""Experience: what an update takes its trees from."""
+"""Experience: where an update gets its rollout trees from."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
@@ -19,19 +20,19 @@ from .processes import Processes
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """How far a run is; with the seed it fixes which episodes come next."""
+    """Progress of a run; with the seed it determines the next episodes."""
 
     iteration: int
-    """Updates made: the version of the team's weights."""
+    """Number of updates: the version of the team's weights."""
     episodes: int
-    """Rolled out in training before."""
+    """Number of training episodes so far."""
     done: float
-    """The share of the training budget that is used."""
+    """Used fraction of the training budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEpisodes:
-    """The training episodes of a run: which items come, and how their trees grow."""
+    """Training episodes of a run: draws items and grows their trees."""
 
     task: DecPOMDP[Any, Any]
     items: Sequence[Any]
@@ -40,9 +41,9 @@ class TrainingEpisodes:
     credit: Credit
     cast: Cast
     seed: int
-    """Of the run."""
+    """The run's seed."""
     count: int
-    """In an iteration."""
+    """Episodes per iteration."""
     order: Literal["lockstep", "free"]
 
     def draw(self, at: At) -> list[Any]:
@@ -57,8 +58,8 @@ class TrainingEpisodes:
     def grow(
         self, at: At, items: Sequence[Any], *, first: int = 0, pool: Executor | None = None
     ) -> tuple[list[Tree[Any]], Counts]:
-        """Trees of these items of an iteration, the first of which is number `first`, grown by the
-        weights as they are now; and what they cost."""
+        """Trees of these items with the current weights, and their counts. `first` is the number of
+        the first item within the iteration."""
         return grow(
             self.task,
             items,
@@ -74,24 +75,45 @@ class TrainingEpisodes:
 
 
 class Experience(ABC):
-    """What the updates of a run take their trees from. Every process has one and calls it alike."""
+    """The source of trees for a run's updates. Every process has one and makes the same calls."""
 
     @abstractmethod
     def take(self, at: At, *, pool: Executor | None = None) -> tuple[Sequence[Tree[Any]], Counts]:
-        """Trees for the next update, the same in every process, and what they have cost since the
-        last call. `pool` steps tasks. After a resume the first call begins at `at` anew."""
+        """Trees for the next update, identical on all ranks, and their counts since the last call.
+        `pool` steps tasks. After a resume the first call starts at `at`."""
+
+    def refresh(self, at: At) -> bool:
+        """Called after the update that ends at `at`: whether generators receive the weights now.
+        What grows with the previous ones is finished first."""
+        return True
 
     def published(self, at: At) -> None:  # noqa: B027 - what grows on demand has nothing to do
-        """An update is over, and every generator has its weights: those of `at.iteration`."""
+        """Called after an update, when every generator has the weights of `at.iteration`, or
+        `refresh` has kept the previous ones."""
+
+    def settle(self) -> None:  # noqa: B027 - what grows on demand has nothing to wait for
+        """Wait until generators are idle, for an evaluation or a checkpoint."""
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the trees taken last."""
+        return {}
+
+    def save(self, folder: Path) -> None:  # noqa: B027 - what grows on demand has no state
+        """Write the state beside the learners'; the main process calls."""
+
+    def restore(self, folder: Path, at: At) -> None:  # noqa: B027
+        """Go on from a checkpoint, after the learners have loaded theirs.
+
+        Errors: CheckpointError for a state that cannot be read.
+        """
 
     def close(self) -> None:  # noqa: B027 - what grows on demand holds nothing
-        """Stop whatever grows; nothing is taken any more."""
+        """Stop growing trees; no further call of `take` follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now(Experience):
-    """Trees grow when an update asks for them, from the newest weights; each process grows its
-    share."""
+    """Grows trees on demand with the newest weights; each process grows its share."""
 
     episodes: TrainingEpisodes
     processes: Processes

@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """The run was told to stop; its checkpoint has been written."""
+    """A signal stopped the run; its checkpoint has been written."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -25,9 +25,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Raises `Interrupted` at once, or at the end of a block in which the state changes. A second
-    signal raises KeyboardInterrupt wherever the run is. Several processes stop together, after an
-    iteration."""
+    """Raises `Interrupted` immediately, or at the end of a `held` block, in which the state
+    changes. A second signal raises KeyboardInterrupt anywhere. Several processes stop together,
+    after an iteration."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
@@ -51,7 +51,7 @@ class Interruption:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing is raised in the block, but at its end."""
+        """Defers `Interrupted` to the end of the block."""
         before, self._held = self._held, True
         try:
             yield
@@ -60,7 +60,7 @@ class Interruption:
         self.check()
 
     def check(self) -> None:
-        """Raise what was held back."""
+        """Raise a deferred `Interrupted`."""
         if self._processes.count > 1:
             told = self._processes.any(self._told is not None)
             if told:
@@ -77,7 +77,7 @@ class Interruption:
 
 
 def end_with(parent: int, *, every: float = 0.5) -> None:
-    """Tell this process to stop once the process that started it is gone, however it went."""
+    """Send SIGTERM to this process once its parent process is gone."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,21 +1,22 @@
-"""Checkpoint schedule of a run, and the state it saves: every learner and the progress."""
+"""Checkpoint schedule of a run; saves and restores its learners and progress."""
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 
 from colearn.config import RunSettings
 from colearn.contract import Follower, Learner, NetworkKey
 from colearn.record import Progress, RunWriter
 
+from .experience import Experience
 from .processes import Processes
 
 
 class Keeper:
-    """Writes a run's checkpoints and goes on from the newest that is whole."""
+    """Writes a run's checkpoints and restores the newest undamaged one."""
 
     def __init__(
         self,
@@ -32,35 +33,40 @@ class Keeper:
         self.settings = settings
         self.processes = processes
         self._kept: Progress | None = None
-        self._at = time.monotonic()
+        self._at = monotonic()
+        self.newest = Path()
+        """Folder of the checkpoint that was loaded."""
+        self.experience: Experience | None = None
+        """Saved with the learners."""
 
     def load(self) -> Progress | None:
-        """Put the learners into the newest whole checkpoint's state; None where there is none.
+        """Restore the learners from the newest undamaged checkpoint; None if there is none.
 
-        What was passed over is said on stderr. Errors: CheckpointError where all are damaged, or
-        of another run.
+        Damaged checkpoints are reported on stderr. Errors: CheckpointError if all are damaged or
+        belong to another run.
         """
-        found = self.checkpoints.newest()
-        if found is None:
+        checkpoint = self.checkpoints.newest()
+        if checkpoint is None:
             return None
+        self.newest = checkpoint.path
         if self.processes.main:
-            found.say_passed()
-        load_learners(found.path, self.learners)
+            checkpoint.say_passed()
+        load_learners(checkpoint.path, self.learners)
         for key, follower in self.followers.items():
-            follower.load(found.path / str(key))
-        self._kept = found.progress
-        return found.progress
+            follower.load(checkpoint.path / str(key))
+        self._kept = checkpoint.progress
+        return checkpoint.progress
 
     def due(self, progress: Progress) -> bool:
-        """Whether so many iterations or minutes have passed."""
+        """Whether a checkpoint is due by iterations or minutes."""
         every, minutes = self.settings.checkpoint_every, self.settings.checkpoint_minutes
-        over = minutes is not None and time.monotonic() - self._at >= 60 * minutes
+        over = minutes is not None and monotonic() - self._at >= 60 * minutes
         return self.processes.any(over) or (every is not None and progress.iteration % every == 0)
 
     def save(self, progress: Progress) -> None:
-        """Write the state unless it is kept already. Every process must call; the main one writes.
+        """Write the state unless it is already saved. Every process must call; rank 0 writes.
 
-        Errors: CheckpointError where it cannot be written; the earlier ones then stand.
+        Errors: CheckpointError if it cannot be written; earlier checkpoints remain.
         """
         if progress == self._kept:
             return
@@ -71,15 +77,17 @@ class Keeper:
                 stack.enter_context(self.checkpoints.writing(progress, keep=keep))
                 for key, follower in self.followers.items():
                     follower.save(aside / str(key))
+                if self.experience is not None:
+                    self.experience.save(aside)
             self.processes.wait()
             for key, learner in self.learners.items():
                 learner.save(aside / str(key))
         self.processes.wait()
         self._kept = progress.model_copy()
-        self._at = time.monotonic()
+        self._at = monotonic()
 
 
 def load_learners(checkpoint: Path, learners: Mapping[NetworkKey, Learner]) -> None:
-    """Errors: CheckpointError for a checkpoint that cannot be read or is of another run."""
+    """Errors: CheckpointError for a checkpoint that is unreadable or of another run."""
     for key, learner in learners.items():
         learner.load(checkpoint / str(key))

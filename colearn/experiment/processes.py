@@ -17,15 +17,15 @@ from colearn.types import Tree
 
 
 class Processes:
-    """This process among all of them."""
+    """This process (rank) and its collectives."""
 
     def __init__(self, device: torch.device) -> None:
-        # Unless told so, accelerate takes processes without an accelerator for single ones.
+        # without cpu=True, accelerate treats processes without an accelerator as single
         self._state = PartialState(cpu=device.type == "cpu")
 
     @property
     def main(self) -> bool:
-        """Whether this process writes the run's files."""
+        """Whether this is rank 0, which writes the run's files."""
         return bool(self._state.is_main_process)
 
     @property
@@ -33,19 +33,18 @@ class Processes:
         return int(self._state.num_processes)
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so in any process; every one of them must ask."""
+        """Whether `flag` is true on any rank; a collective call."""
         return flag if self.count == 1 else any(gather_object([flag]))
 
     def share_of(self, items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
-        """The first index and the items of this process: a contiguous part, empty for some where
-        there are fewer items than processes."""
+        """The first index and the items of this rank: a contiguous part, possibly empty."""
         count, rank = self.count, self._state.process_index
         first, last = len(items) * rank // count, len(items) * (rank + 1) // count
         return first, items[first:last]
 
     def exchange(self, trees: list[Tree[Any]], counts: Counts) -> tuple[list[Tree[Any]], Counts]:
-        """All trees in the order of their episodes, and what they cost together; every process
-        gets the same, so that updates see one minibatch."""
+        """All ranks' trees in the order of their episodes, and their summed counts; every rank
+        receives the same, so that updates see one minibatch."""
         if self.count == 1:
             return trees, counts
         parts: list[tuple[list[Tree[Any]], Counts]] = gather_object([(trees, counts)])
@@ -62,5 +61,5 @@ class Processes:
         return [tree for part, _ in parts for tree in part], together
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """A barrier over all ranks."""
         self._state.wait_for_everyone()

@@ -12,12 +12,16 @@ from colearn.errors import MissingExtra
 
 
 def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
-    """Everyone by name; who speaks through one generator shares its table."""
+    """All players by name; players of one generator share a table."""
     config, players = run.config, dict[str, Player]()
     tables = {id(generator): LanguageTable(generator) for generator in host.generators}
     for name, hosted in host.players.items():
-        own = config.voices.get(name)
-        learner = None if own is None else host.learners.get(NetworkKey("actor", own.model))
+        settings_of_seat = config.voices.get(name)
+        learner = (
+            None
+            if settings_of_seat is None
+            else host.learners.get(NetworkKey("actor", settings_of_seat.model))
+        )
         players[name] = Language(
             tables[id(hosted.generator)],
             name,

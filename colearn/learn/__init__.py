@@ -1,4 +1,4 @@
-"""Learners: one optimiser each, over rows of packed token sequences. The shipped kinds, by name."""
+"""Learners: one optimiser each, trained on packed token rows; the shipped kinds by name."""
 
 NAMES = {
     "deepspeed": "kinds:DeepSpeed",

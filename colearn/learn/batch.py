@@ -1,4 +1,4 @@
-"""Rows to padded tensors, cut into micro-batches by a token budget."""
+"""Batches rows into padded tensors and cuts them into micro-batches by a token budget."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from colearn.models.tree_mask import TreeMask
 
 
 def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
-    """Pad rows to one batch, those that are read alike once; padding is never read and never
-    attended to by a real token."""
-    different: dict[Hashable, Row] = {}
+    """Pad rows to one batch; rows with equal passages are stored once.
+
+    Outputs are never read at padding, and no real token attends to it.
+    """
+    distinct: dict[Hashable, Row] = {}
     for row in rows:
-        different.setdefault(row.passage, row)
-    numbers = {passage: number for number, passage in enumerate(different)}
-    everyone, rows = rows, list(different.values())
-    repeated = len(rows) < len(everyone)
+        distinct.setdefault(row.passage, row)
+    numbers = {passage: number for number, passage in enumerate(distinct)}
+    all_rows, rows = rows, list(distinct.values())
+    repeated = len(rows) < len(all_rows)
     width = max(len(row.tokens) for row in rows)
-    # Python lists and one tensor of each: a tensor for every piece costs more than a small model
+    # Lists first, then one tensor each: a tensor per piece costs more than a small model
     ids = [[*row.tokens, *[pad] * (width - len(row.tokens))] for row in rows]
-    places = [_positions(row, width) for row in rows]
+    positions = [_positions(row, width) for row in rows]
     token_rows: list[int] = []
     token_columns: list[int] = []
     token_ids: list[int] = []
@@ -46,7 +48,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
     token_places: list[int] = []
     mark_places: list[int] = []
     actions = 0
-    for row in everyone:
+    for row in all_rows:
         for span in row.spans:
             action_of += [actions] * (span.end - span.start)
             actions += 1
@@ -62,7 +64,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
 
     return RowBatch(
         input_ids=integers(ids),
-        position_ids=integers(places),
+        position_ids=integers(positions),
         mask=mask,
         token_rows=integers(token_rows),
         token_columns=integers(token_columns),
@@ -74,30 +76,31 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_rows=integers(mark_rows),
         mark_columns=integers(mark_columns),
         mark_places=integers(mark_places) if repeated else None,
-        rows=tuple(everyone),
+        rows=tuple(all_rows),
     )
 
 
 def _positions(row: Row, width: int) -> list[int]:
-    """Each token's place in its own history; 0 at padding."""
-    found: list[int] = []
+    """Position of each token in its history; 0 at padding."""
+    positions: list[int] = []
     for piece in row.pieces:
-        found.extend(range(piece.first_position, piece.first_position + piece.end - piece.start))
-    return found + [0] * (width - len(found))
+        count = piece.end - piece.start
+        positions.extend(range(piece.first_position, piece.first_position + count))
+    return positions + [0] * (width - len(positions))
 
 
 def micro_batches(
     groups: Sequence[Sequence[Row]], token_budget: int
 ) -> Iterator[list[tuple[int, int, Row]]]:
-    """Cut groups, widest first, into lists of (group, place in it, row) under the padded budget.
+    """Cut groups, widest first, into lists of (group, place in it, row) within the padded budget.
 
-    Rows of one group stay together; a group larger than the budget is a micro-batch of its own.
-    Rows that are read alike stand side by side and count once.
+    Rows of one group stay together; a group larger than the budget is a separate micro-batch.
+    Rows with equal passages are adjacent and count once.
     """
     widths = [max((len(row.tokens) for row in group), default=0) for group in groups]
     passages = [{row.passage for row in group} for group in groups]
     current: list[tuple[int, int, Row]] = []
-    different: set[Hashable] = set()
+    distinct: set[Hashable] = set()
     width = 0
 
     def order(number: int) -> tuple[int, list[tuple[int, ...]]]:
@@ -105,12 +108,12 @@ def micro_batches(
 
     for number in sorted(range(len(groups)), key=order):
         rows = [(number, place, row) for place, row in enumerate(groups[number])]
-        if current and width * len(different | passages[number]) > token_budget:
+        if current and width * len(distinct | passages[number]) > token_budget:
             yield current
-            current, different = [], set()
+            current, distinct = [], set()
         if not current:
             width = widths[number]
         current += rows
-        different |= passages[number]
+        distinct |= passages[number]
     if current:
         yield current

@@ -1,9 +1,10 @@
-"""The DeepSpeed learner: one ZeRO engine for each trained network, stages 0 and 2."""
+"""DeepSpeed learner: one ZeRO engine (stage 0, 2 or 3) for each trained network."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,26 @@ import torch
 from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
+from colearn.contract import Accumulated, Objective, Prepared
 from colearn.contract.rows import Outputs, RowBatch
+from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
 from colearn.models.network import Network
 
 from . import files
 from .deepspeed_config import engine_config
-from .deepspeed_engine import gathered, start_engine
-from .deepspeed_state import read_state, write_state
+from .deepspeed_engine import alone, gathered, start_engine
+from .deepspeed_shards import Shards
+from .deepspeed_state import read_state, write_shards, write_state
 from .network_learner import NetworkLearner
 from .schedule import schedule
 
 
 class DeepSpeedLearner(NetworkLearner):
-    """One network, one engine, one AdamW in float32: the same steps as `LocalLearner`, in lockstep,
-    since ZeRO-2 adds up gradients over processes while they arrive."""
+    """One network, one engine, one AdamW in float32: the same steps as `LocalLearner`.
+
+    Processes run in lockstep because ZeRO-2 reduces gradients during the backward pass.
+    """
 
     lockstep = True
 
@@ -45,45 +51,69 @@ class DeepSpeedLearner(NetworkLearner):
                 f"head_learning_rate: {name} runs under DeepSpeed, whose engine has one rate; "
                 "leave it out, or set run.learner to local"
             )
-        config = engine_config(config_source, settings)
-        super().__init__(
-            name, network, settings, token_budget=token_budget, pad=pad, entropy=entropy
-        )
-        # peft freezes every adapter but the one in use, and a frozen weight gets no hook.
+        config = engine_config(config_source, settings, adapter=network.adapter is not None)
+        sharded = config["zero_optimization"]["stage"] == 3
+        super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
+        self.settings = settings
+        # peft freezes all adapters except the active one, and a frozen weight gets no hook.
         with network.base.using(network.adapter):
-            self.engine = start_engine(
-                name, _Pass(network, self.parameters.values()), network.base.device, config
-            )
+            layered = sharded and network.adapter is None
+            module = _Layers(network) if layered else _Pass(network, self.parameters.values())
+            self.engine = start_engine(name, module, network.base.device, config)
         self.processes = self.engine.world_size
         self.rank = self.engine.global_rank
+        self._shards: Shards | None = None
+        if sharded:
+            with alone():
+                self._shards = Shards(self.engine, [*self.parameters.values()], hooked=layered)
         self._reached = False
         self._norm = math.nan
         if not self.engine.zero_optimization():
             self.engine.optimizer.register_step_pre_hook(self._clip)
 
+    def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
+        with self._divided():
+            return super().accumulate(prepared, objective)
+
+    @contextmanager
+    def _divided(self) -> Iterator[None]:
+        """Shard the weights inside the block at stage 3; they are whole outside of it."""
+        if self._shards is None:
+            yield
+            return
+        with alone():
+            self._shards.divide()
+            try:
+                yield
+            finally:
+                self._shards.gather()
+
     def _forward(self, batch: RowBatch) -> Outputs:
         return Outputs(**dict(zip(_FIELDS, self.engine(batch, self.entropy), strict=True)))
 
     def _backward(self, loss: Tensor) -> None:
-        self.engine.backward(loss)
+        # stage 3 divides gradients by the number of processes
+        self.engine.backward(loss if self._shards is None else loss * self.processes)
         self._reached = True
 
     def _gathered(self, value: Any) -> list[Any]:
         return gathered(value)
 
+    @updates
     def step(self, done: float) -> dict[str, float]:
         rate = self.settings.learning_rate * schedule(self.settings, self.steps, done)
         self._norm = 0.0
-        # Without any gradient a step is none: zeros would still decay the weights and move them
-        # by their momentum.
+        # No step without gradients: zero gradients would still apply weight decay and momentum.
         if self._reached:
             for group in self.engine.optimizer.param_groups:
                 group["lr"] = rate
-            with self.network.base.using(self.network.adapter):
+            with self.network.base.using(self.network.adapter), self._divided():
                 self.engine.step()
+                if self._shards is not None:
+                    self._shards.clear_gradients()
             self.network.base.revision += 1
             if self.engine.zero_optimization():
-                # ZeRO has left the weights alone where this is not finite.
+                # ZeRO skips the step if the norm is not finite.
                 self._norm = float(self.engine.get_global_grad_norm())
                 self._check_norm(self._norm)
         self._reached = False
@@ -91,19 +121,25 @@ class DeepSpeedLearner(NetworkLearner):
         return {"grad_norm": self._norm, "learning_rate": rate}
 
     def save(self, folder: Path) -> None:
-        """The first process writes; all of them must call."""
-        state = read_state(self.engine, list(self.parameters.values()))
+        """Save a checkpoint: the first process writes, all processes must call."""
+        with self.network.base.using(self.network.adapter):  # stage 3 has no state of others
+            state = read_state(self.engine, list(self.parameters.values()))
         if self.rank == 0:
             files.save_learner(folder, self.network.state(), state, self.steps)
         gathered(None)
 
     def load(self, folder: Path) -> None:
         state, self.steps = files.load_learner(folder, self.network.state())
-        write_state(self.engine, list(self.parameters.values()), state)
+        parameters = list(self.parameters.values())
+        if self._shards is None:
+            write_state(self.engine, parameters, state)
+        else:
+            with self.network.base.using(self.network.adapter), self._divided():
+                write_shards(self.engine, self._shards, parameters, state)
         self.network.base.revision += 1
 
     def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Stage 0, between the sum over processes and AdamW: DeepSpeed keeps no norm there."""
+        """Clip at stage 0, after the sum over processes: DeepSpeed reports no norm there."""
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self._norm = nn.utils.clip_grad_norm_(weights, self.settings.max_grad_norm).item()
         self._check_norm(self._norm)
@@ -113,10 +149,9 @@ _FIELDS = ("logprobs", "entropy", "values")
 
 
 class _Pass(nn.Module):
-    """The trained weights alone, with the network's forward pass.
+    """The trained weights, with the network's forward pass.
 
-    The network is no submodule: a frozen base that several networks share stays out of
-    DeepSpeed's hands, which would send it to every process once for each engine.
+    The network is not a submodule: DeepSpeed would broadcast a shared frozen base once per engine.
     """
 
     def __init__(self, network: Network, weights: Iterable[nn.Parameter]) -> None:
@@ -125,6 +160,21 @@ class _Pass(nn.Module):
         self._network = (network,)
 
     def forward(self, batch: RowBatch, entropy: bool) -> tuple[Tensor | None, ...]:
-        """A tuple, because DeepSpeed looks for the tensors to watch in tuples, not dataclasses."""
-        outputs = self._network[0](batch, entropy=entropy)
-        return tuple(getattr(outputs, field) for field in _FIELDS)
+        """Outputs as a tuple: DeepSpeed looks for tensors in tuples, not in dataclasses."""
+        return _outputs(self._network[0], batch, entropy)
+
+
+class _Layers(nn.Module):
+    """The network with its modules, each of whose weights stage 3 gathers for its pass."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: RowBatch, entropy: bool) -> tuple[Tensor | None, ...]:
+        return _outputs(self.network, batch, entropy)
+
+
+def _outputs(network: Network, batch: RowBatch, entropy: bool) -> tuple[Tensor | None, ...]:
+    outputs = network.forward(batch, entropy=entropy)  # hooks of DeepSpeed cannot read `Outputs`
+    return tuple(getattr(outputs, field) for field in _FIELDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from colearn.config import OptimizerSettings
 from colearn.errors import ConfigError, nearest
 
 FIELD = "run.learner.config"
-STAGES = (0, 2)
+STAGES = (0, 2, 3)
 
 _OWN = {
     "train_batch_size": "train.minibatch",
@@ -30,7 +31,7 @@ _OWN = {
     "torch_autocast": "dtype of models.NAME and critic",
     "data_types": "dtype of models.NAME and critic",
 }
-"""Keys that the learner sets, and where the user says what they say."""
+"""Keys set by the learner, with the settings that determine them."""
 
 _FREE = {
     "comms_logger",
@@ -43,15 +44,19 @@ _FREE = {
     "wall_clock_breakdown",
     "zero_optimization",
 }
-"""Keys that are passed on. DeepSpeed itself ignores a misspelt one in silence."""
+"""Keys forwarded to DeepSpeed, which silently ignores unknown keys."""
 
-_NOT_YET = ("offload_optimizer", "offload_param", "zenflow", "zero_hpz_partition_size")
+_OFFLOADS = ("offload_optimizer", "offload_param")
+_NOT_YET = ("zenflow", "zero_hpz_partition_size")
 
 
-def engine_config(source: str, settings: OptimizerSettings) -> dict[str, Any]:
-    """The whole config of one engine, from a shipped name or the path of a JSON.
+def engine_config(
+    source: str, settings: OptimizerSettings, *, adapter: bool = False
+) -> dict[str, Any]:
+    """The complete config of one engine, from a shipped name or the path of a JSON file.
 
-    Errors: ConfigError for a missing file, a stage other than 0 or 2, or a key not the user's.
+    `adapter`: the engine trains a LoRA adapter, whose weights stage 3 keeps whole. Errors:
+    ConfigError for a missing file, a stage other than 0, 2 or 3, or a key set by the learner.
     """
     config = _read(source)
     for key in config:
@@ -65,25 +70,37 @@ def engine_config(source: str, settings: OptimizerSettings) -> dict[str, Any]:
     stage = zero.get("stage") if isinstance(zero, dict) else None
     if type(stage) is not int or stage not in STAGES:
         raise ConfigError(
-            f"{FIELD}: {source}: zero_optimization.stage must be 0 or 2, got {stage}; use zero0 or "
-            "zero2"
+            f"{FIELD}: {source}: zero_optimization.stage must be 0, 2 or 3, got {stage}; use "
+            "zero0, zero2, zero3 or zero3_offload"
         )
     for key in _NOT_YET:
         if key in zero:
             raise ConfigError(
-                f"{FIELD}: {source}: zero_optimization.{key} is not supported at stage 0 or 2 "
-                "here; remove it"
+                f"{FIELD}: {source}: zero_optimization.{key} is not supported here; remove it"
             )
+    for key in _OFFLOADS:
+        if key in zero and stage != 3:
+            raise ConfigError(
+                f"{FIELD}: {source}: zero_optimization.{key} needs stage 3; set it, or remove {key}"
+            )
+        target = zero.get(key, {"device": "cpu"})
+        if not isinstance(target, dict) or target.get("device") != "cpu":
+            raise ConfigError(
+                f"{FIELD}: {source}: zero_optimization.{key} must be {{device: cpu}}; no disk is "
+                "supported"
+            )
+    if stage == 3 and adapter:
+        config["zero_optimization"] = zero | {"stage3_param_persistence_threshold": sys.maxsize}
     return config | {
-        # Any number of micro-batches may precede a step, so the learner says when to step
-        # (managed_gradient_accumulation off), and nothing is divided by a number of them (1).
+        # A step follows any number of micro-batches: the learner triggers it
+        # (managed_gradient_accumulation off), and gradients are not divided by a count (1).
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
         "managed_gradient_accumulation": False,
-        # Objectives return parts of a sum over the whole minibatch. DeepSpeed's default would
-        # divide their gradients by the number of processes.
-        "gradient_allreduce_op": "sum",
-        # At stage 0 DeepSpeed keeps no norm, so the learner clips there itself.
+        # Objectives return parts of one sum over the minibatch. By default DeepSpeed divides
+        # gradients by the number of processes; stage 3 always does, so the learner multiplies.
+        "gradient_allreduce_op": "mean" if stage == 3 else "sum",
+        # At stage 0 DeepSpeed reports no norm, so the learner clips.
         "gradient_clipping": settings.max_grad_norm if stage else 0.0,
         "optimizer": {
             "type": "AdamW",

@@ -1,4 +1,4 @@
-"""Starting a DeepSpeed engine, in one process or under torchrun."""
+"""Starts a DeepSpeed engine, in one process or under torchrun."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .deepspeed_config import FIELD
 
 
 def start_engine(name: str, module: nn.Module, device: torch.device, config: dict[str, Any]) -> Any:
-    """An engine over all of `module`'s parameters.
+    """Start an engine over all parameters of `module`.
 
-    Errors: MissingExtra without DeepSpeed; ConfigError where it is too old, runs on another kind of
+    Errors: MissingExtra without DeepSpeed; ConfigError if DeepSpeed is too old, runs on another
     device than the model, or rejects the config.
     """
     try:
@@ -30,13 +30,13 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
         if error.name != "deepspeed":
             raise
         raise MissingExtra("deepspeed", "deepspeed") from None
-    here = get_accelerator().current_device_name()
-    if torch.device(here) != _indexed(device):
+    accelerator = get_accelerator().current_device_name()
+    if torch.device(accelerator) != _indexed(device):
         raise ConfigError(
-            f"{name}: DeepSpeed runs on {here}, this model is on {device}; leave the device of "
-            "models and critic out, or run with run.device=cpu and DS_ACCELERATOR=cpu"
+            f"{name}: DeepSpeed runs on {accelerator}, this model is on {device}; leave the device "
+            "of models and critic out, or run with run.device=cpu and DS_ACCELERATOR=cpu"
         )
-    with _alone():
+    with alone():
         try:
             DeepSpeedConfig(config)
         except (ValueError, AssertionError) as error:
@@ -46,7 +46,8 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
             model=module, model_parameters=list(module.parameters()), config=config
         )[0]
     managed = getattr(engine, "managed_gradient_accumulation", lambda: True)()
-    if managed or getattr(engine, "gradient_average", True):
+    averages = engine.zero_optimization_stage() != 3 and getattr(engine, "gradient_average", True)
+    if managed or averages:
         raise ConfigError(
             f"run.learner: deepspeed {deepspeed.__version__} can neither leave the step to the "
             "learner nor sum gradients; pip install 'deepspeed>=0.19.8'"
@@ -55,25 +56,25 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
 
 
 def gathered(value: Any) -> list[Any]:
-    """What every process has, in their order."""
+    """The values of all processes, by rank."""
     processes = torch.distributed.get_world_size()
     if processes == 1:
         return [value]
-    found: list[Any] = [None] * processes
-    torch.distributed.all_gather_object(found, value)
-    return found
+    values: list[Any] = [None] * processes
+    torch.distributed.all_gather_object(values, value)
+    return values
 
 
 def _indexed(device: torch.device) -> torch.device:
-    """`cuda` is the current device of its kind; DeepSpeed always names the number."""
+    """The device with an index, which DeepSpeed always names: `cuda` is the current device."""
     if device.type == "cpu" or device.index is not None:
         return device
     return torch.device(device.type, torch.accelerator.current_device_index())
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """A group of one where no launcher started this process: DeepSpeed would look for MPI."""
+def alone() -> Iterator[None]:
+    """Create a process group of one if no launcher started this process; DeepSpeed tries MPI."""
     if "LOCAL_RANK" in os.environ:
         yield
         return
@@ -84,5 +85,5 @@ def _alone() -> Iterator[None]:
     try:
         yield
     finally:
-        # Left there it would tell accelerate that a launcher has started this process.
+        # accelerate would take it as a sign of a launcher.
         del os.environ["LOCAL_RANK"]

@@ -1,7 +1,7 @@
-"""AdamW's state of a DeepSpeed engine, whole, in the form of `torch.optim.AdamW.state_dict`.
+"""Reads and writes a DeepSpeed engine's AdamW state in the form of `torch.optim.AdamW.state_dict`.
 
-ZeRO keeps one flat slice of it in each process. Written whole, a checkpoint does not depend on the
-stage or on the number of processes, and is the same file that the local learner writes.
+ZeRO keeps one flat slice of it in each process. The full state makes a checkpoint independent of
+the stage and the number of processes, and equal in format to the local learner's.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from torch import nn
 
 from colearn.errors import CheckpointError
 
+from .deepspeed_shards import Shards
+
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def read_state(engine: Any, parameters: Sequence[nn.Parameter]) -> dict[str, Any]:
-    """Every process must call; the tensors are whole in each."""
+    """The full state, in every process; all processes must call."""
     from deepspeed.utils import safe_get_full_optimizer_state
 
     adam = _adam(engine)
@@ -27,7 +29,7 @@ def read_state(engine: Any, parameters: Sequence[nn.Parameter]) -> dict[str, Any
     if adam is engine.optimizer:
         state = adam.state_dict()["state"]
     elif adam.state:
-        (flat,) = adam.param_groups[0]["params"]
+        flat = next(iter(adam.state))
         for number, parameter in enumerate(parameters):
             moments = {key: safe_get_full_optimizer_state(parameter, key) for key in _MOMENTS}
             state[number] = {"step": adam.state[flat]["step"], **moments}
@@ -36,9 +38,9 @@ def read_state(engine: Any, parameters: Sequence[nn.Parameter]) -> dict[str, Any
 
 
 def write_state(engine: Any, parameters: Sequence[nn.Parameter], saved: dict[str, Any]) -> None:
-    """The inverse, after the weights themselves have been copied into `parameters`.
+    """Restore the state, after the weights have been copied into `parameters`.
 
-    Errors: CheckpointError where parameters have made different numbers of steps.
+    Errors: CheckpointError if parameters have different step counts.
     """
     adam = _adam(engine)
     if adam is engine.optimizer:
@@ -49,15 +51,41 @@ def write_state(engine: Any, parameters: Sequence[nn.Parameter], saved: dict[str
     adam.state.clear()
     options = {key: value for key, value in saved["param_groups"][0].items() if key != "params"}
     adam.param_groups[0].update(options)
+    if saved["state"]:
+        step = _steps_of(parameters, saved)
+        _write_moments(engine, flat, parameters, saved["state"], step)
+
+
+def write_shards(
+    engine: Any, shards: Shards, parameters: Sequence[nn.Parameter], saved: dict[str, Any]
+) -> None:
+    """`write_state` at stage 3, after this process's parts of the weights have been replaced.
+
+    Errors: as for `write_state`.
+    """
+    adam = _adam(engine)
+    adam.state.clear()
+    options = {key: value for key, value in saved["param_groups"][0].items() if key != "params"}
+    adam.param_groups[0].update(options)
     if not saved["state"]:
         return
+    step = _steps_of(parameters, saved)
+    for flat in engine.optimizer.fp32_partitioned_groups_flat:
+        moments = {key: torch.zeros_like(flat) for key in _MOMENTS}
+        adam.state[flat] = {"step": torch.tensor(step), **moments}
+    for number, parameter in enumerate(parameters):
+        for key in _MOMENTS:
+            shards.write(parameter, saved["state"][number][key], key)
+
+
+def _steps_of(parameters: Sequence[nn.Parameter], saved: dict[str, Any]) -> float:
     steps = {float(state["step"]) for state in saved["state"].values()}
     if len(steps) > 1 or len(saved["state"]) != len(parameters):
         raise CheckpointError(
             "run.learner: in this checkpoint some weights have made fewer steps than others, which "
             "ZeRO cannot hold; resume with run.learner: local"
         )
-    _write_moments(engine, flat, parameters, saved["state"], steps.pop())
+    return steps.pop()
 
 
 def _write_moments(
@@ -73,8 +101,8 @@ def _write_moments(
     moments = {key: torch.zeros_like(flat) for key in _MOMENTS}
     optimizer = engine.optimizer
     optimizer.optimizer.state[flat] = {"step": torch.tensor(step), **moments}
-    # DeepSpeed ties each weight to its slice of the moments once, at its first step; the slices
-    # made here are new.
+    # DeepSpeed maps each weight to its slice of the moments once, at its first step; these slices
+    # are new.
     for group in optimizer.bit16_groups:
         lazy_init_hp_params_optimizer_state(group, flat, optimizer.optimizer.state)
     for number, parameter in enumerate(parameters):
@@ -83,5 +111,5 @@ def _write_moments(
 
 
 def _adam(engine: Any) -> Any:
-    """The AdamW itself: ZeRO wraps it, stage 0 does not."""
+    """The AdamW optimiser: ZeRO wraps it, stage 0 does not."""
     return getattr(engine.optimizer, "optimizer", engine.optimizer)

@@ -23,9 +23,9 @@ def save_learner(
     optimizer: Mapping[str, Any],
     steps: int,
 ) -> None:
-    """Write weights, optimiser state and step count exactly.
+    """Write weights, optimiser state and step count without loss.
 
-    Errors: OSError where a file cannot be written.
+    Errors: OSError if a file cannot be written.
     """
     save_weights(folder, parameters)
     tensors: dict[str, Tensor] = {}
@@ -38,9 +38,9 @@ def save_learner(
 
 
 def load_learner(folder: Path, parameters: Mapping[str, Tensor]) -> tuple[dict[str, Any], int]:
-    """Copy the weights into `parameters`; give the optimiser's state and the step count.
+    """Copy the weights into `parameters`; return the optimiser state and the step count.
 
-    Errors: CheckpointError for a file that is missing, cut short, or of another model.
+    Errors: CheckpointError for a file that is missing, truncated, or of another model.
     """
     load_weights(folder, parameters)
     state: dict[int, dict[str, Tensor]] = {}
@@ -56,7 +56,7 @@ def load_learner(folder: Path, parameters: Mapping[str, Tensor]) -> tuple[dict[s
 
 
 def save_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
-    """Errors: OSError where the file cannot be written."""
+    """Write parameters as safetensors. Errors: OSError if the file cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     _write(
         {name: parameter.detach().cpu().clone() for name, parameter in parameters.items()},
@@ -67,7 +67,7 @@ def save_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
 def load_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
     """Copy the weights into `parameters`.
 
-    Errors: CheckpointError for a file that is missing, cut short, or of another model.
+    Errors: CheckpointError for a file that is missing, truncated, or of another model.
     """
     weights = _read(folder / WEIGHTS)
     if set(weights) != set(parameters):
@@ -89,7 +89,7 @@ def load_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
 def _write(tensors: dict[str, Tensor], path: Path) -> None:
     try:
         save_file(tensors, path)
-    except SafetensorError as error:  # a full disk comes as one of these
+    except SafetensorError as error:  # raised for a full disk, too
         raise OSError(f"{path.name}: {error}") from None
 
 

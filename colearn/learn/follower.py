@@ -17,10 +17,10 @@ from .score import evaluate
 
 
 class NetworkFollower(Follower):
-    """One with weights (or an adapter) of its own, in this process."""
+    """A follower with separate weights or a separate adapter, in this process."""
 
     def __init__(
-        self, learner: Learner, policy: Network, network: Network, *, token_budget: int = 16384
+        self, learner: Learner, policy: Network, network: Network, *, token_budget: int
     ) -> None:
         self.learner, self.policy, self.network = learner, policy, network
         self.token_budget = token_budget
@@ -29,11 +29,11 @@ class NetworkFollower(Follower):
         return evaluate(self.network, groups, token_budget=self.token_budget)
 
     def follow(self) -> None:
-        own = self._weights()
+        weights = self._weights()
         with torch.no_grad():
             for name, weight in self.learner.weights().items():
                 if not name.startswith("head."):
-                    own[self._own(name)].copy_(weight)
+                    weights[self._renamed(name)].copy_(weight)
         self.network.base.revision += 1
 
     def save(self, folder: Path) -> None:
@@ -46,6 +46,6 @@ class NetworkFollower(Follower):
     def _weights(self) -> Mapping[str, Tensor]:
         return self.network.trained()
 
-    def _own(self, name: str) -> str:
-        """The name here of one of the policy's weights."""
+    def _renamed(self, name: str) -> str:
+        """The follower's name of one of the policy's weights."""
         return name.replace(f".{self.policy.adapter}.", f".{self.network.adapter}.")

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _FLOAT = 4
 _BUCKET = 500_000_000
-"""DeepSpeed's own default of reduce_bucket_size, in elements."""
+"""DeepSpeed's default reduce_bucket_size, in elements."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Local(LearnerKind):
-    """AdamW of torch on accelerate; every process keeps all of it."""
+    """torch's AdamW on accelerate; the state is replicated in every process."""
 
     def build(
         self,
@@ -41,10 +41,10 @@ class Local(LearnerKind):
 
 @dataclass(frozen=True, kw_only=True)
 class DeepSpeed(LearnerKind):
-    """One ZeRO engine for each learner, at stage 0 or 2."""
+    """One ZeRO engine for each learner, at stage 0, 2 or 3."""
 
     config: str = "zero2"
-    """A shipped name (zero0, zero2) or the path of a DeepSpeed JSON."""
+    """A shipped name (zero0, zero2, zero3, zero3_offload) or the path of a DeepSpeed JSON file."""
 
     def build(
         self,
@@ -84,16 +84,17 @@ def kept_by_zero(
     processes: int = 1,
     bucket: int = _BUCKET,
 ) -> Kept:
-    """Stage 0 divides nothing. Stage 1 divides Adam's two states and adds a copy of the part that a
-    process steps; 2 divides the gradients, too, but for two buckets of `bucket` elements; 3 divides
-    the trained weights as well.
+    """Bytes per process under ZeRO. Stage 0 partitions nothing. Stage 1 partitions Adam's two
+    states and adds a master copy of each process's part. Stage 2 also partitions the gradients,
+    except two buckets of `bucket` elements. Stage 3 partitions the trained weights within an update
+    and keeps them whole outside of it.
     """
     part = -(-trained // processes)
     gradients, weights = trained, trained
     if stage >= 2:
         gradients = part + 2 * min(bucket, trained)
     if stage >= 3:
-        weights = part
+        weights += part  # whole for generation and evaluation, beside this process's part
     return Kept(
         weights=_FLOAT * weights + frozen_bytes,
         gradients=_FLOAT * gradients,

@@ -1,4 +1,4 @@
-"""The local learner: AdamW on accelerate, in one process or several."""
+"""Local learner: AdamW on accelerate, in one or several processes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from accelerate.utils import gather_object, reduce
 from torch import Tensor, nn
 
 from colearn.config import OptimizerSettings
+from colearn.contract.timeline import updates
 from colearn.models.network import Network
 
 from . import files
@@ -22,8 +23,8 @@ from .schedule import schedule
 class LocalLearner(NetworkLearner):
     """One network, one AdamW in float32, one schedule.
 
-    Gradients of parts of a sum are added over processes, never averaged, so their number changes
-    nothing.
+    Losses are parts of one sum: gradients are added over processes, never averaged, so results do
+    not depend on the number of processes.
     """
 
     def __init__(
@@ -36,23 +37,24 @@ class LocalLearner(NetworkLearner):
         pad: int = 0,
         entropy: bool = False,
     ) -> None:
-        super().__init__(
-            name, network, settings, token_budget=token_budget, pad=pad, entropy=entropy
-        )
-        # Unless told so, accelerate takes processes without an accelerator for single ones.
+        super().__init__(name, network, token_budget=token_budget, pad=pad, entropy=entropy)
+        self.settings = settings
+        # Without cpu=True accelerate treats CPU processes as single ones.
         self._state = PartialState(cpu=self.device.type == "cpu")
         self.processes = self._state.num_processes
         self.rank = self._state.process_index
-        groups = _groups(self.parameters, settings)
+        rate = settings.learning_rate
+        groups = _groups(self.parameters, rate, settings.head_learning_rate or rate)
         self.rates = [group["lr"] for group in groups]
         self.optimizer = torch.optim.AdamW(
             groups,
-            lr=settings.learning_rate,
+            lr=rate,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
-            fused=self.device.type in ("cpu", "cuda"),  # one kernel, where a step is many
+            fused=self.device.type in ("cpu", "cuda"),  # one kernel per step
         )
 
+    @updates
     def step(self, done: float) -> dict[str, float]:
         self._share_gradients()
         norm = torch.nn.utils.clip_grad_norm_(
@@ -84,12 +86,12 @@ class LocalLearner(NetworkLearner):
     def _gathered(self, value: Any) -> list[Any]:
         if self.processes == 1:
             return [value]
-        found: list[Any] = gather_object([value])
-        return found
+        values: list[Any] = gather_object([value])
+        return values
 
     def _share_gradients(self) -> None:
-        """Add up over processes. What none of them reached keeps no gradient, as in one process:
-        AdamW then leaves it alone, while a zero would decay it and move it by its momentum."""
+        """Sum gradients over processes. A parameter without gradient in all of them keeps none, as
+        in one process: a zero gradient would still apply weight decay and momentum."""
         if self.processes == 1:
             return
         parameters = list(self.parameters.values())
@@ -107,14 +109,13 @@ class LocalLearner(NetworkLearner):
 
 
 def _groups(
-    parameters: Mapping[str, nn.Parameter], settings: OptimizerSettings
+    parameters: Mapping[str, nn.Parameter], body: float, head: float
 ) -> list[dict[str, Any]]:
-    """The parameters in their order, in one group for every run of equal learning rates."""
-    head = settings.head_learning_rate or settings.learning_rate
-    found: list[dict[str, Any]] = []
+    """Parameter groups in order: one for each run of equal learning rates."""
+    groups: list[dict[str, Any]] = []
     for name, parameter in parameters.items():
-        rate = head if name.startswith("head.") else settings.learning_rate
-        if not found or found[-1]["lr"] != rate:
-            found.append({"params": [], "lr": rate})
-        found[-1]["params"].append(parameter)
-    return found
+        rate = head if name.startswith("head.") else body
+        if not groups or groups[-1]["lr"] != rate:
+            groups.append({"params": [], "lr": rate})
+        groups[-1]["params"].append(parameter)
+    return groups

@@ -12,30 +12,29 @@ from colearn.types import Tree
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a model goes through an iteration's experience, and in what portions."""
+    """Epochs and minibatch size of a model's update."""
 
     epochs: int
     minibatch: int | None
-    """Joint transitions per optimiser step; None takes all at once."""
+    """Joint transitions per optimiser step; None: one step for all."""
 
     def cuts(self, trees: Sequence[Tree[Any]], seed: int, iteration: int) -> list[list[list[int]]]:
-        """The tree numbers of each minibatch of each epoch, in another order every time."""
-        found = []
+        """The tree numbers of each minibatch of each epoch, shuffled anew in every epoch."""
+        epochs = []
         for epoch in range(self.epochs):
             rng = derive_rng(seed, "minibatch", iteration, epoch)
             order = rng.permutation(len(trees)).tolist()
-            found.append(list(minibatches(trees, self.minibatch, order)))
-        return found
+            epochs.append(list(minibatches(trees, self.minibatch, order)))
+        return epochs
 
 
 def minibatches(
     trees: Sequence[Tree[Any]], size: int | None, order: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Tree numbers in `order`, cut so that each minibatch holds about `size` joint transitions;
-    None takes all at once. Episodes stay whole: a critic reads all turns of one in a pass.
+    """Tree numbers in `order`, cut into minibatches of about `size` joint transitions; None: one.
 
-    All minibatches are about equally large: a rest of one episode would make as large a step as the
-    others, from much less.
+    Episodes stay whole: a critic reads all turns of one in a pass. Minibatches have about equal
+    size: a remainder of one episode would make an equally large step from much less data.
     """
     if size is None:
         yield list(range(len(trees)))

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from colearn.config import OptimizerSettings
 from colearn.contract import Accumulated, Learner, Objective, Prepared, WeightUpdate
 from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.contract.timeline import updates
 from colearn.models.network import Network
 from colearn.models.published import published
 
@@ -24,23 +24,23 @@ from .score import evaluate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MicroBatches(Prepared):
-    """Rows cut by a token budget."""
+    """Rows cut into micro-batches by a token budget."""
 
     micros: tuple[Micro, ...]
     tensors: dict[int, RowBatch] = field(default_factory=dict)
-    """By number. A micro-batch that holds everything is kept: another epoch finds it ready."""
+    """Cached tensors by micro-batch number; only a single micro-batch is cached."""
 
 
 class NetworkLearner(Learner):
-    """A network, its settings and its passes; a subclass owns the optimiser.
+    """A network and its forward passes; a subclass owns the optimiser and its settings.
 
-    Every process is given the same rows. They go through in rounds of one micro-batch for each
-    process, and their losses are parts of one sum.
+    Every process receives the same rows. A round assigns one micro-batch to each process; the
+    losses are parts of one sum.
     """
 
     lockstep: ClassVar[bool] = False
-    """Processes talk to each other in every forward or backward pass. One without a micro-batch of
-    its own in a round then goes through another's, with weight 0, and all of a round are alike."""
+    """Processes communicate in every forward or backward pass. A process without a micro-batch in
+    a round runs another one with weight 0, and all micro-batches of a round have the same kind."""
     processes: int = 1
     rank: int = 0
 
@@ -48,7 +48,6 @@ class NetworkLearner(Learner):
         self,
         name: str,
         network: Network,
-        settings: OptimizerSettings,
         *,
         token_budget: int,
         pad: int = 0,
@@ -56,7 +55,6 @@ class NetworkLearner(Learner):
     ) -> None:
         self.name = name
         self.network = network
-        self.settings = settings
         self.token_budget = token_budget
         self.pad = pad
         self.entropy = entropy
@@ -67,6 +65,7 @@ class NetworkLearner(Learner):
     def device(self) -> torch.device:
         return self.network.base.device
 
+    @updates
     def evaluate(
         self, groups: Sequence[Sequence[Row]], *, reference: bool = False
     ) -> list[list[Outputs]]:
@@ -75,7 +74,7 @@ class NetworkLearner(Learner):
         )
 
     def observe(self, returns: Sequence[float], centre: float) -> None:
-        """Errors: ValueError where the network has no value head."""
+        """Update the value head's scale. Errors: ValueError if the network has none."""
         if self.network.head is None:
             raise ValueError(f"{self.name} has no value head to scale")
         self.network.head.observe(returns, centre)
@@ -87,9 +86,10 @@ class NetworkLearner(Learner):
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
     def prepare(self, groups: Sequence[Sequence[Row]]) -> MicroBatches:
-        own = tuple(tuple(group) for group in groups)
-        return MicroBatches(own, tuple(micro_batches(own, self.token_budget)))
+        kept = tuple(tuple(group) for group in groups)
+        return MicroBatches(kept, tuple(micro_batches(kept, self.token_budget)))
 
+    @updates
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
         assert isinstance(prepared, MicroBatches), "prepared by another kind of learner"
         totals: dict[str, float] = {}
@@ -116,7 +116,7 @@ class NetworkLearner(Learner):
             elif not bool(torch.isfinite(loss)):
                 failure = number, self._loss_error(number, micro, loss.item())
                 break
-            # rows with neither actions nor marks have nothing to train
+            # rows without actions and marks have no gradient
             if any(contents(micro)) if self.lockstep else loss.requires_grad:
                 self._backward(loss)
         return self._merged(totals, values, failure)
@@ -131,15 +131,15 @@ class NetworkLearner(Learner):
         return batch
 
     def _forward(self, batch: RowBatch) -> Outputs:
-        found: Outputs = self.network(batch, entropy=self.entropy)
-        return found
+        outputs: Outputs = self.network(batch, entropy=self.entropy)
+        return outputs
 
     def _backward(self, loss: Tensor) -> None:
         loss.backward()
 
     @abstractmethod
     def _gathered(self, value: Any) -> list[Any]:
-        """What every process has, in their order."""
+        """The values of all processes, by rank."""
 
     def _merged(
         self,
@@ -147,9 +147,9 @@ class NetworkLearner(Learner):
         values: dict[tuple[int, int], tuple[float, ...]],
         failure: tuple[int, str] | None,
     ) -> Accumulated:
-        """Of all processes, which raise the first failure alike."""
+        """Merge the results of all processes; all of them raise the first failure."""
         parts = self._gathered((totals, values, failure))
-        failures = [found for _, _, found in parts if found is not None]
+        failures = [failed for _, _, failed in parts if failed is not None]
         if failures:
             raise FloatingPointError(min(failures)[1])
         metrics: dict[str, float] = {}
@@ -157,11 +157,11 @@ class NetworkLearner(Learner):
             for key, value in part.items():
                 metrics[key] = metrics.get(key, 0.0) + value
         return Accumulated(
-            metrics, {place: own for _, read, _ in parts for place, own in read.items()}
+            metrics, {place: value for _, read, _ in parts for place, value in read.items()}
         )
 
     def _stop_together(self, turn: Round, loss: Tensor) -> None:
-        """All processes stop at the same loss; one alone would leave the others waiting."""
+        """Stop all processes at the same loss; otherwise the others would wait forever."""
         losses = torch.zeros(self.processes, device=self.device)
         losses[self.rank] = loss.detach()
         if self.processes > 1:
@@ -178,7 +178,7 @@ class NetworkLearner(Learner):
         )
 
     def _check_norm(self, norm: float) -> None:
-        """Errors: FloatingPointError where the gradient is not finite."""
+        """Errors: FloatingPointError if the gradient norm is not finite."""
         if not math.isfinite(norm):
             raise FloatingPointError(
                 f"{self.name}: the gradient of update {self.steps + 1} is {norm}; lower the "
@@ -187,18 +187,18 @@ class NetworkLearner(Learner):
 
 
 def _values(micro: Micro, outputs: Outputs) -> dict[tuple[int, int], tuple[float, ...]]:
-    """By the group of a row and its place there."""
+    """Values of each row, keyed by (group, place in it)."""
     if not contents(micro)[1]:
         return {}
-    own = outputs.values.detach().cpu().split([len(row.marks) for _, _, row in micro])
+    by_row = outputs.values.detach().cpu().split([len(row.marks) for _, _, row in micro])
     return {
         (group, place): tuple(part.tolist())
-        for (group, place, row), part in zip(micro, own, strict=True)
+        for (group, place, row), part in zip(micro, by_row, strict=True)
         if row.marks
     }
 
 
 def _nothing(outputs: Outputs) -> Tensor:
-    """0, with a gradient of 0 for all outputs, so that no objective leaves some weights out."""
+    """A zero loss with zero gradients for all outputs, so that every weight gets a gradient."""
     logprobs, values = outputs.logprobs, outputs.values
     return 0.0 * (logprobs.nan_to_num(0, 0, 0).sum() + values.nan_to_num(0, 0, 0).sum())

@@ -14,10 +14,10 @@ from colearn.tabular.model import Array
 from .batch import make_batch, micro_batches
 
 _AT_ONCE = 2**26
-"""Elements of one block of float64 logits."""
+"""Elements in one block of float64 logits."""
 
 Asked = Mapping[int, Sequence[int]]
-"""By node: the token ids whose probability is asked for behind it."""
+"""For each node, the token ids to evaluate after it."""
 
 
 @torch.no_grad()
@@ -29,24 +29,24 @@ def next_probabilities(
     temperatures: Sequence[float],
     token_budget: int,
 ) -> list[dict[int, Array]]:
-    """By group and node, p(token | everything up to the node's mark), shape [temperatures, ids].
+    """For each group and node, p(token | tokens up to the node's mark): [temperatures, ids].
 
-    One softmax per mark, in float64: the probabilities of a mark sum to at most 1, however sharp
-    they are. A temperature of 0 stands for greedy decoding: 1 for the likeliest token.
+    One float64 softmax per mark: the probabilities of a mark sum to at most 1, however sharp they
+    are. Temperature 0 is greedy decoding: probability 1 for the likeliest token.
     """
-    found: list[dict[int, Array]] = [{} for _ in groups]
+    tables_by_group: list[dict[int, Array]] = [{} for _ in groups]
     for micro in micro_batches(groups, token_budget):
         batch = make_batch([row for _, _, row in micro], 0, network.base.device)
         nodes = [(group, mark.node) for group, _, row in micro for mark in row.marks]
         wanted = [asked[group].get(node, ()) for group, node in nodes]
         tables = _tables(network, mark_states(network, batch), wanted, temperatures)
         for (group, node), ids, table in zip(nodes, wanted, tables, strict=True):
-            found[group][node] = table[:, : len(ids)]
-    return found
+            tables_by_group[group][node] = table[:, : len(ids)]
+    return tables_by_group
 
 
 def mark_states(network: Network, batch: RowBatch) -> Tensor:
-    """[M, D] hidden states at the marks of a batch's rows, row after row."""
+    """Hidden states [M, D] at the marks of a batch, in row order."""
     with network.base.using(network.adapter):
         hidden = network.base.hidden(
             batch.input_ids,
@@ -63,7 +63,7 @@ def _tables(
     wanted: Sequence[Sequence[int]],
     temperatures: Sequence[float],
 ) -> Iterator[Array]:
-    """By mark, the probabilities of its ids, padded: shape [temperatures, most ids of a mark]."""
+    """For each mark, the probabilities of its ids, padded: [temperatures, most ids of a mark]."""
     block = max(1, _AT_ONCE // network.base.config.vocab_size)
     width = max(map(len, wanted), default=0)
     padded = [[*ids, *[0] * (width - len(ids))] for ids in wanted]

@@ -7,26 +7,26 @@ from collections.abc import Iterable, Iterator
 from colearn.contract.rows import Row
 
 Micro = list[tuple[int, int, Row]]
-"""A micro-batch: rows with the number of their group and their place there."""
+"""A micro-batch: (group, place in it, row)."""
 Numbered = tuple[int, Micro]
 """A micro-batch with its number in the minibatch."""
 Round = list[Numbered]
-"""Up to one micro-batch for each process, by rank."""
+"""At most one micro-batch per process, by rank."""
 
 
 def rounds(micros: Iterable[Numbered], processes: int, *, alike: bool) -> Iterator[Round]:
-    """Up to `processes` micro-batches at a time, in their order.
+    """Up to `processes` micro-batches at a time, in order.
 
-    `alike`: those of a round have both, actions only, marks only or neither, so that all processes
-    reach the same weights in the same order. ZeRO-2 fills its buckets in the order in which
-    gradients arrive, so another order would add up unlike weights.
+    With `alike` all micro-batches of a round have the same kind: actions, marks, both or neither.
+    Gradients then arrive in the same order in every process, in which ZeRO-2 fills its buckets;
+    another order would add up gradients of different weights.
     """
     kinds: dict[tuple[bool, bool], Round] = {}
     for number, micro in micros:
         kinds.setdefault(contents(micro) if alike else (True, True), []).append((number, micro))
-    for found in kinds.values():
-        for start in range(0, len(found), processes):
-            yield found[start : start + processes]
+    for same_kind in kinds.values():
+        for start in range(0, len(same_kind), processes):
+            yield same_kind[start : start + processes]
 
 
 def contents(micro: Micro) -> tuple[bool, bool]:

@@ -1,8 +1,7 @@
-"""A row: the token ids of one tree as one reader sees it, packed once, branches and all.
+"""Actor rows: the tokens of one agent's tree, packed so that each node occurs once.
 
-A chain is the plain case: one sequence, causal attention. In a tree the shared prefix stands once
-and every branch attends to its own ancestors only, so each node is computed exactly once. A
-context window C hides, from the tokens of a turn, what the agent had forgotten by then.
+A chain is one sequence with causal attention. In a tree the shared prefix occurs once and every
+branch attends to its ancestors only. A context window C hides older tokens from a turn's tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from colearn.types import Tree
 
 
 def window_start(previous: int, length: int, window: int | None) -> int:
-    """First visible position of a turn: the most recent C of `length` pairs, never moving back."""
+    """First visible position of a turn: the last C of `length` positions, never moving back."""
     return previous if window is None else max(previous, length - window)
 
 
@@ -32,13 +31,13 @@ def actor_rows(
     budget: int | None = None,
     value: ReadAt | Literal["next"] | None = None,
 ) -> list[Row]:
-    """The history of `agent` over a whole tree, every action of it a span in exactly one row.
+    """Rows of `agent`'s history over a tree; each of its actions is a span in exactly one row.
 
-    Every context (`Observation.fresh`) has rows of its own. One row holds a context if it fits
-    `budget` tokens; a larger one is cut at its leaves into several rows, in which the shared prefix
-    is context and trained only once. With `value` each V(h), after an observation, or Q(h, a),
-    after an action, is a mark in exactly one row, for a value head on the actor; with "next" the
-    end of every node is one.
+    Every context (`Observation.fresh`) has separate rows. A context within `budget` tokens is one
+    row; a larger one is cut at its leaves into several rows. They repeat the shared prefix as
+    context and train it once. With `value` each V(h), after an observation, or Q(h, a), after an
+    action, is a mark in exactly one row, for a value head on the actor; "next" marks the end of
+    every node.
     """
     rows = []
     trained: set[int] = set()
@@ -51,25 +50,25 @@ def actor_rows(
         for part in bunch:
             before = piece_of[part.parent]
             start = start_of[part.parent]
-            here = before
+            piece = before
             if part.action is not None:
-                here = packer.add(part.action.tokens, before, start)
+                piece = packer.add(part.action.tokens, before, start)
                 if (
                     part.node not in trained
                     and part.action.tokens
                     and tree.nodes[part.node].samples(agent)
                 ):
                     trained.add(part.node)
-                    piece = packer.pieces[here]
-                    spans.append(Span(part.node, piece.start, piece.end, packer.last_index(before)))
+                    first, end = packer.pieces[piece].start, packer.pieces[piece].end
+                    spans.append(Span(part.node, first, end, packer.last_index(before)))
                     behaviour += part.action.logprobs
             if part.observation is not None:
                 tokens = part.observation.tokens
-                end = packer.position_after(here) + len(tokens)
+                end = packer.position_after(piece) + len(tokens)
                 start = window_start(start, end, window)
-                acted, here = here, packer.add(tokens, here, start)
+                acted, piece = piece, packer.add(tokens, piece, start)
             else:
-                acted = here
+                acted = piece
             if part.node not in valued and (
                 (value == "observation" and part.observation is not None)
                 or (value == "action" and part.action is not None)
@@ -77,9 +76,9 @@ def actor_rows(
             ):
                 valued.add(part.node)
                 marks.append(
-                    Mark(part.node, packer.last_index(acted if value == "action" else here))
+                    Mark(part.node, packer.last_index(acted if value == "action" else piece))
                 )
-            piece_of[part.node], start_of[part.node] = here, start
+            piece_of[part.node], start_of[part.node] = piece, start
         rows.append(
             Row(
                 tokens=tuple(packer.tokens),
@@ -95,13 +94,13 @@ def actor_rows(
 
 
 _REPEATED = 1.25
-"""Branches go into rows of their own where that makes at most so many times the tokens."""
+"""Branches become separate rows if the token count grows at most by this factor."""
 
 
 def _bunches(context: Sequence[Part], budget: int | None) -> Iterable[Sequence[Part]]:
-    """Parts, parents first, that cover all leaves of a context; each fits the budget if it can.
+    """Bunches of parts, parents first, that cover all leaves; each fits the budget if possible.
 
-    Branches that share little lie apart: together they would need a mask, and attend in vain.
+    Branches that share few tokens are separated: a joint row would need a mask.
     """
     parents = {part.parent for part in context}
     length: dict[int | None, int] = {None: 0}

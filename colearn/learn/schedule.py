@@ -1,4 +1,4 @@
-"""The learning rate's schedule: warm-up, then constant or down to zero."""
+"""Learning-rate schedule: warm-up, then constant, linear or cosine decay to zero."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from colearn.config import OptimizerSettings
 
 
 def schedule(settings: OptimizerSettings, step: int, done: float) -> float:
-    """Factor of the learning rate at optimiser step `step` (from 0), when the share `done` of the
-    training budget has been used. The budget counts environment steps, whatever their number of
-    optimiser steps, so algorithms with the same settings decay alike."""
+    """Learning-rate factor at optimiser step `step` (from 0) at fraction `done` of the budget.
+
+    The budget counts environment steps, so the decay does not depend on the algorithm's number of
+    optimiser steps.
+    """
     if step < settings.warmup_steps:
         return (step + 1) / settings.warmup_steps
     done = min(max(done, 0.0), 1.0)

@@ -21,18 +21,18 @@ def evaluate(
     pad: int = 0,
     reference: bool = False,
 ) -> list[list[Outputs]]:
-    """Outputs on the CPU, one for each row, grouped as given; `reference`: adapters off."""
-    found: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
+    """Outputs on the CPU for each row, in the given groups; `reference` disables adapters."""
+    outputs_by_group: list[list[Outputs | None]] = [[None] * len(group) for group in groups]
     for micro in micro_batches(groups, token_budget):
         batch = make_batch([row for _, _, row in micro], pad, network.base.device)
         outputs = network(batch, reference=reference)
         for (group, place, _), part in zip(micro, split(outputs, batch), strict=True):
-            found[group][place] = part
-    return [[part for part in group if part is not None] for group in found]
+            outputs_by_group[group][place] = part
+    return [[part for part in group if part is not None] for group in outputs_by_group]
 
 
 def split(outputs: Outputs, batch: RowBatch) -> list[Outputs]:
-    """A batch's outputs, row by row, on the CPU, without gradient."""
+    """Split a batch's outputs by row, on the CPU, detached."""
     tokens = [row.action_tokens for row in batch.rows]
     marks = [len(row.marks) for row in batch.rows]
     return [

@@ -1,4 +1,4 @@
-"""What lies on disk: a run's folder and a comparison's, written and read in one place.
+"""File formats on disk: folders of runs, comparisons and suites.
 
 RUN/config.yaml  run.json  metrics.jsonl  episodes.jsonl  checkpoints/step-N/
 COMPARISON/compare.json  runs/LABEL-sSEED/       SUITE/suite.json  TASK/

@@ -1,10 +1,9 @@
-"""RUN/checkpoints: written aside, renamed when whole, checked by their sums when read."""
+"""Checkpoints of a run: written atomically, verified by checksums when read."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from colearn.errors import CheckpointError
+from colearn.notes import note
 
 from .checksums import damages, write_checksums
 from .fields import Progress
@@ -22,16 +22,16 @@ PROGRESS = "progress.json"
 _NAME = re.compile(r"step-(\d+)")
 
 Step = int | Literal["last", "best"]
-"""Which checkpoint: of an iteration, the newest, or that of the best evaluation."""
+"""Selects a checkpoint: an iteration, the newest, or the best evaluation's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state after an iteration: a folder per learner, and the progress."""
+    """State after an iteration: one folder per learner, and the progress."""
 
     path: Path
     passed: tuple[str, ...] = field(default=())
-    """Why newer ones were passed over, a line for each."""
+    """One line for each newer checkpoint that is damaged."""
 
     @property
     def iteration(self) -> int:
@@ -44,14 +44,13 @@ class Checkpoint:
 
     @property
     def damage(self) -> str | None:
-        """The first file that is not as it was written."""
+        """Description of the first damaged file; None if there is none."""
         return next(damages(self.path), None)
 
     def say_passed(self) -> None:
-        """On stderr, which newer checkpoints were passed over."""
+        """Print on stderr which newer checkpoints are damaged."""
         for damage in self.passed:
-            text = f"note: {damage}; the checkpoint of iteration {self.iteration} is used instead"
-            print(text, file=sys.stderr)
+            note(f"{damage}; the checkpoint of iteration {self.iteration} is used instead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +60,33 @@ class Checkpoints:
     folder: Path
 
     def all(self) -> list[Checkpoint]:
-        """Oldest first; whole when they were written."""
-        found = [path for path in self.folder.glob("step-*") if _NAME.fullmatch(path.name)]
-        return sorted(map(Checkpoint, found), key=lambda checkpoint: checkpoint.iteration)
+        """All checkpoints, oldest first, not verified."""
+        paths = [path for path in self.folder.glob("step-*") if _NAME.fullmatch(path.name)]
+        return sorted(map(Checkpoint, paths), key=lambda checkpoint: checkpoint.iteration)
 
     def newest(self) -> Checkpoint | None:
-        """The newest one that is as it was written; None where there is none at all.
+        """The newest undamaged checkpoint; None where there is no checkpoint.
 
         Errors: CheckpointError where all are damaged.
         """
-        found = self.all()
+        checkpoints = self.all()
         passed: list[str] = []
-        for checkpoint in reversed(found):
+        for checkpoint in reversed(checkpoints):
             damage = checkpoint.damage
             if damage is None:
                 return Checkpoint(checkpoint.path, tuple(passed))
             passed.append(damage)
-        if found:
+        if checkpoints:
             raise CheckpointError(
-                f"{passed[0]}; no other checkpoint is whole: delete {self.folder} to start anew"
+                f"{passed[0]}; no other checkpoint is intact: delete {self.folder} to start again"
             )
         return None
 
     def choose(self, step: Step = "last") -> Checkpoint:
-        """Errors: CheckpointError where the run keeps no such checkpoint, or it is damaged."""
+        """The selected checkpoint.
+
+        Errors: CheckpointError where the run has no such checkpoint, or it is damaged.
+        """
         newest = self.newest()
         if newest is None:
             raise CheckpointError(f"{self.folder.parent}: no checkpoint yet; let the run reach one")
@@ -104,15 +106,15 @@ class Checkpoints:
         raise CheckpointError(f"--step {step}: the run keeps no such checkpoint; it has: {kept}")
 
     def aside(self, iteration: int) -> Path:
-        """Where the checkpoint of an iteration is written before it is one."""
+        """Temporary folder in which an iteration's checkpoint is written."""
         return self.folder / f".step-{iteration}.partial"
 
     @contextmanager
     def writing(self, progress: Progress, *, keep: int) -> Iterator[Path]:
-        """An empty folder that becomes `step-N` when the block ends and goes away if it fails.
+        """An empty folder that becomes `step-N` when the block ends, and is removed if it fails.
 
-        Then all go but the newest `keep`, the best one, and none that is newer than this one: a
-        run that went back to an earlier checkpoint has left those behind.
+        Afterwards only the newest `keep` and the best checkpoint remain. Checkpoints of later
+        iterations, which a run left behind by resuming earlier, are removed.
         """
         self._sweep()
         aside = self.aside(progress.iteration)
@@ -131,13 +133,13 @@ class Checkpoints:
 
     def _prune(self, progress: Progress, keep: int) -> None:
         best = None if progress.best is None else progress.best.iteration
-        known = [found for found in self.all() if found.iteration <= progress.iteration]
-        kept = {found.iteration for found in known[-keep:]} | {best}
-        for found in self.all():
-            if found.iteration not in kept:
-                shutil.rmtree(found.path)
+        past = [saved for saved in self.all() if saved.iteration <= progress.iteration]
+        kept = {saved.iteration for saved in past[-keep:]} | {best}
+        for saved in self.all():
+            if saved.iteration not in kept:
+                shutil.rmtree(saved.path)
 
     def _sweep(self) -> None:
-        """Remove what a killed process left half written."""
+        """Remove folders that a killed process left incomplete."""
         for path in self.folder.glob(".step-*.partial"):
             shutil.rmtree(path, ignore_errors=True)

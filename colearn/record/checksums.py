@@ -1,4 +1,4 @@
-"""SHA256SUMS of a folder and what lies below it, in the format of `sha256sum`."""
+"""SHA256SUMS of a folder and its subfolders, in the format of `sha256sum`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *]((?:[^/\\\x00]+/)*[^/\\\x00]+)")
 
 
 def write_checksums(folder: Path) -> None:
-    """Sums of every file below `folder`; `sha256sum -c SHA256SUMS` checks them, too."""
+    """Write the checksums of every file below `folder`, which `sha256sum -c` verifies too."""
     lines = [f"{_sum(folder / name)}  {name}\n" for name in _names(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
 def damages(folder: Path) -> Iterator[str]:
-    """What is not as it was written: files damaged, missing or unknown, one line for each.
+    """Damaged, missing and unknown files, one line for each.
 
-    Hidden files, which version control and hubs leave, are passed over.
+    Hidden files, which version control and hubs leave, are ignored.
     """
     path = folder / SUMS
     if not path.is_file():
@@ -29,11 +29,11 @@ def damages(folder: Path) -> Iterator[str]:
         return
     sums: dict[str, str] = {}
     for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
-        found = _LINE.fullmatch(line)
-        if found is None or not _inside(found[2]):
+        match = _LINE.fullmatch(line)
+        if match is None or not _inside(match[2]):
             yield f"{path}:{number}: not a line of sha256sum"
             return
-        sums[found[2]] = found[1]
+        sums[match[2]] = match[1]
     for name, expected in sums.items():
         if not (folder / name).is_file():
             yield f"{folder / name}: missing"
@@ -45,15 +45,15 @@ def damages(folder: Path) -> Iterator[str]:
 
 
 def _inside(name: str) -> bool:
-    """A name of a file below the folder: a list of sums may come from anywhere."""
+    """Whether a name stays below the folder: the list of sums is untrusted."""
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
 
 
 def _names(folder: Path) -> list[str]:
-    """Of the files below a folder, but for hidden ones and the sums themselves."""
-    found = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    shown = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    """Names of the files below a folder, without hidden ones and the sums themselves."""
+    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    shown = [path for path in files if not any(part.startswith(".") for part in path.parts)]
     return sorted(path.as_posix() for path in shown if path.as_posix() != SUMS)
 
 

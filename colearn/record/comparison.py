@@ -1,4 +1,4 @@
-"""A comparison's folder and a suite's: what was planned in it, and where its runs are."""
+"""Folders of comparisons and suites: their plan and their runs."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class ComparisonEntry(_EntryFields):
     """One planned run."""
 
     run: str
-    """Its folder's name below `runs`."""
+    """Name of its folder below `runs`."""
     algorithm: str
-    """Its label."""
+    """Label of the algorithm."""
     seed: int
 
 
 class ComparisonRecord(_EntryFields):
-    """compare.json: what is to be compared."""
+    """compare.json: the plan of a comparison."""
 
     digest: str
-    """Of the settings that all algorithms start from."""
+    """Digest of the settings that all algorithms share."""
     digests: dict[str, str] = {}
-    """Of the settings, by algorithm; another comparison has others."""
+    """Digest of the resolved settings by algorithm; they identify the comparison."""
     version: str
     command: str | None = None
     algorithms: tuple[str, ...]
-    """Labels, in order."""
+    """Labels of the algorithms, in order."""
     runs: tuple[ComparisonEntry, ...]
 
 
@@ -54,12 +54,12 @@ class SuiteRecord(_EntryFields):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFolder:
-    """Runs below one folder; what it reads raises CheckpointError naming the file."""
+    """The runs of a comparison; unreadable files raise CheckpointError naming the file."""
 
     path: Path
 
     def exists(self) -> bool:
-        """Whether a comparison was begun here."""
+        """Whether the folder holds a comparison."""
         return (self.path / COMPARISON).is_file()
 
     def record(self) -> ComparisonRecord:
@@ -73,11 +73,11 @@ class ComparisonFolder:
         return RunFolder(self.path / RUNS / name)
 
     def config(self, name: str) -> Path:
-        """The file that a run is started with."""
+        """Path of the config file that starts a run."""
         return self.path / "configs" / f"{name}.yaml"
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What a run was last started with, as plain data; empty where it was not."""
+        """The config a run was last started with, as plain data; empty before its first start."""
         path = self.config(name)
         return read_yaml(path) if path.is_file() else {}
 
@@ -85,8 +85,8 @@ class ComparisonFolder:
         """Label and folder of every planned run."""
         return [(entry.algorithm, self.run(entry.run)) for entry in self.record().runs]
 
-    def found(self) -> list[tuple[str | None, RunFolder]]:
-        """Runs without a plan: the folder's name tells variants of one algorithm apart."""
+    def unplanned_runs(self) -> list[tuple[str | None, RunFolder]]:
+        """Label and folder of every run on disk; the label comes from the folder's name."""
         folders = sorted(path.parent for path in (self.path / RUNS).glob(f"*/{RUN}"))
         return [(path.name.rpartition("-s")[0] or None, RunFolder(path)) for path in folders]
 

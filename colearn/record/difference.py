@@ -14,28 +14,29 @@ FREE = (
     "run.checkpoint_every",
     "run.checkpoint_minutes",
     "run.keep_checkpoints",
+    "run.restarts",
 )
-"""What may be set anew when a run is resumed: its length, its place, and what is kept of it. Its
-length only where nothing follows it: half of a schedule is no shorter schedule."""
+"""Settings that may change when a run is resumed. The budget may change only where no schedule
+depends on it: half of a schedule is not a shorter schedule."""
 
 
 def first_difference(one: Any, other: Any) -> str | None:
     """The dotted key of the first setting in which two plain configs differ, `FREE` ones aside."""
-    found = _first(one, other, "")
+    difference = _first(one, other, "")
     lengths = value_at(one, BUDGET), value_at(other, BUDGET)
-    if found is None and scheduled(other) is not None and lengths[0] != lengths[1]:
+    if difference is None and scheduled(other) is not None and lengths[0] != lengths[1]:
         return BUDGET
-    return found
+    return difference
 
 
 def told_difference(key: str, one: Any, other: Any) -> str:
-    """What `first_difference` has found, in words."""
+    """Describe the difference that `first_difference` returned."""
     follows = f", and {scheduled(other)} follows it" if key == BUDGET else ""
     return f"{key} was {value_at(one, key)}, is {value_at(other, key)}{follows}"
 
 
 def scheduled(config: Any) -> str | None:
-    """The dotted key of the first setting of a plain config that falls over the whole budget."""
+    """The dotted key of the first setting annealed over the whole budget; None without one."""
     for part in ("loss", "advantage", "value_loss"):
         if value_at(config, f"algorithm.{part}.anneal_fraction") is not None:
             return f"algorithm.{part}.anneal_fraction"
@@ -57,14 +58,14 @@ def _first(one: Any, other: Any, where: str) -> str | None:
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return where
     for key in dict.fromkeys((*one, *other)):
-        found = _first(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
-        if found is not None:
-            return found
+        difference = _first(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
+        if difference is not None:
+            return difference
     return None
 
 
 def value_at(config: Any, key: str) -> Any:
-    """What a plain config holds under a dotted key; None where it has no such key."""
+    """Value of a dotted key in a plain config; None without such a key."""
     for part in key.split("."):
         config = config.get(part) if isinstance(config, dict) else None
     return config

@@ -12,7 +12,7 @@ from colearn.contract import Headline
 
 
 def finite(value: Any) -> float | None:
-    """The number, or None for what JSON cannot carry (NaN, infinities) and for no number."""
+    """The number, or None for NaN, infinities and anything that is not a number."""
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     return None
@@ -24,20 +24,20 @@ Metrics = Annotated[dict[str, Number], BeforeValidator(current_metrics)]
 
 
 class _Fields(BaseModel):
-    """Fields that a later version adds are passed over."""
+    """Base of all records; fields added by a later version are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class Best(_Fields):
-    """The evaluation with the best headline metric so far; of equal ones the first."""
+    """The evaluation with the best headline metric so far; the first of equal ones."""
 
     iteration: Count
     value: float
 
 
 class Progress(BaseModel):
-    """How far a run has come; with the seed it fixes everything drawn afterwards."""
+    """Progress of a run; with the seed it determines all later random draws."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,18 +48,18 @@ class Progress(BaseModel):
     generated_tokens: Count = 0
     updates: Count = 0
     wall_seconds: Annotated[float, Field(ge=0)] = 0.0
-    """Of training alone."""
+    """Seconds spent training, without evaluations."""
     evaluated: int | None = None
     """Iteration of the last evaluation made."""
     best: Best | None = None
     baselines: dict[str, float] = {}
-    """What an advantage remembers from update to update."""
+    """State of the advantage estimator."""
     cast: dict[str, float] = {}
-    """What a cast remembers of its games."""
+    """State of the cast."""
 
 
 class RunRecord(_Fields):
-    """run.json: what a run is, how far it is, what it came to."""
+    """run.json: description, progress and results of a run."""
 
     status: Literal["running", "interrupted", "finished"]
     algorithm: str
@@ -67,12 +67,12 @@ class RunRecord(_Fields):
     seed: int
     agents: tuple[str, ...]
     models: dict[str, str]
-    """Path by physical model."""
+    """Model path by physical model."""
     parameters: dict[str, Count]
-    """Trained ones, by model and critic."""
+    """Number of trained parameters, by model and critic."""
     version: str
     started: str
-    """ISO 8601; of the last start where the run was resumed."""
+    """Time of the last start or resumption, ISO 8601."""
     wall_seconds: Annotated[float, Field(ge=0)]
     peak_memory_bytes: Count
     iterations: Count
@@ -80,22 +80,24 @@ class RunRecord(_Fields):
     """Episodes rolled out in training."""
     environment_steps: Count
     joint_actions: Count
-    """The same number under the name that tables give it."""
+    """`episodes` under the name that tables use."""
     generations: Count = 0
     generated_tokens: Count
     updates: Count
     optimum: float | None = None
-    """The task's best possible return, where it is known."""
+    """The task's highest possible return, where known."""
     headline: Headline = Headline()
-    """The metric that the run is judged by."""
+    """Metric that selects the best checkpoint and ranks the run."""
     best: Best | None = None
+    costs: dict[str, float] = {}
+    """Totals of the task's services, such as `judge calls`, resumed runs included."""
     first: Metrics
     """Metrics of the first evaluation."""
     last: Metrics
 
 
 class Line(_Fields):
-    """A line of metrics.jsonl: an update or an evaluation, and what training had cost by then."""
+    """A line of metrics.jsonl: an update or an evaluation, with the training cost so far."""
 
     kind: Literal["update", "evaluation"]
     iteration: Count
@@ -104,11 +106,11 @@ class Line(_Fields):
     updates: Count
     wall_seconds: Annotated[float, Field(ge=0)]
     metrics: Metrics
-    """None where a value was not finite."""
+    """Values by name; None where one was not finite."""
 
 
 class RecordedTurn(_Fields):
-    """One turn as a reader wants it."""
+    """One turn of a recorded episode."""
 
     reward: Number = None
     observations: dict[str, str] = {}
@@ -117,12 +119,12 @@ class RecordedTurn(_Fields):
 
     @property
     def agents(self) -> list[str]:
-        """All that were shown something or acted."""
+        """Agents that observed or acted."""
         return list(dict.fromkeys([*self.observations, *self.actions]))
 
 
 class Episode(_Fields):
-    """A line of episodes.jsonl: an episode of an evaluation in full."""
+    """A line of episodes.jsonl: a complete evaluation episode."""
 
     iteration: Count
     item: str

@@ -1,4 +1,4 @@
-"""JSON files: read with one clear line for what is wrong, written whole or not at all."""
+"""Reads JSON and YAML records with one-line errors; writes text files atomically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_fields(cls: type[Fields], path: Path) -> Fields:
 
 
 def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
-    """The objects of a .jsonl file; a last line cut short by an interruption is passed over.
+    """The objects of a .jsonl file; an incomplete last line is ignored.
 
     Errors: CheckpointError naming the line and its field. A missing file has no lines.
     """
@@ -40,7 +40,7 @@ def read_lines(cls: type[Fields], path: Path) -> Iterator[Fields]:
 
 
 def read_texts(cls: type[Fields], path: Path) -> Iterator[tuple[str, Fields]]:
-    """As `read_lines`, each with the line as it is written."""
+    """As `read_lines`, each with its text."""
     if not path.is_file():
         return
     lines = path.read_bytes().split(b"\n")
@@ -73,14 +73,17 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file in one move: whoever reads finds the old text or the new one."""
+    """Replace a file atomically: readers see the old text or the new one."""
     aside = path.with_name(f".{path.name}.partial")
     aside.write_text(text, encoding="utf-8")
     aside.replace(path)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
-    """Errors: ValueError in a few words."""
+    """Parse one JSON object.
+
+    Errors: ValueError with a short reason.
+    """
     try:
         data = json.loads(text.decode("utf-8"))
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Reading a run's folder; nothing else in the library opens its files."""
+"""Reads a run's folder; no other module opens its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Status = Literal["not started", "unfinished", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """One run's folder. Whatever it reads raises CheckpointError, one line that names the file."""
+    """A run's folder. Unreadable files raise CheckpointError with one line that names the file."""
 
     path: Path
 
@@ -35,11 +35,11 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """What the run's process printed, where a comparison started it."""
+        """Path of the run's output, where a comparison started it."""
         return self.path / LOG
 
     def files(self) -> dict[str, Path]:
-        """What a reader may open, by what it is; not all need be there."""
+        """Files for readers, by description; some may not exist."""
         names = {"config": CONFIG, "record": RUN, "metrics": METRICS, "episodes": EPISODES}
         return {
             "folder": self.path,
@@ -58,27 +58,30 @@ class RunFolder:
         return "finished" if self.record().status == "finished" else "unfinished"
 
     def record(self) -> RunRecord:
-        """run.json."""
+        """Read run.json."""
         return read_fields(RunRecord, self.path / RUN)
 
     def lines(self) -> list[Line]:
-        """metrics.jsonl, in the order of writing."""
+        """Read metrics.jsonl, in the order of writing."""
         return list(read_lines(Line, self.path / METRICS))
 
     def evaluations(self) -> list[Line]:
         return [line for line in self.lines() if line.kind == "evaluation"]
 
-    def tail(self) -> MetricsTail:
-        """Follows metrics.jsonl as it grows."""
-        return MetricsTail(self.path / METRICS)
+    def tail(self, metric: str = "return") -> MetricsTail:
+        """Follow metrics.jsonl as it grows; `metric` is the headline metric."""
+        return MetricsTail(self.path / METRICS, metric)
 
     def environment_steps(self) -> int:
         """Joint actions made so far."""
         return max((line.environment_steps for line in self.lines()), default=0)
 
     def check_budget(self, steps: int) -> None:
-        """Errors: ConfigError where so many environment steps would make the run shorter than it
-        is; what its last iteration made beyond its budget does not count."""
+        """Check a new budget against the progress of the run.
+
+        Steps of the last iteration beyond the old budget do not count.
+        Errors: ConfigError where the run has already made more environment steps.
+        """
         made = self.environment_steps()
         if steps < made and steps < (least := min(made, self.config().train.environment_steps)):
             raise ConfigError(
@@ -87,7 +90,7 @@ class RunFolder:
             )
 
     def episodes(self) -> list[Episode]:
-        """episodes.jsonl."""
+        """Read episodes.jsonl."""
         return list(read_lines(Episode, self.path / EPISODES))
 
     def config(self, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Config:
@@ -96,7 +99,7 @@ class RunFolder:
         return load_config(self.path / CONFIG, overrides)
 
     def settings(self) -> dict[str, Any]:
-        """config.yaml as plain data, its sections mappings."""
+        """Read config.yaml as plain data."""
         data = read_yaml(self.path / CONFIG)
         for section in Config.model_fields:
             if section != "wrapper" and not isinstance(data.get(section) or {}, dict):
@@ -108,11 +111,11 @@ class RunFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with an evaluation at least: its record, and its lines in order."""
+    """A run with at least one evaluation: its record and its lines in order."""
 
     folder: RunFolder
     algorithm: str
-    """The label in the comparison: the algorithm's name unless two variants of it are compared."""
+    """Label in the comparison, by default the algorithm's name."""
     seed: int
     record: RunRecord
     evaluations: tuple[Line, ...]
@@ -130,7 +133,7 @@ def open_run(folder: str | Path) -> RunFolder:
     """
     path = Path(folder)
     if (path / COMPARISON).is_file():
-        names = sorted(found.parent.name for found in (path / RUNS).glob(f"*/{RUN}"))
+        names = sorted(record.parent.name for record in (path / RUNS).glob(f"*/{RUN}"))
         raise CheckpointError(
             f"{path}: holds a comparison; give one of its runs under {path / RUNS}: "
             + (", ".join(names) or "none has started yet")
@@ -141,7 +144,7 @@ def open_run(folder: str | Path) -> RunFolder:
 
 
 def read_run(folder: RunFolder, algorithm: str | None = None) -> Run:
-    """A run's figures; `algorithm` is its label where that is not the algorithm's own name.
+    """Read a run; `algorithm` is its label where that differs from the algorithm's name.
 
     Errors: CheckpointError if a file is unreadable, lacks a field, or has no evaluation.
     """

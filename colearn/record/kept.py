@@ -1,11 +1,11 @@
-"""What of a run's files a resumed run goes on with, and what it must not lose."""
+"""Lines of a run's files that a resumed run keeps."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from colearn.errors import CheckpointError
+from colearn.notes import note
 
 from .fields import Episode, Line, Progress
 from .files import read_texts
@@ -15,32 +15,34 @@ from .folder import CONFIG, EPISODES, METRICS, RUN, RunFolder
 def check_no_remains(folder: RunFolder) -> None:
     """Errors: CheckpointError for a folder that holds a run's figures or state without its config:
     a new run would overwrite them."""
-    there = [name for name in (METRICS, EPISODES) if (folder.path / name).exists()]
-    there += ["checkpoints"] if folder.checkpoints.all() else []
-    if there:
+    remains = [name for name in (METRICS, EPISODES) if (folder.path / name).exists()]
+    remains += ["checkpoints"] if folder.checkpoints.all() else []
+    if remains:
         raise CheckpointError(
-            f"--out {folder.path}: holds {', '.join(there)} of a run and no {CONFIG}; put it back, "
-            "or name another folder"
+            f"--out {folder.path}: holds {', '.join(remains)} of a run and no {CONFIG}; put it "
+            "back, or name another folder"
         )
 
 
 def kept_lines(
     folder: RunFolder, progress: Progress | None, *, transcripts: bool
 ) -> dict[Path, list[str]]:
-    """By file, the lines up to the last update and the last evaluation of `progress`, as they are
-    written; None: the run starts anew. What is not there of that state is said on stderr, of
-    episodes where the run writes `transcripts`.
+    """Lines up to the last update and the last evaluation of `progress`, by file.
 
-    Errors: CheckpointError for a line that cannot be read, and where the run's figures or all of
-    its checkpoints are gone.
+    progress: None starts the run again, without lines.
+    Missing lines are reported on stderr, those of episodes if the run writes `transcripts`.
+    Errors: CheckpointError for a line that cannot be read, and where the run's metrics or all of
+    its checkpoints are missing.
     """
     metrics, episodes = folder.path / METRICS, folder.path / EPISODES
     if progress is None:
         _check_started(folder)
-        there = [path for path in (metrics, episodes) if path.exists()]
-        if there:
-            _say(f"{folder.path}: no checkpoint was reached; the run starts anew, its lines go")
-        return {path: [] for path in there}
+        files = [path for path in (metrics, episodes) if path.exists()]
+        if files:
+            note(
+                f"{folder.path}: no checkpoint was reached; the run starts again without its lines"
+            )
+        return {path: [] for path in files}
     made = progress.iteration
     evaluated = -1 if progress.evaluated is None else progress.evaluated
     lines = list(read_texts(Line, metrics))
@@ -53,11 +55,11 @@ def kept_lines(
     updates = {line.iteration for _, line in lines if line.kind == "update"}
     lost = [number for number in range(1, made + 1) if number not in updates]
     if lost:
-        _say(f"{metrics} lacks {len(lost)} of {made} updates, first that of iteration {lost[0]}")
+        note(f"{metrics} lacks {len(lost)} of {made} updates, first that of iteration {lost[0]}")
     if evaluated not in {-1, *(line.iteration for _, line in lines if line.kind == "evaluation")}:
-        _say(f"{metrics} lacks the evaluation of iteration {evaluated}")
+        note(f"{metrics} lacks the evaluation of iteration {evaluated}")
     if transcripts and evaluated >= 0 and not episodes.exists():
-        _say(f"{episodes} is missing; the transcripts in it are lost")
+        note(f"{episodes} is missing; the transcripts in it are lost")
     kept = {
         metrics: [
             text
@@ -70,13 +72,9 @@ def kept_lines(
 
 
 def _check_started(folder: RunFolder) -> None:
-    """Errors: CheckpointError where a checkpoint was there, and is not."""
+    """Errors: CheckpointError where the run's checkpoints have disappeared."""
     if (folder.path / RUN).exists() and folder.record().status != "running":
         raise CheckpointError(
             f"{folder.checkpoints.folder}: no checkpoint is left of a run that is "
             f"{folder.record().status}; put one back, or name another folder"
         )
-
-
-def _say(lack: str) -> None:
-    print(f"note: {lack}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a run's process has printed, where a comparison started it."""
+"""Reads the output of a run's process, where a comparison started it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt)|error)\b", re.IGNO
 
 
 def last_error(folder: RunFolder) -> str:
-    """The line in which the run in `folder` last told of an error; "" where it told of none."""
+    """The last error line of the run in `folder`; "" without one."""
     errors = [line for line in log_lines(folder.log) if _ERROR.match(line)]
     return (errors or [""])[-1][:500]
 
 
+def log_size(log: Path) -> int:
+    """Bytes of the log; 0 without a log."""
+    return log.stat().st_size if log.is_file() else 0
+
+
 def log_lines(log: Path) -> list[str]:
-    """Its lines that are not empty; none where there is no log."""
+    """Non-empty lines of the log; none without a log."""
     if not log.is_file():
         return []
     lines = (line.strip() for line in log.read_text("utf-8", "replace").splitlines())

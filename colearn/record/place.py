@@ -1,4 +1,4 @@
-"""Whether a folder can be written, and that one process writes it."""
+"""Checks that a folder can be written, and locks it for one process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colearn.errors import CheckpointError, ConfigError
 
 LOCK = ".lock"
 _SECONDS = 5.0
-"""How long to wait for a process that is just ending."""
+"""Seconds to wait for the lock of a process that is ending."""
 
 
 def check_place(folder: Path, option: str = "--out") -> None:
@@ -31,7 +31,7 @@ def check_place(folder: Path, option: str = "--out") -> None:
 
 
 def lock_folder(folder: Path) -> FileLock:
-    """Hold `folder` for this process, until the lock is released or the process ends.
+    """Lock `folder` for this process, until the lock is released or the process ends.
 
     Errors: CheckpointError where another process holds it.
     """

@@ -1,4 +1,4 @@
-"""Following a run's metrics.jsonl while another process writes it."""
+"""Follows a run's metrics.jsonl and log while another process writes them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,72 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from colearn.notes import PREFIX
 
-class MetricsTail:
-    """Follows one metrics.jsonl as it grows; a line is read once it is complete."""
+from .meter import Meter, Status
 
-    def __init__(self, path: Path) -> None:
+
+class FileTail:
+    """Follows a file as it grows; a line is read once it is complete."""
+
+    def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
-        self._offset = 0
-        self.environment_steps = 0
-        self.mean_return: float | None = None
-        """The latest evaluation's mean return."""
+        self._offset = start
 
-    def advance(self) -> bool:
-        """Read what is new; True if it held a record."""
+    def lines(self) -> tuple[list[bytes], bool]:
+        """New complete lines, and whether the file was shortened, so that they start again."""
         if not self._path.is_file():
-            return False
+            return [], False
         with self._path.open("rb") as file:
-            if file.seek(0, io.SEEK_END) < self._offset:
-                self._offset = 0  # a resumed run cut off what followed its checkpoint
+            shortened = file.seek(0, io.SEEK_END) < self._offset
+            if shortened:
+                self._offset = 0
             file.seek(self._offset)
             new = file.read()
         complete = new[: new.rfind(b"\n") + 1]
         self._offset += len(complete)
-        for line in complete.splitlines():
-            # a killed run may leave half a line behind; the report is what insists on whole ones
+        return complete.splitlines(), shortened
+
+
+class MetricsTail:
+    """Follows one metrics.jsonl; `metric` is the run's headline metric."""
+
+    def __init__(self, path: Path, metric: str = "return") -> None:
+        self._file = FileTail(path)
+        self._meter = Meter(metric)
+
+    @property
+    def status(self) -> Status:
+        return self._meter.status
+
+    def advance(self) -> bool:
+        """Read new lines; True if there was a complete one."""
+        lines, shortened = self._file.lines()
+        if shortened:
+            self._meter.reset()  # a resumed run removed what followed its checkpoint
+        for line in lines:
+            # a killed run may leave half a line behind; reports insist on whole ones
             with suppress(ValueError):
                 self._take(json.loads(line))
-        return bool(complete)
+        return bool(lines)
 
     def _take(self, record: dict[str, Any]) -> None:
-        self.environment_steps = record.get("environment_steps", self.environment_steps)
+        at = (record.get("environment_steps", 0), record.get("iteration", 0))
+        metrics = record.get("metrics", {})
         if record.get("kind") == "evaluation":
-            self.mean_return = record.get("metrics", {}).get("return", self.mean_return)
+            self._meter.evaluated(*at, metrics)
+        else:
+            cost = (record.get("generated_tokens", 0), record.get("wall_seconds", 0.0))
+            self._meter.updated(*at, *cost, metrics)
+
+
+class NotesTail:
+    """Follows the notes in a run's log from byte `start` on."""
+
+    def __init__(self, log: Path, start: int = 0) -> None:
+        self._file = FileTail(log, start)
+
+    def advance(self) -> list[str]:
+        """New notes, without their prefix."""
+        lines = (line.decode("utf-8", "replace") for line in self._file.lines()[0])
+        return [line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX)]

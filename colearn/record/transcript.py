@@ -1,4 +1,4 @@
-"""An episode as a line of episodes.jsonl: what a reader wants to see of it."""
+"""Converts an episode to a line of episodes.jsonl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colearn.types import Node, Tree
 
 
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
-    """An episode as a reader wants it: per turn, what each agent saw, did, and the reward.
+    """An episode as plain data: observations, actions and reward by turn.
 
     A task's `render` gives the text of the last state, its `picture` the picture after each turn,
     its `svg` the drawing of the whole.

@@ -1,4 +1,4 @@
-"""Writing a run's folder."""
+"""Writes a run's folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .place import LOCK, check_place, lock_folder
 
 
 class RunWriter:
-    """Writes one run's files, alone; every line is whole or not there.
+    """Writes one run's files under a lock; every line is written completely or not at all.
 
     Errors: ConfigError where the folder cannot be written, or the budget is shorter than the run
     in it; CheckpointError where it holds another
@@ -34,7 +34,7 @@ class RunWriter:
     """
 
     def __init__(self, path: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
-        """`writes` False: another process of this run writes, this one leaves the files alone."""
+        """writes: False where another process of this run writes the files."""
         self.folder = RunFolder(path)
         self.writes = writes
         self._config = dump_config(config)
@@ -62,18 +62,18 @@ class RunWriter:
                 f"--out {self.folder.path}: the folder holds a run; continue it with --resume or "
                 "name another folder"
             )
-        there, here = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
-        key = first_difference(there, here)
+        recorded, given = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
+        key = first_difference(recorded, given)
         if key is not None:
             raise CheckpointError(
                 f"--out {self.folder.path}: the folder holds a run of another config (first "
-                f"difference: {told_difference(key, there, here)}); leave "
+                f"difference: {told_difference(key, recorded, given)}); leave "
                 "the config out to go on as it was, or name another folder"
             )
-        self.folder.check_budget(value_at(here, BUDGET))
+        self.folder.check_budget(value_at(given, BUDGET))
 
     def open(self) -> None:
-        """Create the folder; called once everything has been assembled without a mistake."""
+        """Create the folder; called once the run has been assembled."""
         if not self.writes:
             return
         with self.writing():
@@ -85,19 +85,19 @@ class RunWriter:
             write_text(self.folder.path / CONFIG, self._config)
 
     def close(self) -> None:
-        """Let other processes write here."""
+        """Release the lock on the folder."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def discard(self) -> None:
-        """Remove what this run has written, unless it was there before or has measured anything."""
+        """Remove the run's files, unless they existed before or hold measurements."""
         path = self.folder.path
         if self.writes and self._ours and path.is_dir() and not (path / METRICS).exists():
             self.close()
             for name in (CONFIG, RUN, LOCK):
                 (path / name).unlink(missing_ok=True)
-            for tracker in ("tensorboard", "wandb"):
+            for tracker in ("tensorboard", "trackio", "wandb"):
                 shutil.rmtree(path / tracker, ignore_errors=True)
             if not any(path.iterdir()):
                 path.rmdir()
@@ -122,7 +122,7 @@ class RunWriter:
         self._append(EPISODES, lines)
 
     def run(self, record: RunRecord) -> None:
-        """Replace run.json in one move."""
+        """Replace run.json atomically."""
         if self.writes:
             with self.writing():
                 write_text(self.folder.path / RUN, record.model_dump_json(indent=1))
@@ -137,7 +137,7 @@ class RunWriter:
             what = f"the checkpoint of iteration {kept[-1].iteration}" if kept else "no checkpoint"
             raise CheckpointError(
                 f"--out {self.folder.path}: cannot write ({error.strerror or error}); kept: "
-                f"{what}; mend it and continue with: {resume_command(self.folder.path)}"
+                f"{what}; fix it and continue with: {resume_command(self.folder.path)}"
             ) from None
 
     def _append(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
@@ -149,5 +149,5 @@ class RunWriter:
 
 
 def resume_command(path: Path) -> str:
-    """What continues the run in a folder."""
+    """Command that continues the run in a folder."""
     return f"colearn train --out {shlex.quote(str(path))} --resume"

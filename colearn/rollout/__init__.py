@@ -1,4 +1,4 @@
-"""Rollout shapes, by name, and the grower that they guide."""
+"""Rollout shapes by name, and tree growth."""
 
 NAMES = {
     "chain": "shapes:Chain",

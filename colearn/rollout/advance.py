@@ -1,7 +1,7 @@
-"""Asynchronous growth of one tree, independent of all others: for slow tools and remote agents.
+"""Asynchronous growth of one tree, independent of other trees: for slow tools and remote agents.
 
-Within a tree every branch goes its own pace, too: it waits for its siblings only where the shape
-compares them before it says who goes on.
+Branches of a tree also advance independently. A branch waits for its siblings only if the shape
+compares them to select which continue.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .growth import Edge, Growth, Live, Tried
 from .transition import transition
 
 Say = Callable[[Ask], Awaitable[list[Spoken]]]
-"""One list entry for each seed of the ask."""
+"""Answers an ask with one entry for each of its seeds."""
 Beside = Callable[..., Awaitable[Any]]
-"""Runs a function that may be slow beside the event loop: (function, arguments)."""
+"""Runs a possibly slow function outside the event loop: (function, arguments)."""
 
 
 class GrowthFollower(Protocol):
-    """Is told how a tree grows."""
+    """Receives events of a growing tree."""
 
     async def stepped(self, at: Node[Any], outcome: Outcome[Any]) -> None:
-        """A joint action was tried at `at`."""
+        """A joint action was executed at node `at`."""
 
     async def grown(self, node: Node[Any]) -> None:
-        """A node was added; the root, too."""
+        """A node was added, including the root."""
 
 
 async def advance(
@@ -41,9 +41,9 @@ async def advance(
     step: Beside,
     follower: GrowthFollower | None = None,
 ) -> None:
-    """Grow one tree to its end. `step` runs the task's transitions, `beside` its other functions.
+    """Grow one tree to its end. `step` runs the task's transitions, `beside` its other methods.
 
-    Errors: TaskError where the task breaks its contract; what `say` raises, in an ExceptionGroup.
+    Errors: TaskError if the task breaks its contract; an ExceptionGroup with errors of `say`.
     """
     live: list[Live] = await beside(growth.start)
     if follower is not None:
@@ -60,7 +60,7 @@ class _Branches:
     follower: GrowthFollower | None
 
     async def go_on(self, live: list[Live]) -> None:
-        """To the end of every branch: one alone here, several each in a task of its own."""
+        """Grow all branches to their ends: a single one in a loop, several in a task each."""
         while len(live) == 1:
             (at,) = live
             said = await self._speak(at)
@@ -92,7 +92,7 @@ class _Branches:
         return list(zip(edges, outcomes, strict=True))
 
     async def _settle(self, at: Live, tried: list[Tried]) -> list[Live]:
-        """Add what the joint actions led to."""
+        """Add the nodes of the executed joint actions."""
         known = len(self.growth.nodes)
         following: list[Live] = await self.beside(self.growth.settle, at, tried)
         if self.follower is not None:

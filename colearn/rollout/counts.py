@@ -10,25 +10,25 @@ from colearn.contract import Spoken
 
 @dataclass(slots=True)
 class Counts:
-    """Sums over trees; they add up over collections."""
+    """Sums over the trees of one or several collections."""
 
     generations: int = 0
-    """Actions drawn, over agents: the calls of Proposition 4.3."""
+    """Actions sampled, over agents: the model calls of Proposition 4.3."""
     joint_actions: int = 0
     """Joint actions executed: the environment steps."""
     tokens: int = 0
     """Tokens sampled, over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """For each turn the time of the slowest table: agents of different ones speak at once."""
+    """Seconds of the slowest table in each turn; different tables run concurrently."""
 
     def spoke(self, drawn: Iterable[Spoken]) -> None:
-        """Count what one seat said."""
+        """Count the answers of one seat."""
         for spoken in drawn:
             self.generations += 1
             self.tokens += len(spoken.action.tokens)
 
     def add(self, other: Counts) -> None:
-        """Those of another collection, whose turns follow these."""
+        """Add another collection's counts; its turns follow these."""
         self.generations += other.generations
         self.joint_actions += other.joint_actions
         self.tokens += other.tokens

@@ -1,5 +1,5 @@
-"""Chains that fork where one agent acts, and MHGPO's three ways of sampling groups with them
-(Algorithms 2 to 5)."""
+"""Chains that fork at one agent's action, and MHGPO's three group-sampling strategies (Algorithms
+2 to 5)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from .shapes import Aligned, Group, Parallel
 
 @dataclass(frozen=True, kw_only=True)
 class ForkOn(Group, Aligned):
-    """K actions of `agent` at its `occasion`-th action (from 0), one of everyone else; the K
-    branches are chains from there (MHGPO's forks).
+    """K actions of `agent` at its `occasion`-th action (from 0), one of every other agent; the K
+    branches continue as chains (MHGPO's forks).
 
-    At a fork in simultaneous play the others' one action meets each of the K. Wrong when all agents
-    are to learn from one episode: only actions from the fork on have siblings to be compared with.
+    In simultaneous play the others' action is paired with each of the K. Wrong when all agents
+    should learn from one episode: only actions from the fork on have siblings to compare with.
     """
 
     agent: str
+    """The agent whose action is forked."""
     occasion: int = 0
+    """Which of its actions is forked, counted from 0."""
 
     def samples(self, at: Branching) -> Mapping[str, int]:
         counts = dict.fromkeys(at.acting, 1)
@@ -37,16 +39,16 @@ class ForkOn(Group, Aligned):
 
 @dataclass(frozen=True)
 class ForkOnFirst(Parallel):
-    """FoF (Algorithm 3): the entry agent answers G times, everyone after it once a branch; one tree
-    and n G generations per item where n agents act one after the other.
+    """FoF (Algorithm 3): the entry agent answers G times, each later agent once per branch. One
+    tree and n G generations per item if n agents act in sequence.
 
-    Wrong when the last agents decide the reward: only the first has siblings with its own prompt.
+    Wrong when the last agents decide the reward: only the first has siblings with equal prompts.
     """
 
 
 @dataclass(frozen=True)
 class _Forest(Group, Aligned):
-    """Items grow by the shapes that `trees` gives; by itself this is a chain."""
+    """Base of strategies with a shape per tree, returned by `trees`; the default is a chain."""
 
     def samples(self, at: Branching) -> Mapping[str, int]:
         return dict.fromkeys(at.acting, 1)
@@ -54,11 +56,11 @@ class _Forest(Group, Aligned):
 
 @dataclass(frozen=True)
 class Independent(_Forest):
-    """IS (Algorithm 4): a tree per agent that forks where this agent first acts. `forked` groups
-    then keep n G actions, G for each agent, and leave the rest of the trees out.
+    """IS (Algorithm 4): one tree per agent that forks at this agent's first action. `forked` groups
+    keep n G actions, G for each agent, and drop the rest of the trees.
 
-    Wrong when generation is dear: with n agents in a row the trees cost G (n + ... + 1) + (0 + ...
-    + n-1) generations for n G that are trained on.
+    Wrong when generation is expensive: with n agents in sequence the trees cost
+    G (n + ... + 1) + (0 + ... + n-1) generations, of which n G are trained.
     """
 
     def trees(
@@ -69,16 +71,18 @@ class Independent(_Forest):
 
 @dataclass(frozen=True)
 class RoundRobin(_Forest):
-    """RR (Algorithm 5): a tree per item that forks where one agent first acts, drawn with its
-    probability. Agents before the fork act once, so their actions are compared over the batch
+    """RR (Algorithm 5): one tree per item that forks at the first action of one sampled agent.
+    Agents before the fork act once, so their actions are compared over the batch
     (`ungrouped: shuffle`).
 
-    With agents 1..n in a row an item costs sum over i of p_i ((i - 1) + G (n - i + 1))
-    generations, at most FoF's n G. Wrong when a batch is small: few singles make few groups.
+    With agents 1..n in sequence an item costs sum over i of p_i ((i - 1) + G (n - i + 1))
+    generations, at most FoF's n G. Wrong when a batch is small: few ungrouped actions make few
+    groups.
     """
 
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    """By agent, adding up to 1; empty: all alike. The paper's search team has 0.7, 0.1, 0.2."""
+    """Fork probability of each agent, summing to 1; empty: uniform. The paper's search team uses
+    0.7, 0.1, 0.2."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,7 +102,7 @@ class RoundRobin(_Forest):
                     f"there is {', '.join(agents)}"
                 )
         given = np.array([self.probabilities.get(agent, 0.0) for agent in agents])
-        # as far off 1 as the constructor lets them be, numpy refuses them
+        # numpy's tolerance is tighter than the constructor's
         chances = given / given.sum() if self.probabilities else None
         agent = agents[int(rng.choice(len(agents), p=chances))]
         return [ForkOn(agent=agent, k=self.k)]

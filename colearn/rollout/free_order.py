@@ -16,14 +16,14 @@ from .counts import Counts
 from .growth import Growth
 
 AT_ONCE = 256
-"""Threads, started as they are needed: what is slow here mostly waits."""
+"""Maximum number of threads; most of them wait for slow calls."""
 
 
 class Free:
-    """Every branch goes its own pace: a slow step, tool or table holds up nobody else.
+    """Advances branches independently: a slow step, tool or table delays no other branch.
 
-    A table is asked for everyone who waits for it when it becomes free, so the make-up of batches
-    follows the clock; what is drawn does not, but for rounding in a batch.
+    A free table answers all pending requests in one batch, so batches depend on timing. Samples do
+    not, except for rounding within a batch.
     """
 
     def __init__(self, *, greedy: bool = False, pool: Executor | None = None) -> None:
@@ -33,9 +33,9 @@ class Free:
     def grow(self, growths: Sequence[Growth]) -> None:
         """Grow every tree to its end.
 
-        Errors: TaskError where the task breaks its contract, ConfigError from a generator.
+        Errors: TaskError if the task breaks its contract, ConfigError from a generator.
         """
-        with ThreadPoolExecutor(1) as thread:  # a notebook has an event loop of its own
+        with ThreadPoolExecutor(1) as thread:  # a notebook already runs an event loop
             thread.submit(asyncio.run, self._all(growths)).result()
 
     async def _all(self, growths: Sequence[Growth]) -> None:
@@ -66,7 +66,7 @@ class Free:
         self.counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)
 
     async def _answer(self, table: AsyncTable, ask: Ask) -> list[Spoken]:
-        """By itself: a slow reply delays no other question."""
+        """Answer one request by itself: a slow reply delays no other request."""
         started = time.perf_counter()
         spoken = await table.say(ask, greedy=self.greedy)
         self.counts.response_seconds.append(time.perf_counter() - started)
@@ -75,7 +75,7 @@ class Free:
 
 
 class _Desk:
-    """Where asks for one table wait until it is free; whoever waits then is in one batch."""
+    """Request queue of one table; all requests pending when it becomes free form one batch."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class _Desk:
         self.counts, self.greedy = counts, greedy
         self.waiting: list[Ask] = []
         self.batch: asyncio.Task[list[list[Spoken]]] | None = None
-        """The one that `waiting` will be."""
+        """The task that will answer the requests in `waiting`."""
 
     async def say(self, ask: Ask) -> list[Spoken]:
         place = len(self.waiting)
@@ -117,7 +117,7 @@ async def _run(pool: Executor, work: Any, *arguments: Any) -> Any:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The mistake itself, out of the groups that tasks wrap it in."""
+    """The first error within nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

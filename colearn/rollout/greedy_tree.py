@@ -13,20 +13,20 @@ from .shapes import Group
 
 @dataclass(frozen=True)
 class GreedyTree(Group):
-    """Every acting agent draws K candidates from its own prompt, and the candidate with the highest
+    """Every acting agent samples K candidates from its prompt, and the candidate with the highest
     credited reward is executed; ties are broken at random.
 
-    Agents that act at once draw at once, and their candidates are scored in the agents' order
-    (Alg. 1, lines 9 to 14): those of agent i with the executed action of each agent before it and
-    the first draw of each agent after it. So a group's rewards differ by its own agent's candidates
-    alone. The last agent's best joint action is the one that goes on.
+    Agents that act simultaneously sample in parallel, and their candidates are scored in the
+    agents' order (Alg. 1, lines 9 to 14): candidates of agent i with the executed action of each
+    earlier agent and the first sample of each later one. A group's rewards then differ only by its
+    agent's candidates. The last agent's best joint action continues.
 
-    An episode of N agents over T turns costs N T K generations and N T K environment steps, whether
-    the agents act at once or one after the other; a full tree needs K^(N T) generations. A program
-    among the agents acts once a turn.
+    An episode of N agents over T turns costs N T K generations and N T K environment steps, for
+    simultaneous and sequential play; a full tree needs K^(N T) generations. A program among the
+    agents acts once a turn.
 
-    Wrong when the reward of one action says little of what comes after it: play is greedy, so the
-    turns that training sees are those of a better team than the one that is evaluated.
+    Wrong when an action's reward says little about later turns: selection is greedy, so training
+    visits the histories of a better team than the evaluated one.
     """
 
     def samples(self, at: Branching) -> Mapping[str, int]:
@@ -35,7 +35,7 @@ class GreedyTree(Group):
     def joint_actions(
         self, at: Branching, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
-        """The first agent's candidates, each with the first draw of everyone else."""
+        """The first agent's candidates, each with the first sample of every other agent."""
         return _candidates_of(_compared(counts)[0], dict.fromkeys(counts, 0), counts)
 
     def next_round(
@@ -55,7 +55,7 @@ class GreedyTree(Group):
 
 
 def _compared(counts: Mapping[str, int]) -> list[str]:
-    """The agents whose candidates are scored; where programs act alone, the first one's action."""
+    """The agents whose candidates are scored; if only programs act, the first of them."""
     return [agent for agent, count in counts.items() if count > 1] or list(counts)[:1]
 
 
@@ -72,7 +72,7 @@ def _last_agent(tried: Sequence[Child]) -> str:
 
 
 def _best_of_last(at: Branching, tried: Sequence[Child]) -> int:
-    """The number of the best candidate of the agent that was scored last."""
+    """Index of the best candidate of the agent that was scored last."""
     agent = _last_agent(tried)
     worth = {
         number: child.rewards[agent]

@@ -1,4 +1,4 @@
-"""Rollout engine for training, evaluation, play and the dry run."""
+"""Grows trees for training, evaluation, play and the dry run."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def grow(
     pool: Executor | None = None,
     order: Order = "lockstep",
 ) -> tuple[list[Tree[Any]], Counts]:
-    """Play every item out. Episode numbers, with the seed, fix all randomness.
+    """Play every item to its end. The seed and the episode numbers determine all randomness.
 
-    `players` by name; `cast` says who of them sits where. `order` is who waits for whom: all for
-    the slowest (`lockstep`, bit for bit repeatable), or nobody for another tree (`free`).
+    `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep" all trees
+    advance turn by turn, bit for bit repeatable; with "free" no tree waits for another.
 
-    Errors: TaskError where the task breaks its contract, ConfigError from a generator.
+    Errors: TaskError if the task breaks its contract, ConfigError from a generator.
     """
     growths = list(
         plant(task, items, players, shape, seed=seed, credit=credit, cast=cast, first=first_episode)
@@ -60,16 +60,16 @@ def plant(
     cast: Cast,
     first: int,
 ) -> Iterator[Growth]:
-    """The trees of every item, before anything has grown; `first` is the first episode's number."""
+    """The ungrown trees of every item; `first` is the first episode's number."""
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))
         shapes = shape.trees(item, agents, derive_rng(seed, "trees", episode))
-        for member, own in enumerate(shapes):
+        for member, tree_shape in enumerate(shapes):
             yield Growth(
                 task,
                 item,
-                own,
+                tree_shape,
                 credit,
                 players,
                 seats,

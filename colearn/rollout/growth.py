@@ -1,8 +1,7 @@
 """State of one tree during a rollout: pending requests, candidates, new nodes.
 
-Nothing here waits or runs: whoever advances a growth (`lockstep`, `free`) speaks for the players
-and steps the task. All randomness is a function of (seed, episode, path), so the order of advance
-changes nothing.
+A growth neither generates nor steps the task: its driver (`lockstep`, `free_order`) does. All
+randomness is a function of (seed, episode, path), so results do not depend on the order.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Said, Spoken
@@ -24,12 +22,12 @@ from .validate import validate_earned
 
 Joint = Mapping[str, Spoken]
 Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...], str]
-"""The arguments of `transition`."""
+"""Arguments of `transition`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A node that goes on, with what every seat's player keeps and its last action."""
+    """A node that continues, with each seat's memory, last action and number of actions."""
 
     node: Node[Any]
     memories: Mapping[str, Any]
@@ -39,7 +37,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A joint action that is to be tried."""
+    """A joint action to execute."""
 
     child: int
     chosen: Mapping[str, int]
@@ -50,11 +48,11 @@ class Edge:
 
 
 Tried = tuple[Edge, Outcome[Any]]
-"""A joint action that was executed, and what it led to."""
+"""An executed joint action and its outcome."""
 
 
 class Growth:
-    """The nodes of one tree so far."""
+    """A tree under construction."""
 
     def __init__(
         self,
@@ -79,17 +77,17 @@ class Growth:
         self.seed, self.episode, self.member = seed, episode, member
         self.key: Key = episode if member == 0 else f"{episode}/{member}"
         self.nodes: list[Node[Any]] = []
-        """In the order in which they grew."""
+        """Nodes in the order in which they were added."""
         self._adding = threading.Lock()
 
     @property
     def compares(self) -> bool:
-        """The shape looks at the outcomes of a node's joint actions before it says what else to try
-        there or which children go on."""
+        """Whether the shape reads the outcomes of a node's joint actions to choose further ones or
+        the children that continue."""
         return self.shape.cuts or type(self.shape).next_round is not Rollout.next_round
 
     def start(self) -> list[Live]:
-        """The root, if anybody acts there."""
+        """Add the root; return it unless it is terminal."""
         rng = derive_rng(self.seed, "reset", self.episode)
         state = begin(self.task, self.item, rng, self.item_name)
         outcome: Outcome[Any] = Outcome(state=state, reward=0.0)
@@ -97,15 +95,15 @@ class Growth:
         return [] if root.terminal else [Live(root, {}, {}, {})]
 
     def asks(self, at: Live) -> list[Ask]:
-        """What the acting seats of a node are asked."""
+        """The requests to the acting seats of a node."""
         node = at.node
         counts = self.shape.samples(self._branching(at))
-        found = []
+        asks = []
         for seat, observation in node.observations.items():
             seeds = tuple(
                 action_seed(self.seed, self.key, node.path, seat, k) for k in range(counts[seat])
             )
-            found.append(
+            asks.append(
                 Ask(
                     player=self.seats[seat],
                     seat=seat,
@@ -116,13 +114,13 @@ class Growth:
                     seeds=seeds,
                 )
             )
-        return found
+        return asks
 
     def edges(
         self, at: Live, drawn: Mapping[str, Sequence[Spoken]], tried: Sequence[Tried] = ()
     ) -> list[Edge]:
-        """The next round of joint actions to try, from what each seat said and what those `tried`
-        led to; empty: nothing is left to try."""
+        """The next round of joint actions, given each seat's answers and the outcomes in `tried`;
+        empty if none is left."""
         counts = {seat: len(options) for seat, options in drawn.items()}
         following = self.shape.next_round(self._branching(at), counts, self._children(tried))
         if following is None:
@@ -134,18 +132,18 @@ class Growth:
                 seat: tuple(o.action for k, o in enumerate(options) if (seat, k) not in taken)
                 for seat, options in drawn.items()
             }
-        found = []
+        edges = []
         for child, chosen in enumerate(following.joint_actions, start=len(tried)):
             joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
-            texts = self._texts(joint)
+            texts = self._texts(at.node, joint)
             keys = (self.seed, "step", self.key, *at.node.path, child)
             stepping = (self.task, at.node.state, texts, keys, self.item_name)
-            found.append(Edge(child, chosen, following.candidate_of, joint, stepping, alternatives))
-        return found
+            edges.append(Edge(child, chosen, following.candidate_of, joint, stepping, alternatives))
+        return edges
 
     def settle(self, at: Live, tried: Sequence[Tried]) -> list[Live]:
-        """Add what the joint actions led to; the children that go on. All of a node's at once where
-        the shape `compares` them."""
+        """Add the outcomes' nodes; return the children that continue. If the shape `compares`,
+        `tried` must hold all joint actions of the node."""
         if self.shape.cuts and "local" in self.credit.reads:
             for _, outcome in tried:
                 self._check_at_once(outcome, at.node.turn)
@@ -174,7 +172,7 @@ class Growth:
         return following
 
     def tree(self) -> Tree[Any]:
-        """What has grown, turn by turn whatever came first."""
+        """The finished tree, with nodes in the order of turn and path."""
         nodes = sorted(self.nodes, key=lambda node: (node.turn, node.path))
         if any(node.index != number for number, node in enumerate(nodes)):
             place = {node.index: number for number, node in enumerate(nodes)}
@@ -195,10 +193,28 @@ class Growth:
             cast=self.cast,
         )
 
-    def _texts(self, joint: Joint) -> dict[str, str]:
+    def _texts(self, at: Node[Any], joint: Joint) -> dict[str, str]:
         if not self.task.reads_actions:
             return {seat: spoken.action.text for seat, spoken in joint.items()}
-        return {seat: Said.of(spoken.action, self.seats[seat]) for seat, spoken in joint.items()}
+        return {
+            seat: Said.of(spoken.action, self.seats[seat], self._context_tokens(at, seat))
+            for seat, spoken in joint.items()
+        }
+
+    def _context_tokens(self, node: Node[Any], seat: str) -> int:
+        """Tokens of a seat's context at a node, the node's observation included."""
+        count = 0
+        while True:
+            observation = node.observations.get(seat)
+            if observation is not None:
+                count += len(observation.tokens)
+                if observation.fresh:
+                    return count
+            if node.parent is None:
+                return count
+            if seat in node.actions:
+                count += len(node.actions[seat].tokens)
+            node = self.nodes[node.parent]
 
     def _check_at_once(self, outcome: Outcome[Any], turn: int) -> None:
         for before, agent in outcome.earned:
@@ -234,11 +250,11 @@ class Growth:
         actions: Mapping[str, Action],
         last: Mapping[str, Action],
         *,
-        alternatives: Mapping[str, tuple[Action, ...]] = MappingProxyType({}),
+        alternatives: Mapping[str, tuple[Action, ...]] | None = None,
         candidate_of: str | None = None,
         cut: bool = False,
     ) -> Node[Any]:
-        """The node that an outcome leads to, with what each acting seat sees there."""
+        """Add an outcome's node, with the observation of each acting seat."""
         path = () if parent is None else (*parent.path, child)
         with placed(self.task, self.item_name):
             validate_earned(outcome, len(path))
@@ -251,7 +267,7 @@ class Growth:
         info = told(self.task, outcome.state, self.item_name)
         hidden = privileged(self.task, outcome.state, self.item_name)
         metrics = {} if observations else measured(self.task, outcome.state, self.item_name)
-        with self._adding:  # branches may grow in threads of their own
+        with self._adding:  # branches may grow in several threads
             node = Node(
                 index=len(self.nodes),
                 parent=None if parent is None else parent.index,
@@ -261,7 +277,7 @@ class Growth:
                 global_info=info,
                 privileged_info=hidden,
                 actions=actions,
-                alternatives=alternatives,
+                alternatives={} if alternatives is None else alternatives,
                 reward=outcome.reward,
                 local_rewards=outcome.local_rewards,
                 earned=outcome.earned,

@@ -1,4 +1,4 @@
-"""All live nodes of a turn, over all trees, advance together: bit for bit repeatable."""
+"""Lockstep growth: all live nodes of a turn advance together, bit for bit repeatable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _At = tuple[Growth, Live]
 
 
 class Lockstep:
-    """Players of one table speak in one batch; tables of different places at the same time."""
+    """Requests to one table form a batch; tables of different places run concurrently."""
 
     def __init__(self, *, greedy: bool = False, pool: Executor | None = None) -> None:
         self.greedy, self.pool = greedy, pool
@@ -28,7 +28,7 @@ class Lockstep:
     def grow(self, growths: Sequence[Growth]) -> None:
         """Grow every tree to its end.
 
-        Errors: TaskError where the task breaks its contract, ConfigError from a generator.
+        Errors: TaskError if the task breaks its contract, ConfigError from a generator.
         """
         with ThreadPoolExecutor(thread_name_prefix="table") as threads:
             live = [(growth, at) for growth in growths for at in growth.start()]
@@ -36,7 +36,7 @@ class Lockstep:
                 live = self._turn(live, threads)
 
     def _turn(self, live: Sequence[_At], threads: Executor) -> list[_At]:
-        """Speak, pair, step and settle, for all live nodes."""
+        """Generate, pair, step and settle all live nodes."""
         drawn = self._speak(live, threads)
         tried: list[list[Tried]] = [[] for _ in live]
         while True:
@@ -44,19 +44,19 @@ class Lockstep:
                 growth.edges(at, said, before)
                 for (growth, at), said, before in zip(live, drawn, tried, strict=True)
             ]
-            edges = [edge for own in rounds for edge in own]
+            edges = [edge for node_edges in rounds for edge in node_edges]
             if not edges:
                 break
             outcomes = iter(self._step(edges))
-            for own, before in zip(rounds, tried, strict=True):
-                before += [(edge, next(outcomes)) for edge in own]
+            for node_edges, before in zip(rounds, tried, strict=True):
+                before += [(edge, next(outcomes)) for edge in node_edges]
         following: list[_At] = []
-        for (growth, at), found in zip(live, tried, strict=True):
-            following += [(growth, child) for child in growth.settle(at, found)]
+        for (growth, at), node_tried in zip(live, tried, strict=True):
+            following += [(growth, child) for child in growth.settle(at, node_tried)]
         return following
 
     def _step(self, edges: Sequence[Edge]) -> list[Outcome[Any]]:
-        """What each joint action leads to."""
+        """The outcome of each joint action."""
         self.counts.joint_actions += len(edges)
         stepping = [edge.stepping for edge in edges]
         if self.pool is None:
@@ -64,7 +64,7 @@ class Lockstep:
         return list(self.pool.map(transition, *zip(*stepping, strict=True)))
 
     def _speak(self, live: Sequence[_At], threads: Executor) -> list[dict[str, list[Spoken]]]:
-        """What every acting seat says at every node."""
+        """The answers of every acting seat at every node."""
         asked: dict[Table, list[tuple[int, Ask]]] = {}
         for number, (growth, at) in enumerate(live):
             for ask in growth.asks(at):
@@ -88,10 +88,10 @@ class Lockstep:
     def _in_turn(
         self, asked: Mapping[Table, Sequence[tuple[int, Ask]]], tables: Sequence[Table]
     ) -> list[tuple[Table, list[list[Spoken]], float]]:
-        """The answers of the tables of one place, each with the seconds that it took."""
-        found = []
+        """Answers of one place's tables, each with its seconds."""
+        answered = []
         for table in tables:
             started = time.perf_counter()
             answers = table.speak([ask for _, ask in asked[table]], greedy=self.greedy)
-            found.append((table, answers, time.perf_counter() - started))
-        return found
+            answered.append((table, answers, time.perf_counter() - started))
+        return answered

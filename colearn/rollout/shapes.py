@@ -1,4 +1,4 @@
-"""Rollout shapes by depth: chains, parallel chains, trees."""
+"""Rollout shapes: chains, parallel chains, trees."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from colearn.contract import Branching, Rollout
 
 
 class Aligned(Rollout):
-    """K actions per acting agent make K joint actions, so a node has K children. An agent that
-    drew fewer repeats its last one."""
+    """K actions per acting agent form K joint actions, so a node has K children. An agent with
+    fewer samples repeats its last one."""
 
     def joint_actions(
         self, at: Branching, counts: Mapping[str, int]
@@ -25,10 +25,10 @@ class Aligned(Rollout):
 
 @dataclass(frozen=True)
 class Group(Rollout):
-    """What shapes with groups of K share."""
+    """Base of shapes with groups of K."""
 
-    k: Annotated[int, Field(ge=1, description="set 2 or more")] = 4
-    """K."""
+    k: Annotated[int, Field(ge=1, le=1024, description="set 2 or more")] = 4
+    """K, the number of sampled actions per agent and history."""
 
     @property
     def group_size(self) -> int:
@@ -37,7 +37,10 @@ class Group(Rollout):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Aligned):
-    """n H generations per episode. Wrong when the baseline compares actions of one history."""
+    """One action per agent and history; n H generations per episode.
+
+    Wrong when the baseline compares actions of one history.
+    """
 
     forks_later = False
 
@@ -47,14 +50,14 @@ class Chain(Aligned):
 
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualChain(Chain):
-    """A chain whose agents draw K further actions at every history, which are not executed: a
-    counterfactual critic reads them. n H (1 + K) generations and H environment steps per episode.
+    """A chain whose agents sample K further actions at every history, for a counterfactual critic.
+    These are not executed. n H (1 + K) generations and H environment steps per episode.
 
-    Wrong without that critic: the further actions are drawn for nothing.
+    Wrong without that critic: nothing reads the further actions.
     """
 
-    k: Annotated[int, Field(ge=1, description="set 1 or more")] = 4
-    """K."""
+    k: Annotated[int, Field(ge=1, le=1024, description="set 1 or more")] = 4
+    """K, the number of further actions per agent and history."""
 
     @property
     def draws_alternatives(self) -> bool:
@@ -71,9 +74,9 @@ class CounterfactualChain(Chain):
 
 @dataclass(frozen=True)
 class Parallel(Group, Aligned):
-    """n K H generations per episode: the K branches share the root's history and nothing later.
+    """K chains that share the root's history only; n K H generations per episode.
 
-    Wrong when later turns need a baseline of their own: only the first turn has a group.
+    Wrong when later turns need a group baseline: only the first turn has a group.
     """
 
     forks_later = False
@@ -87,7 +90,7 @@ class KaryTree(Group, Aligned):
     """K joint actions at every history, so every action is compared with siblings.
 
     An episode of H turns costs n K (K^H - 1) / (K - 1) generations (Proposition 4.3).
-    A program among the agents acts once at a node, so where it acts alone nothing branches.
+    A program acts once at a node, so a node where only a program acts does not branch.
     Wrong when the horizon is long: K=4, H=4 is 340 joint actions for one item.
     """
 
@@ -97,12 +100,12 @@ class KaryTree(Group, Aligned):
 
 @dataclass(frozen=True)
 class Cross(Group):
-    """K actions per acting agent, K^m joint actions where m agents act: rewards are cheap here,
-    generations dear.
+    """K actions per acting agent and all K^m joint actions of m acting agents, for cheap rewards
+    and expensive generation.
 
     Wrong when `step` is slow or the horizon long: an episode runs K^m + ... + K^(mH) steps. Two
-    siblings may share an agent's action, so they are not independent draws. Its group size is K,
-    the actions per agent: K^m would need to know how many act, and is never smaller.
+    siblings may share an agent's action, so they are not independent samples. The group size is K,
+    the actions per agent; K^m depends on how many agents act, and is never smaller.
     """
 
     def samples(self, at: Branching) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
-"""Validation of task outputs at the boundary of a rollout: one error line per violation.
+"""Validation of task outputs: one error line per violation.
 
-Each function returns what it was given, so that a call can be wrapped in place.
+Each function returns its argument, so that it can wrap a call.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")
 
 LARGEST_REWARD = 1e9
-"""Either way: beyond it squares and sums of returns leave single precision."""
+"""Bound on |reward|: beyond it squares and sums of returns exceed single precision."""
 
 
 def validate_items(items: Items, split: str) -> Items:
-    """The items of a split: a sequence that is not empty.
+    """Check that the items of a split are a non-empty sequence.
 
     Errors: TaskError.
     """
@@ -36,7 +36,7 @@ def validate_items(items: Items, split: str) -> Items:
 
 
 def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | None:
-    """What an agent is shown: text or a prompt, or None where it does not act.
+    """An observation as a `Prompt`, from text or a prompt; None if the agent does not act.
 
     Errors: TaskError.
     """
@@ -57,7 +57,7 @@ def validate_observation(shown: str | Prompt | None, agent: str) -> Prompt | Non
 
 
 def validate_text(text: str, method: str) -> str:
-    """What a method that tells something in words gives.
+    """Check the text that `method` returned.
 
     Errors: TaskError.
     """
@@ -71,16 +71,16 @@ def validate_text(text: str, method: str) -> str:
     return text
 
 
-def validate_metrics(found: Mapping[str, float]) -> Mapping[str, float]:
-    """What a state is worth: finite numbers by name.
+def validate_metrics(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """Check metrics: finite numbers by name.
 
     Errors: TaskError.
     """
-    if not isinstance(found, Mapping):
+    if not isinstance(metrics, Mapping):
         raise TaskError(
-            f"task.metrics: gave a {type(found).__name__}, must be a mapping from name to number"
+            f"task.metrics: gave a {type(metrics).__name__}, must be a mapping from name to number"
         )
-    for name, value in found.items():
+    for name, value in metrics.items():
         if not isinstance(name, str):
             raise TaskError(f"task.metrics: the name {name!r} must be str")
         if not isinstance(value, (int, float)):
@@ -90,11 +90,11 @@ def validate_metrics(found: Mapping[str, float]) -> Mapping[str, float]:
             )
         if not math.isfinite(value):
             raise TaskError(f"task.metrics: '{name}' is {value}, must be a finite number")
-    return found
+    return metrics
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
-    """What a step led to: finite float rewards, a bool `done`, local rewards of known agents.
+    """Check a step's outcome: finite rewards, a bool `done`, local rewards of known agents.
 
     Errors: TaskError.
     """
@@ -136,7 +136,7 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
 
 
 def validate_earned(outcome: Outcome[State], played: int) -> None:
-    """Delayed rewards of turns that have been: the `played` ones, this step's among them.
+    """Check that delayed rewards belong to the `played` turns, including this step's.
 
     Errors: TaskError.
     """

@@ -1,8 +1,8 @@
-"""Every point at which an agent is asked for a reply, and the probability of each valid reply.
+"""Probabilities of an agent's valid replies at enumerated histories, scored by its network.
 
-The histories of an agent are trees of texts: shared prefixes are scored once, and the replies at a
-history are a tree of tokens in which every branching is one softmax. So the probabilities of the
-valid replies at a history sum to at most 1.
+The histories of an agent form trees of texts, in which shared prefixes are scored once. The replies
+at a history form a tree of tokens in which every branching is one softmax. So the probabilities of
+the valid replies at a history sum to at most 1.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from colearn.types import Action, Node, Observation, Tree
 
 
 class Place(NamedTuple):
-    """A node of one of an agent's trees."""
+    """A node in one of an agent's trees."""
 
     tree: int
     node: int
 
 
 _Edge = tuple[Place, int]
-"""A node and the number of a token asked for behind it."""
+"""A node and the index of a token whose probability after it is queried."""
 
 
 class AskedAgent:
-    """One agent's histories, a tree for each first observation, and what it is asked at them.
+    """One agent's enumerated histories, one tree per first observation, and the queried replies.
 
-    A reply counts in its usual tokens with the template's end token behind them.
+    A reply is scored in its canonical tokens followed by the template's end token.
     """
 
     def __init__(self, agent: str, voice: Voice, network: Network) -> None:
@@ -50,7 +50,7 @@ class AskedAgent:
         self._questions: list[list[list[_Edge]]] = []
 
     def opened(self, text: str) -> Place:
-        """The history that is the agent's first observation."""
+        """The history that consists of the agent's first observation."""
         if text not in self._roots:
             self._roots[text] = Place(len(self._trees), 0)
             opening = self.voice.spoken_to.open(text)
@@ -59,7 +59,7 @@ class AskedAgent:
         return self._roots[text]
 
     def observed(self, place: Place, reply: str, text: str) -> Place:
-        """The history after `reply` at `place` and the observation that followed it."""
+        """The history after `reply` at `place` and the next observation."""
         action = self._reply(reply)
         before = self._behind(place, action.tokens[:-1])
         key = before, action.tokens[-1], text
@@ -70,7 +70,7 @@ class AskedAgent:
         return self._observed[key]
 
     def ask(self, place: Place, replies: Sequence[str]) -> None:
-        """Ask for the probability of each of `replies` at a history."""
+        """Query the probability of each of `replies` at a history."""
         question = []
         for text in replies:
             tokens = self._reply(text).tokens
@@ -85,10 +85,10 @@ class AskedAgent:
         self._questions.append(question)
 
     def probabilities(self, temperatures: Sequence[float], token_budget: int) -> list[Array]:
-        """pi(reply | history) of every question in the order of `ask`, shape [temperatures,
-        replies]; 0 is greedy decoding."""
+        """pi(reply | history) of every query in the order of `ask`, shape [temperatures, replies];
+        temperature 0 is greedy decoding."""
         asked: list[Asked] = list(self._asked)
-        found = next_probabilities(
+        by_tree = next_probabilities(
             self.network,
             self.rows(token_budget),
             asked,
@@ -96,13 +96,13 @@ class AskedAgent:
             token_budget=token_budget,
         )
         return [
-            np.stack([_product(found, edges) for edges in question], axis=1)
+            np.stack([_product(by_tree, edges) for edges in question], axis=1)
             for question in self._questions
         ]
 
     def rows(self, token_budget: int | None) -> list[list[Row]]:
-        """By tree, the rows in which every asked node is a mark once."""
-        found = []
+        """The rows of each tree; every queried node is a mark once."""
+        by_tree = []
         for nodes in self._trees:
             tree: Tree[Any] = Tree(item=None, episode=0, agents=(self.agent,), nodes=tuple(nodes))
             rows = actor_rows(
@@ -112,8 +112,8 @@ class AskedAgent:
                 budget=token_budget,
                 value="next",
             )
-            found.append([replace(row, spans=(), behaviour=()) for row in rows])
-        return found
+            by_tree.append([replace(row, spans=(), behaviour=()) for row in rows])
+        return by_tree
 
     def _reply(self, text: str) -> Action:
         if text not in self._replies:
@@ -123,7 +123,7 @@ class AskedAgent:
         return self._replies[text]
 
     def _behind(self, place: Place, tokens: Sequence[int]) -> Place:
-        """Where the agent is when it has said some tokens of a reply."""
+        """The node after the first tokens of a reply."""
         for token in tokens:
             key = place, token
             if key not in self._spoken:
@@ -137,9 +137,9 @@ class AskedAgent:
         return Place(place.tree, len(nodes) - 1)
 
 
-def _product(found: Sequence[Mapping[int, Array]], edges: Sequence[_Edge]) -> Array:
+def _product(by_tree: Sequence[Mapping[int, Array]], edges: Sequence[_Edge]) -> Array:
     """The product of a reply's token probabilities, shape [temperatures]."""
-    factors = [found[at.tree][at.node][:, number] for at, number in edges]
+    factors = [by_tree[at.tree][at.node][:, number] for at, number in edges]
     return np.prod(factors, axis=0)
 
 
@@ -149,7 +149,7 @@ def bare_node(
     observations: Mapping[str, Observation],
     actions: Mapping[str, Action],
 ) -> Node[None]:
-    """A node of what was said alone: no state, no path."""
+    """A node with observations and actions only: no state, no path."""
     return Node(
         index=index,
         parent=parent,

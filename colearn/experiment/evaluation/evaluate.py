@@ -1,4 +1,4 @@
-"""Evaluation on held-out items: the agents play decentrally, nothing is learned."""
+"""Evaluation on held-out items: decentralised execution without learning."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .played import evaluation_items, mean_outcomes, mean_turns
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Mean metrics over the episodes played, and those episodes."""
+    """Mean metrics over the evaluation episodes, and the episodes."""
 
     metrics: dict[str, float]
     """`return` (undiscounted, of the team or the players), `objective` (as credited), the task's
-    own metrics at the end of an episode, `pass@k` where asked, `turns`, `tokens_per_turn`
-    (per agent and turn), `truncated` (the share of episodes in which an answer was cut off) and
-    `response_seconds` (per turn, slowest agent)."""
+    metrics of the final state, `pass@k` if requested, `turns`, `tokens_per_turn` (per agent and
+    turn), `truncated` (fraction of episodes with a truncated answer) and `response_seconds` (per
+    turn, slowest agent)."""
     trees: list[Tree[Any]]
 
 
@@ -48,16 +48,16 @@ def evaluate_team(
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
-    """Play the items of a split, the same items and seeds at every call."""
+    """Play the items of a split with the same items and seeds at every call."""
     items, split_size = evaluation_items(task, settings)
-    first, mine = processes.share_of(items)
+    first, items_of_rank = processes.share_of(items)
     trees: list[Tree[Any]] = []
     counts = Counts()
-    at_once = settings.at_once or max(1, len(mine))
-    for start in range(0, len(mine), at_once):
-        found, cost = grow(
+    at_once = settings.at_once or max(1, len(items_of_rank))
+    for start in range(0, len(items_of_rank), at_once):
+        grown, cost = grow(
             task,
-            mine[start : start + at_once],
+            items_of_rank[start : start + at_once],
             players,
             Chain(),
             seed=derive_seed(seed, "evaluation"),
@@ -67,7 +67,7 @@ def evaluate_team(
             greedy=settings.greedy,
             pool=pool,
         )
-        trees += found
+        trees += grown
         counts.add(cost)
     trees, counts = processes.exchange(trees, counts)
     metrics = mean_outcomes(trees, task.pays, credit) | pass_metrics(trees, settings, split_size)
@@ -78,16 +78,16 @@ def evaluate_team(
 
 
 def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
-    """The metrics of a team with weights from checkpoints, under its config's settings; exact ones
-    too, where it asks for them.
+    """The metrics of a team with weights from checkpoints, with the config's evaluation settings,
+    exact evaluation included.
 
-    folders: by learner, where its weights are read; others stay as they are.
+    folders: the checkpoint folder of each learner; other learners keep their weights.
     Errors: CheckpointError for a folder that cannot be read or is of another model.
     """
     for key, folder in folders.items():
         parts.learners[key].load(folder)
     parts.host.publish()
-    found = evaluate_team(
+    metrics = evaluate_team(
         parts.task,
         parts.players,
         parts.config.evaluation,
@@ -96,4 +96,4 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
         cast=parts.cast,
         processes=Processes(resolve_device(parts.config.run.device)),
     ).metrics
-    return found if parts.exact is None else found | parts.exact.metrics()
+    return metrics if parts.exact is None else metrics | parts.exact.metrics()

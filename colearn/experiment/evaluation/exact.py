@@ -1,8 +1,8 @@
-"""Exact evaluation: the value of a team on a finite problem, computed and not sampled.
+"""Exact evaluation: the value of a team on a finite problem, computed instead of sampled.
 
-Every private history that the problem can produce is written out as the agent would see it, and
-the agent's own network scores every legal reply there, in one teacher-forced pass over a tree in
-which shared prefixes are stored once. The resulting tables are a joint policy; its value is exact.
+Every private history of the problem is written out as the agent's prompt. The agent's network
+scores every legal reply there, in one teacher-forced pass over a tree with shared prefixes. The
+resulting tables are a joint policy, whose value is computed exactly.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from colearn.tabular.model import Array, TabularModel
 from .asked import AskedAgent, Place
 
 Tables = dict[str, tuple[Array, ...]]
-"""Agent -> by turn pi_i(a | h_i)."""
+"""By agent and turn: pi_i(a | h_i)."""
 
 
 @runtime_checkable
 class FiniteTask(Protocol):
-    """What a task offers, beside its contract, to be evaluated exactly (`dpomdp` does)."""
+    """Additional members of a task that can be evaluated exactly, such as `dpomdp`."""
 
     agents: tuple[str, ...]
     horizon: int
@@ -40,35 +40,35 @@ class FiniteTask(Protocol):
         ...
 
     def shown(self, agent: str, turn: int, observation: int | None) -> str:
-        """What `observe` gives at `turn` after the model's `observation`; None at turn 0."""
+        """The text of `observe` at `turn` for the model's `observation` (None at turn 0)."""
         ...
 
     def rejection_reward(self, turn: int) -> float:
-        """The turn's reward, scaled, where a reply is not legal."""
+        """The turn's scaled reward for an illegal reply."""
         ...
 
 
 COLD = 0.2
-"""Temperature of the values that are reported beside those at each agent's own."""
+"""Temperature of the additional `_cold` metrics."""
 
 Decoding = Literal["sampled", "cold", "greedy"]
 DECODINGS: tuple[Decoding, ...] = ("sampled", "cold", "greedy")
-"""At each agent's own temperature, at `COLD`, and the likeliest token every time."""
+"""At each agent's own temperature, at `COLD`, and greedy."""
 
 
 def temperatures(voice: Voice) -> list[float]:
-    """Of an agent, in the order of `DECODINGS`."""
+    """An agent's temperatures in the order of `DECODINGS`."""
     return [voice.sampling.temperature, COLD, 0.0]
 
 
 class ExactEvaluator:
-    """Values of the current weights on one finite task.
+    """Exact values of the current weights on one finite task.
 
-    A reply counts as legal in its usual tokens with the template's end token behind them; other
-    spellings that the task would accept as well count as rejected. `exact_rejected`, the
-    probability that an episode holds such a reply, bounds what this leaves open.
+    A reply is legal in its canonical tokens followed by the template's end token; other
+    tokenisations that the task would accept count as rejected. `exact_rejected` is the probability
+    of an episode with a rejected reply and bounds the error.
 
-    Errors: ConfigError where the task is not finite, or sampling cuts the distribution.
+    Errors: ConfigError if the task is not finite, or sampling truncates the distribution.
     """
 
     def __init__(
@@ -79,11 +79,7 @@ class ExactEvaluator:
         *,
         token_budget: int,
     ) -> None:
-        if not isinstance(task, FiniteTask):
-            raise ConfigError(
-                "evaluation.exact: needs a finite task such as dpomdp or one small game of "
-                "open_spiel, played without a wrapper; set it to false"
-            )
+        require_finite(task)
         require_plain_sampling(voices)
         self.task, self.token_budget = task, token_budget
         self.voices, self.networks = dict(voices), dict(networks)
@@ -91,9 +87,9 @@ class ExactEvaluator:
         self._asked = {agent: self._ask(agent) for agent in task.agents}
 
     def metrics(self) -> dict[str, float]:
-        """`exact_return`: J in the task's scaled rewards, under each agent's own sampling;
-        `exact_return_cold` and `exact_return_greedy`: J of the same weights, sampled at
-        temperature `COLD` and decoded greedily; and `exact_rejected`."""
+        """`exact_return`: J in the task's scaled rewards with each agent's own sampling.
+        `exact_return_cold` and `exact_return_greedy`: J of the same weights at temperature `COLD`
+        and decoded greedily. Also `exact_rejected`."""
         policies = self._policies()
         values = {name: self._value(policy) for name, policy in policies.items()}
         policy, sampled = policies["sampled"], values["sampled"]
@@ -110,7 +106,7 @@ class ExactEvaluator:
         }
 
     def evaluate(self, decoding: Decoding = "sampled") -> tuple[Tables, ExactEvaluation]:
-        """The joint policy as tables, and its exact evaluation in the model's own rewards."""
+        """The joint policy as tables, and its exact evaluation in the model's unscaled rewards."""
         policy = self._policies()[decoding]
         return policy, self._value(policy)
 
@@ -120,7 +116,7 @@ class ExactEvaluator:
         return evaluate(self.histories, policy, rejected=rejected)
 
     def _ask(self, agent: str) -> AskedAgent:
-        """The agent, asked for its words at every private history, turn by turn."""
+        """An agent with queries for its legal replies at every private history, turn by turn."""
         asked = AskedAgent(agent, self.voices[agent], self.networks[agent])
         words = self.task.action_words(agent)
         at: dict[tuple[int, ...], Place] = {(): asked.opened(self.task.shown(agent, 0, None))}
@@ -138,7 +134,7 @@ class ExactEvaluator:
 
     def _policies(self) -> dict[Decoding, Tables]:
         """By decoding and agent: pi(a | h) at every private history, by turn."""
-        found: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
+        policies: dict[Decoding, Tables] = {name: {} for name in DECODINGS}
         for number, agent in enumerate(self.task.agents):
             asked = self._asked[agent]
             hot = temperatures(asked.voice)
@@ -148,12 +144,21 @@ class ExactEvaluator:
                 for turn in self.histories.turns
             ]
             for place, name in enumerate(DECODINGS):
-                found[name][agent] = tuple(table[:, place] for table in by_turn)
-        return found
+                policies[name][agent] = tuple(table[:, place] for table in by_turn)
+        return policies
+
+
+def require_finite(task: object) -> None:
+    """Errors: ConfigError for a task that exact evaluation cannot enumerate."""
+    if not isinstance(task, FiniteTask):
+        raise ConfigError(
+            "evaluation.exact: needs a finite task such as dpomdp or one small game of "
+            "open_spiel, played without a wrapper; set it to false"
+        )
 
 
 def require_plain_sampling(voices: Mapping[str, Voice]) -> None:
-    """Errors: ConfigError where sampling is not from the model's own distribution."""
+    """Errors: ConfigError if an agent does not sample from the model's untruncated distribution."""
     for agent, voice in voices.items():
         sampling = voice.sampling
         if sampling.temperature == 0.0 or sampling.top_p < 1.0 or sampling.top_k or sampling.stop:

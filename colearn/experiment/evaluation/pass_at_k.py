@@ -1,10 +1,10 @@
-"""pass@k: the chance that at least one of k programs for a problem passes."""
+"""pass@k: the probability that at least one of k programs for a problem passes."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from colearn.config import EvaluationSettings
@@ -12,12 +12,12 @@ from colearn.errors import ConfigError
 from colearn.types import Tree
 
 PASS = "pass"
-"""The task's metric that says whether an episode passed, 1 or 0."""
+"""The task metric that is 1 if an episode passed, else 0."""
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:
     """The unbiased estimate 1 - C(n-c, k) / C(n, k) from n samples of which c passed (Chen et al.,
-    2021), as a product of k ratios or fewer, so that no binomial overflows.
+    2021), as a product of at most k ratios, so that no binomial overflows.
 
     Errors: ConfigError unless 0 <= passed <= samples and 1 <= k <= samples.
     """
@@ -43,12 +43,29 @@ def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:
     return math.fsum(values) / len(values)
 
 
+def require_pass(metrics: Mapping[str, float]) -> None:
+    """Errors: ConfigError for a task without the metric `pass`."""
+    if PASS not in metrics:
+        raise ConfigError(
+            f"evaluation.pass_at: the task has no metric '{PASS}'; leave the setting out"
+        )
+
+
+def require_repeats(pass_at: Sequence[int], fewest: int) -> None:
+    """Errors: ConfigError where an item has fewer episodes than the largest k."""
+    if fewest < max(pass_at):
+        raise ConfigError(
+            f"evaluation.pass_at: k = {max(pass_at)} needs as many episodes of each item, "
+            f"there are {fewest}; raise evaluation.repeats"
+        )
+
+
 def pass_metrics(
     trees: Sequence[Tree[Any]], settings: EvaluationSettings, split_size: int
 ) -> dict[str, float]:
-    """`pass@k` for each k of `settings.pass_at` (Table 2): the episodes of an item are its samples.
+    """`pass@k` for each k of `settings.pass_at` (Table 2), with an item's episodes as samples.
 
-    Errors: ConfigError where the task has no metric `pass`, or an item has fewer than k episodes.
+    Errors: ConfigError if the task has no metric `pass`, or an item has fewer than k episodes.
     """
     if not settings.pass_at:
         return {}
@@ -56,16 +73,8 @@ def pass_metrics(
     passed: dict[int, list[float]] = defaultdict(list)
     for tree in trees:
         end = tree.nodes[-1]
-        if PASS not in end.metrics:
-            raise ConfigError(
-                f"evaluation.pass_at: the task has no metric '{PASS}'; leave the setting out"
-            )
+        require_pass(end.metrics)
         passed[tree.episode % played % split_size].append(end.metrics[PASS])
-    fewest = min(len(values) for values in passed.values())
-    if fewest < max(settings.pass_at):
-        raise ConfigError(
-            f"evaluation.pass_at: k = {max(settings.pass_at)} needs as many episodes of each item, "
-            f"there are {fewest}; raise evaluation.repeats"
-        )
+    require_repeats(settings.pass_at, min(len(values) for values in passed.values()))
     counts = [(len(values), round(sum(values))) for values in passed.values()]
     return {f"pass@{k}": mean_pass_at_k(counts, k) for k in settings.pass_at}

@@ -19,9 +19,9 @@ from colearn.types import Credited, Tree
 def evaluation_items(
     task: DecPOMDP[Any, Any], settings: EvaluationSettings
 ) -> tuple[list[Any], int]:
-    """The items of all episodes in their order, and how many the split has.
+    """The items of all episodes in their order, and the size of the split.
 
-    Errors: TaskError where the task breaks its contract.
+    Errors: TaskError if the task breaks its contract.
     """
     split = items_of(task, settings.split)
     played = settings.episodes or len(split)
@@ -30,14 +30,15 @@ def evaluation_items(
 
 
 def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
-    """`return`, which no algorithm's credit changes: the team's undiscounted reward; where the task
-    pays no team, the players' mean payoff, and each one's as `return/AGENT` where they differ."""
+    """`return`, independent of the algorithm's credit: the team's undiscounted reward. If the task
+    does not pay the team: the players' mean payoff, and each one's as `return/AGENT` if they
+    differ."""
     return _means(trees, Team() if "team" in pays else Payoff(), "return")
 
 
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
-    """`objective`: what the algorithm maximises. The undiscounted return as it credits the reward,
-    mean over agents and episodes; where agents are credited differently, also `objective/AGENT`."""
+    """`objective`, which the algorithm maximises: the undiscounted credited return, mean over
+    agents and episodes; also `objective/AGENT` if agents are credited differently."""
     return _means(trees, credit, "objective")
 
 
@@ -45,21 +46,22 @@ def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, f
     by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
     for tree in trees:
         episode = Credited(tree=tree, rewards=credit(tree))
-        for agent, found in by_agent.items():
-            found.append(episode.returns(agent)[0])
-    means = {agent: float(np.mean(found)) for agent, found in by_agent.items()}
+        for agent, returns in by_agent.items():
+            returns.append(episode.returns(agent)[0])
+    means = {agent: float(np.mean(returns)) for agent, returns in by_agent.items()}
     if len(set(means.values())) == 1:
         return {name: next(iter(means.values()))}
-    own = {f"{name}/{agent}": mean for agent, mean in means.items()}
-    return {name: float(np.mean(list(means.values())))} | own
+    by_name = {f"{name}/{agent}": mean for agent, mean in means.items()}
+    return {name: float(np.mean(list(means.values())))} | by_name
 
 
 def mean_outcomes(
     trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
 ) -> dict[str, float]:
-    """`return`, `objective`, the task's own metrics at the end, and `truncated`, means over chains.
+    """`return`, `objective`, the task's metrics of the final state, and `truncated`, means over
+    episodes.
 
-    Errors: TaskError where the names of the task's metrics change.
+    Errors: TaskError if the names of the task's metrics change.
     """
     ends = [tree.nodes[-1] for tree in trees]
     metrics = mean_returns(trees, pays) | mean_objective(trees, credit)
@@ -77,7 +79,7 @@ def mean_outcomes(
 
 
 def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
-    """The share of episodes in which an answer was cut off at its token limit."""
+    """Fraction of episodes with an answer truncated at its token limit."""
     cut = [
         any(action.finish == "length" for node in tree.nodes for action in node.actions.values())
         for tree in trees
@@ -86,5 +88,5 @@ def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
 
 
 def mean_turns(trees: Sequence[Tree[Any]]) -> float:
-    """Turns of an episode."""
+    """Mean number of turns of an episode."""
     return float(np.mean([tree.nodes[-1].turn for tree in trees]))

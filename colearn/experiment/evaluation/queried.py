@@ -1,7 +1,7 @@
-"""Exact measures of a game: the policy is asked at every decision, and the task judges it.
+"""Exact evaluation of a small game: reads the policy at every decision; the task measures it.
 
-A player's private histories are written out as it would see them; its own network scores every
-valid reply at each, shared prefixes once, in one teacher-forced pass.
+A player's private histories are written out as its prompts. Its network scores every valid reply at
+each of them in one teacher-forced pass with shared prefixes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .exact import DECODINGS, require_plain_sampling, temperatures
 
 
 class QueriedEvaluator:
-    """Measures of the current weights on one game that can be written out.
+    """Exact measures of the current weights on one enumerable game.
 
-    A reply counts as valid in its usual tokens with the template's end token behind them. The judge
-    is given the valid replies' probabilities made to sum to 1; `exact_rejected`, the largest
-    probability of anything else at any decision, says how much that changes.
+    A reply is valid in its canonical tokens followed by the template's end token. The task judges
+    the valid replies' probabilities, normalised to sum to 1. `exact_rejected`, the largest
+    probability of anything else at any decision, bounds the effect of normalising.
 
-    Errors: ConfigError where the game is too large, or sampling cuts the distribution.
+    Errors: ConfigError if the game is too large, or sampling truncates the distribution.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class QueriedEvaluator:
         self.voices, self.networks = dict(voices), dict(networks)
         self._decisions = {agent: list(task.decisions(agent)) for agent in task.agents}
         self._asked = {
-            agent: _ask(AskedAgent(agent, voices[agent], networks[agent]), found)
-            for agent, found in self._decisions.items()
+            agent: _ask(AskedAgent(agent, voices[agent], networks[agent]), decisions)
+            for agent, decisions in self._decisions.items()
         }
 
     def metrics(self) -> dict[str, float]:
-        """What the task's judge says of the policy under each agent's own sampling, and
-        `exact_rejected`; with `_cold` and `_greedy` behind the name, of the same weights sampled
-        at temperature `COLD` and decoded greedily (the likeliest valid reply)."""
+        """The task's measures of the policy with each agent's own sampling, and `exact_rejected`.
+        Names ending in `_cold` and `_greedy`: the same weights at temperature `COLD`, and decoded
+        greedily (the most likely valid reply)."""
         tables = {agent: self._probabilities(agent) for agent in self._decisions}
-        found: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for place, decoding in enumerate(DECODINGS):
             behind = "" if decoding == "sampled" else f"_{decoding}"
             policy = {
@@ -61,9 +61,9 @@ class QueriedEvaluator:
                 }
                 for agent, decisions in self._decisions.items()
             }
-            found |= {f"{name}{behind}": value for name, value in self.task.judge(policy).items()}
+            metrics |= {f"{name}{behind}": value for name, value in self.task.judge(policy).items()}
         sums = [float(table[0].sum()) for own in tables.values() for table in own]
-        return {**found, "exact_rejected": max(0.0, *(1.0 - total for total in sums))}
+        return {**metrics, "exact_rejected": max(0.0, *(1.0 - total for total in sums))}
 
     def _probabilities(self, agent: str) -> list[Array]:
         """pi(reply | history) by decision, shape [decodings, valid replies]."""
@@ -72,8 +72,8 @@ class QueriedEvaluator:
 
 
 def _normalised(table: Array, place: int) -> Array:
-    """A decoding's probabilities of the valid replies, made to sum to 1. Greedy decoding may end
-    in a reply that is not valid: then it is the valid reply likeliest when sampled."""
+    """A decoding's probabilities of the valid replies, normalised to sum to 1. If greedy decoding
+    gives an invalid reply, the most likely valid reply when sampled replaces it."""
     row = table[place]
     if DECODINGS[place] == "greedy" and not row.any():
         row = np.eye(len(row))[table[0].argmax()]
@@ -82,7 +82,7 @@ def _normalised(table: Array, place: int) -> Array:
 
 
 def _ask(asked: AskedAgent, decisions: Sequence[Decision]) -> AskedAgent:
-    """The agent, asked for its valid replies at every decision."""
+    """An agent with queries for its valid replies at every decision."""
     for decision in decisions:
         place: Place | None = None
         reply = ""

@@ -1,1 +1,1 @@
-"""An iteration's update: rows of trees, critics, objectives, and the updater over them."""
+"""The update of an iteration: training rows, critics, objectives and the updater."""

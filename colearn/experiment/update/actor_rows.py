@@ -12,35 +12,33 @@ from colearn.contract.rows import Outputs, Row
 from colearn.learn.row import actor_rows
 from colearn.types import Tree
 
+from .action_weights import equal_groups
 from .diagnostics import advantage_metrics
 from .objective import with_logprobs, with_targets
-from .weights import equal_groups
 
 Trees = Sequence[Tree[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Rows with their advantages and targets, by actor and by the episode's number; and what the
-    advantages were like."""
+    """Rows with advantages and targets, by actor and episode number, and advantage statistics."""
 
     rows: Mapping[str, Mapping[int, Sequence[Row]]]
     metrics: Mapping[str, float]
     last: dict[str, tuple[Sequence[int], Prepared]] = field(default_factory=dict)
 
     def prepared(self, name: str, learner: Learner, numbers: Sequence[int]) -> Prepared:
-        """An actor's rows of these episodes as its learner has cut them; for the episodes of the
-        last call the same again."""
+        """An actor's rows of these episodes, cut by its learner; cached for the last episodes."""
         if name not in self.last or self.last[name][0] != numbers:
-            own = self.rows[name]
-            groups = [[row] for n in numbers for row in own.get(n, ())]
+            by_episode = self.rows[name]
+            groups = [[row] for n in numbers for row in by_episode.get(n, ())]
             self.last[name] = numbers, learner.prepare(groups)
         return self.last[name][1]
 
 
 @dataclass(frozen=True, slots=True)
 class ActorRows:
-    """Every trained agent's rows of every tree, by the tree's number and the agent."""
+    """Rows of every trained agent, by tree number and agent."""
 
     trees: Trees
     parts: Parts
@@ -50,7 +48,7 @@ class ActorRows:
     rows: dict[tuple[int, str], list[Row]] = field(default_factory=dict)
 
     def build(self, token_budget: int, done: float) -> None:
-        """The rows as they were sampled, when the share `done` of the budget was used."""
+        """Build the rows of trees sampled after the fraction `done` of the budget."""
         head = self.parts.critic.on_actor if self.parts.critic and self.shared_head else None
         for agent in self.trees[0].agents:
             for number, tree in enumerate(self.trees):
@@ -70,8 +68,8 @@ class ActorRows:
                 self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
     def read(self, moving: Collection[str], references: Mapping[str, Follower]) -> None:
-        """Add old log-probabilities, of the models that will take several steps, and those of the
-        reference policy, where the loss asks for them."""
+        """Add old log-probabilities for the models in `moving`, which take several steps, and the
+        reference policy's if the loss needs them."""
         for name, learner in self.actors.items():
             keys = [key for key in self.rows if self.model(self.trees[key[0]], key[1]) == name]
             groups = [self.rows[key] for key in keys]
@@ -90,13 +88,13 @@ class ActorRows:
                 self._attach(keys, "ref", outputs)
 
     def model(self, tree: Tree[Any], agent: str) -> str | None:
-        """The trained model that played an agent's seat, if one did."""
+        """The trained model in an agent's seat; None for other players."""
         voice = self._voice(tree, agent)
         return None if voice is None else voice.model
 
     def head_values(self, numbers: Sequence[int]) -> list[AgentValues]:
         """Values of these trees from the heads on the trained actors."""
-        found: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
+        by_tree: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
         asked: dict[str, list[tuple[int, str]]] = {}
         for agent in self.trees[0].agents:
             for place, number in enumerate(numbers):
@@ -111,8 +109,8 @@ class ActorRows:
                 for row, part in zip(self.rows[number, agent], group, strict=True):
                     for mark, value in zip(row.marks, part.values.tolist(), strict=True):
                         series[mark.node] = value
-                found[place][agent] = tuple(series)
-        return list(found)
+                by_tree[place][agent] = tuple(series)
+        return list(by_tree)
 
     def ready(
         self,
@@ -122,17 +120,17 @@ class ActorRows:
         values: Sequence[AgentValues] | None,
         old: Sequence[AgentValues] | None,
     ) -> Ready:
-        """The rows of the episodes `numbers` with their advantages, from their `values`; `now` are
-        the parts as they stand at this point of the training budget."""
-        mine = [episodes[number] for number in numbers]
-        advantages = equal_groups(now.advantage(mine, values), now.advantage, mine, self.model)
+        """The rows of the episodes `numbers` with advantages from their `values`; `now` are the
+        parts at this point of the training budget."""
+        batch = [episodes[number] for number in numbers]
+        advantages = equal_groups(now.advantage(batch, values), now.advantage, batch, self.model)
         targets = None
         if self.shared_head and values is not None:
-            targets = now.advantage.targets(mine, values)
+            targets = now.advantage.targets(batch, values)
         by_model: dict[str, dict[int, list[Row]]] = {name: {} for name in self.actors}
         for place, number in enumerate(numbers):
-            for agent in mine[place].tree.agents:
-                name = self.model(mine[place].tree, agent)
+            for agent in batch[place].tree.agents:
+                name = self.model(batch[place].tree, agent)
                 if name is not None:
                     ready = by_model[name].setdefault(number, [])
                     for row in self.rows[number, agent]:
@@ -140,7 +138,7 @@ class ActorRows:
                         if row.spans or row.marks:
                             ready.append(row)
         of_state = self.parts.critic is not None and self.parts.critic.of_state
-        return Ready(by_model, advantage_metrics(advantages, mine, values, of_state=of_state))
+        return Ready(by_model, advantage_metrics(advantages, batch, values, of_state=of_state))
 
     def _voice(self, tree: Tree[Any], agent: str) -> Voice | None:
         voice = self.voices.get(tree.player(agent))

@@ -17,22 +17,22 @@ from colearn.types import Action, Credited, Node, Observation, Tree
 class CriticObjective:
     """The objective of one minibatch of one value model.
 
-    Targets come from the very values that the forward pass has just read, detached (Eq. 3, 5),
-    except for rows that carry targets already. A row's key is its reader's place times the number
-    of episodes, plus the number of its episode.
+    Targets are computed from the values of this forward pass, detached (Eq. 3, 5), except for rows
+    that already have targets. A row's key is its reader's index times the number of episodes, plus
+    the number of its episode.
     """
 
     critic: Critic
     advantage: Advantage
     settings: ValueLoss
     readers: tuple[str, ...]
-    """Of this value model."""
+    """Readers of this value model."""
     episodes: tuple[Credited[None], ...]
-    """The minibatch's, `bare`; none where every row carries its targets."""
+    """The minibatch's episodes with `bare` trees; empty if every row has targets."""
     old: tuple[AgentValues, ...] | None
-    """Values at rollout, where the value loss clips by them."""
+    """Values at rollout, if the value loss clips around them."""
     total: int
-    """Values in the minibatch."""
+    """Number of values in the minibatch."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
         parts = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
@@ -60,7 +60,7 @@ class CriticObjective:
 
 
 def bare(tree: Tree[Any]) -> Tree[None]:
-    """Who acted where and how many tokens were said, without texts, ids, states and the item."""
+    """A tree's topology and token counts, without texts, ids, states and the item."""
     return replace(tree, item=None, nodes=tuple(map(_bare_node, tree.nodes)))
 
 

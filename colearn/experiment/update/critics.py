@@ -1,4 +1,4 @@
-"""Value predictions for trees: runs the value models on the streams of the critic."""
+"""Critic training and value predictions: runs the value models on the critic's rows."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ Trees = Sequence[Tree[Any]]
 
 
 Learns = Callable[[Tree[Any], str], bool]
-"""Whether a trained model sat in an agent's seat."""
+"""Whether a trained model plays an agent's seat in a tree."""
 
 NOTHING = Row(tokens=(), pieces=())
 
 
 def anybody(tree: Tree[Any], agent: str) -> bool:
-    """In every seat."""
+    """Counts every seat as trained."""
     return True
 
 
 class ValueReader(ABC):
-    """V or Q of every node of every tree, by agent."""
+    """Reads V or Q of every node of every tree, by agent."""
 
     @abstractmethod
     def read(self, trees: Trees) -> list[AgentValues]:
-        """Values under the current critic, without gradient."""
+        """Values of the current critic, without gradient."""
 
 
 class CriticTrainer(ValueReader):
-    """Value models of their own, one learner each, over streams in their own tokenizer.
+    """Separate value models, one learner each, over streams in their own tokenizer.
 
-    Readers map to value models as agents do to models: several may share one.
+    Several readers may share one value model, as agents share models.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class CriticTrainer(ValueReader):
         self._shapes: dict[int, tuple[Tree[Any], Tree[None]]] = {}
 
     def use(self, advantage: Advantage, settings: ValueLoss) -> None:
-        """What targets and loss are now, where they follow the budget."""
+        """Set the advantage and value loss for this point of the training budget."""
         self.advantage, self.settings = advantage, settings
 
     def prepare(self, trees: Trees, learns: Learns = anybody) -> None:
-        """Pack the streams of `trees`, which every epoch reads again; forget all others. Where none
-        of a reader's agents `learns`, rivals or programs sit in its seats: it reads nothing there,
-        and learns nothing of how they fare."""
+        """Pack the streams of `trees`, which every epoch reuses, and drop all others. A reader
+        whose agents are all played by rivals or programs (none `learns`) reads and learns
+        nothing."""
         self._packed, self._last = {}, {}
         self._shapes = {id(tree): (tree, bare(tree)) for tree in trees}
         self._packed = {
@@ -95,7 +95,7 @@ class CriticTrainer(ValueReader):
         }
 
     def freeze(self, episodes: Episodes, old: Sequence[AgentValues]) -> None:
-        """Write targets from the values `old` on the streams that `prepare` has packed."""
+        """Attach targets, computed from the values `old`, to the packed rows."""
         self._last = {}
         aims = self.advantage.targets(episodes, old)
         for episode, aim, values in zip(episodes, aims, old, strict=True):
@@ -110,7 +110,7 @@ class CriticTrainer(ValueReader):
                 self._packed[id(tree), reader] = (tree, row)
 
     def rows(self, trees: Trees, model: str, *, training: bool = True) -> list[Row]:
-        """The streams of all readers of a value model; their keys are read by `_place`."""
+        """The rows of all readers of a value model; `_place` decodes their keys."""
         return [
             replace(row, key=place * len(trees) + number)
             for place, reader in enumerate(self._readers(trees[0], model))
@@ -119,8 +119,7 @@ class CriticTrainer(ValueReader):
         ]
 
     def _cut(self, trees: Trees, model: str) -> Prepared:
-        """The rows one by one, as the learner has cut them; for the trees of the last call the
-        same again."""
+        """The rows, one per group, cut by the learner; cached for the last trees."""
         before, prepared = self._last.get(model, ((), None))
         alike = len(before) == len(trees) and all(
             a is b for a, b in zip(before, trees, strict=True)
@@ -138,27 +137,27 @@ class CriticTrainer(ValueReader):
         return make(tree, reader, self.tokenize, limit=self.max_length)
 
     def read(self, trees: Trees) -> list[AgentValues]:
-        found: list[dict[str, Values]] = [{} for _ in trees]
+        by_tree: list[dict[str, Values]] = [{} for _ in trees]
         for model, learner in self.learners.items():
             rows = self.rows(trees, model, training=False)
             for row, outputs in zip(rows, learner.evaluate([[row] for row in rows]), strict=True):
                 reader, number = self._place(trees, model, row.key)
                 values = outputs[0].values.tolist()
-                found[number] |= self.critic.values(trees[number], reader, row, values)
-        return list(found)
+                by_tree[number] |= self.critic.values(trees[number], reader, row, values)
+        return list(by_tree)
 
     def train(
         self, episodes: Episodes, old: Sequence[AgentValues] | None
     ) -> tuple[list[AgentValues], dict[str, float]]:
-        """One forward and backward of every value model; the step is the caller's.
+        """Forward and backward of every value model; the caller makes the step.
 
-        Gives the values that the targets were made from (Eq. 3, 5: the bootstrap is this very
-        critic, detached) and metrics. Streams that `freeze` has written targets on keep those, and
-        the values are `old`.
+        Returns the values from which the targets were computed (Eq. 3, 5: the bootstrap is the
+        current critic, detached), and metrics. Rows with frozen targets keep them; the values are
+        then `old`.
         """
         trees = [episode.tree for episode in episodes]
         fixed = old if self.settings.frozen_targets else None
-        found: list[dict[str, Values]] = [{} for _ in trees]
+        by_tree: list[dict[str, Values]] = [{} for _ in trees]
         metrics: dict[str, float] = {}
         passes: dict[NetworkKey, Callable[[], Accumulated]] = {}
         for model, learner in self.learners.items():
@@ -174,15 +173,15 @@ class CriticTrainer(ValueReader):
                 total=sum(len(row.marks) for (row,) in prepared.groups),
             )
             passes[NetworkKey("critic", model)] = partial(learner.accumulate, prepared, objective)
-        for key, done in self.together(passes).items():
+        for key, accumulated in self.together(passes).items():
             prepared = self._cut(trees, key.model)
-            for (group, _), values in done.values.items() if fixed is None else ():
+            for (group, _), values in accumulated.values.items() if fixed is None else ():
                 (row,) = prepared.groups[group]
                 reader, number = self._place(trees, key.model, row.key)
-                found[number] |= self.critic.values(trees[number], reader, row, values)
-            for name, value in done.metrics.items():
+                by_tree[number] |= self.critic.values(trees[number], reader, row, values)
+            for name, value in accumulated.metrics.items():
                 metrics[name] = metrics.get(name, 0.0) + value / len(self.learners)
-        return (list(found) if fixed is None else list(fixed)), metrics
+        return (list(by_tree) if fixed is None else list(fixed)), metrics
 
     def _bare(self, episode: Credited[Any]) -> Credited[None]:
         key = id(episode.tree)
@@ -193,6 +192,6 @@ class CriticTrainer(ValueReader):
         return [r for r in self.critic.readers(tree.agents) if self.value_model(r) == model]
 
     def _place(self, trees: Trees, model: str, key: int) -> tuple[str, int]:
-        """The reader and the tree's number that a row's key stands for."""
+        """The reader and the tree number encoded in a row's key."""
         place, number = divmod(key, len(trees))
         return self._readers(trees[0], model)[place], number

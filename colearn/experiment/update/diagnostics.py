@@ -16,9 +16,9 @@ def advantage_metrics(
     *,
     of_state: bool = True,
 ) -> dict[str, float]:
-    """Spread of the advantages and how many actions had one; with `values`, the share of the
-    variance of the credited returns that they explain: of what follows a node where they are values
-    `of_state`, else of the edge that leads to it."""
+    """Mean, deviation and number of the advantages; with `values`, the fraction of the credited
+    returns' variance that they explain. The return is that after a node for values `of_state`, else
+    that of the edge into it."""
     actions: list[float | tuple[float, ...]] = [
         value for tree in advantages for node in tree for value in node.values()
     ]
@@ -38,7 +38,7 @@ def advantage_metrics(
                     if v is not None and (edges := below[k] if of_state else [k])
                 ]
         if not pairs:
-            return metrics  # nobody who is trained acted
+            return metrics  # no trained agent acted
         predicted, actual = np.array(pairs).T
         spread = float(np.var(actual))
         if spread > 0:

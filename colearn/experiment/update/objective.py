@@ -25,19 +25,19 @@ from colearn.loss.value import value_loss
 class ActorObjective:
     """The objective of one minibatch of one actor.
 
-    Metrics beside the losses': `approx_kl`, KL(policy at rollout || policy now) per token (k3);
-    `logprob_mismatch`, mean |old - behaviour| log-probability of a token,
-    and `nll`, mean -log pi of a sampled token.
+    Adds three metrics to the loss's: `approx_kl`, KL(policy at rollout || current policy) per token
+    (k3 estimator); `logprob_mismatch`, mean |old - behaviour| log-probability per token; and `nll`,
+    mean -log pi per sampled token.
     """
 
     loss: PolicyLoss
     value: ValueLoss
     samples: int
-    """Actions in the minibatch."""
+    """Number of actions in the minibatch."""
     tokens: int
-    """Of these actions."""
+    """Number of their tokens."""
     marks: int
-    """Values in the minibatch, of a head on the actor."""
+    """Number of values in the minibatch, for a head on the actor."""
 
     @classmethod
     def of(
@@ -48,8 +48,7 @@ class ActorObjective:
         return cls(
             loss,
             value,
-            # 1 where no action of the minibatch has an advantage: its values are learned all the
-            # same
+            # 1 if no action of the minibatch has an advantage: its values are still trained
             samples=max(sum(len(row.spans) for row in rows), 1),
             tokens=max(sum(row.action_tokens for row in rows), 1),
             marks=sum(len(row.marks) for row in rows),
@@ -84,7 +83,7 @@ class ActorObjective:
         metrics["nll"] = -detached.sum().item() / self.tokens
         if self.marks:
             olds = batch.per_action("old_values")
-            extra, found = value_loss(
+            extra, value_metrics = value_loss(
                 outputs.values,
                 batch.per_action("targets"),
                 olds if len(olds) else None,
@@ -92,12 +91,12 @@ class ActorObjective:
                 self.marks,
             )
             loss = loss + extra
-            metrics |= found
+            metrics |= value_metrics
         return loss, metrics
 
 
 def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, ...]) -> Row:
-    """A row with old or reference log-probabilities, one for each action token."""
+    """A row with old or reference log-probabilities, one per action token."""
     if name == "old":
         return replace(row, old_logprobs=logprobs)
     return replace(row, ref_logprobs=logprobs)
@@ -111,12 +110,12 @@ def with_targets(
     old: Sequence[AgentValues] | None,
     place: int,
 ) -> Row:
-    """A row with what the loss needs at its spans and marks; actions without an advantage are
-    context in it and no longer spans."""
+    """A row with advantages at its spans and targets at its marks; actions without an advantage
+    become context instead of spans."""
 
     def at_marks(values: Sequence[AgentValues] | None) -> tuple[float, ...]:
         if values is None or not row.marks:
-            return ()  # a critic of its own may have read nothing: the agent never acted
+            return ()  # a separate critic may have read nothing: the agent never acted
         series = values[place][agent]
         return tuple(value for mark in row.marks if (value := series[mark.node]) is not None)
 
@@ -136,7 +135,7 @@ def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _with_spans(row: Row, kept: Sequence[bool]) -> Row:
-    """A row with some of its spans, and what is known of their tokens."""
+    """A row with the kept spans and their tokens' numbers."""
     if all(kept):
         return row
     sizes = [span.end - span.start for span in row.spans]

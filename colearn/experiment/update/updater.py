@@ -1,6 +1,6 @@
-"""One iteration's update: epochs of minibatches of joint transitions through critic and actors.
+"""Updater: epochs of minibatches of joint transitions through critic and actors.
 
-The updater composes parts and learners; it knows neither algorithms nor devices.
+It composes parts and learners, independent of algorithm and device.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .objective import ActorObjective
 
 @dataclass(slots=True)
 class Updater:
-    """Turns trees into optimiser steps. Roles are those of players; an episode's cast says which of
-    them sat in an agent's seat, and only trained models enter an update.
+    """Converts trees into optimiser steps. Voices are those of players; an episode's cast says
+    which player took an agent's seat, and only trained models enter an update.
 
     Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
-    advantages from those same values, gradients of critic and actors, then all steps.
+    advantages from the same values, gradients of critic and actors, then all steps.
     """
 
     parts: Parts
@@ -45,32 +45,32 @@ class Updater:
     """Learners of the trained models, by model name."""
     critic: CriticTrainer | None
     shared_head: bool
-    """The value head sits on the actors: their rows carry the marks."""
+    """Whether the value heads are on the actors, whose rows then have the marks."""
     references: Mapping[str, Follower]
-    """By model name, where the reference policy has weights of its own; a base without its adapter
-    is one, too."""
+    """Reference policies with separate weights, by model name; without one, the base without its
+    adapter is the reference."""
     seed: int
     epochs: int
     minibatch: int | None
     token_budget: int
     together: Together = one_by_one
-    """How calls on several models are made: by their host."""
+    """The host's runner for calls on several models."""
     target_kl: float | None = None
     paces: Mapping[str, Pace] = field(default_factory=dict)
-    """Of the actors that do not go with `epochs` and `minibatch`. Their advantages must be those of
-    the rollout: no joint minibatch is theirs from which a critic could give them anew."""
+    """Per-model epochs and minibatch size. These actors' advantages must be computed once, at
+    rollout time: they are in no joint minibatch for which a critic could recompute them."""
 
     def update(self, trees: Trees, iteration: int, done: float = 0.0) -> dict[str, float]:
-        """Metrics are means over the optimiser steps of the iteration, `optimizer_steps` the joint
-        ones; a model with a pace of its own counts under its name. `done` is the share of the
-        training budget used before it, for schedules.
+        """Update all models; returns metrics, means over the iteration's optimiser steps.
 
-        Errors: FloatingPointError naming the learner where a loss or gradient is not finite.
+        `optimizer_steps` counts joint steps; a model with its own pace is counted under its name.
+        `done` is the used fraction of the training budget, for schedules.
+        Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
         now = self.parts.at(done)
         joint = Pace(self.epochs, self.minibatch).cuts(trees, self.seed, iteration)
         if self.critic is None and not self.actors.keys() - self.paces.keys():
-            joint = []  # nobody goes with it
+            joint = []  # every actor has its own pace
         alone = {n: pace.cuts(trees, self.seed, iteration) for n, pace in self.paces.items()}
         taken = {name: sum(map(len, alone.get(name, joint))) for name in self.actors}
         rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
@@ -119,8 +119,8 @@ class Updater:
         return result
 
     def _rescale(self, episodes: Episodes, rows: ActorRows, level: float) -> None:
-        """Move every value head's scale to the returns of the agents that it values, around the
-        expectile that it is trained to."""
+        """Update every value head's scale from the returns of the agents it values, centred at the
+        expectile it is trained to."""
         assert self.parts.critic is not None
         heads: dict[str, tuple[Learner, list[float]]] = {}
         for episode in episodes:
@@ -132,18 +132,20 @@ class Updater:
                 if name is None:
                     continue
                 learner = self.actors[name] if self.critic is None else self.critic.learners[name]
-                _, found = heads.setdefault(name, (learner, []))
+                _, head_returns = heads.setdefault(name, (learner, []))
                 for agent in agents:
                     if rows.model(tree, agent) is None:
                         continue  # a rival's returns
                     returns = episode.returns(agent)
-                    found += [returns[node.index] for node in tree.nodes if agent in node.actions]
-        for learner, found in heads.values():
-            if found:  # nobody that it values may have acted
-                learner.observe(found, expectile(found, level))
+                    head_returns += [
+                        returns[node.index] for node in tree.nodes if agent in node.actions
+                    ]
+        for learner, head_returns in heads.values():
+            if head_returns:  # possibly none of its agents acted
+                learner.observe(head_returns, expectile(head_returns, level))
 
     def _far(self, moved: Sequence[float]) -> bool:
-        """Whether an epoch has taken its models further than they may go."""
+        """Whether the mean KL of an epoch exceeds `target_kl`."""
         limit = self.target_kl
         return limit is not None and bool(moved) and float(np.mean(moved)) > limit
 
@@ -155,28 +157,28 @@ class Updater:
         ready: Ready,
         done: float,
     ) -> dict[str, list[float]]:
-        """The steps of a model with a pace of its own; each metric by step."""
-        found: dict[str, list[float]] = {"optimizer_steps": [0.0]}
+        """Run the epochs of a model with its own pace; returns each metric by step."""
+        by_step: dict[str, list[float]] = {"optimizer_steps": [0.0]}
         learner = self.actors[name]
         for batches in epochs:
             moved = []
             for numbers in batches:
                 prepared = ready.prepared(name, learner, numbers)
                 if not prepared.groups:
-                    continue  # nothing that it did here has an advantage
+                    continue  # none of its actions here has an advantage
                 objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-                found_here = learner.accumulate(prepared, objective)
-                metrics = {**found_here.metrics, **learner.step(done)}
-                found["optimizer_steps"][0] += 1.0
+                accumulated = learner.accumulate(prepared, objective)
+                metrics = {**accumulated.metrics, **learner.step(done)}
+                by_step["optimizer_steps"][0] += 1.0
                 moved.append(metrics.get("approx_kl", 0.0))
                 for key, value in metrics.items():
-                    found.setdefault(key, []).append(value)
+                    by_step.setdefault(key, []).append(value)
             if self._far(moved):
                 break
-        return found
+        return by_step
 
     def _old_values(self, rows: ActorRows) -> list[AgentValues] | None:
-        """Values at rollout, where the value loss asks for them."""
+        """Values at rollout, if the value loss needs them."""
         settings = self.parts.value_loss
         if self.parts.critic is None or not (settings.frozen_targets or settings.clip is not None):
             return None
@@ -194,13 +196,13 @@ class Updater:
         fixed: Ready | None,
         done: float,
     ) -> dict[str, float]:
-        mine = [episodes[number] for number in numbers]
+        batch = [episodes[number] for number in numbers]
         old = None if old_values is None else [old_values[number] for number in numbers]
         metrics: dict[str, float] = {}
         values: list[AgentValues] | None = None
         if self.critic is not None:
-            values, found = self.critic.train(mine, old)
-            metrics |= {f"critic/{key}": value for key, value in found.items()}
+            values, critic_metrics = self.critic.train(batch, old)
+            metrics |= {f"critic/{key}": value for key, value in critic_metrics.items()}
         elif self.shared_head and fixed is None:
             values = rows.head_values(numbers)
         ready = fixed
@@ -213,11 +215,11 @@ class Updater:
                 continue
             prepared = ready.prepared(name, learner, numbers)
             if not prepared.groups:
-                continue  # nothing that this model did here has an advantage
+                continue  # none of this model's actions here has an advantage
             objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
             passes[NetworkKey("actor", name)] = partial(learner.accumulate, prepared, objective)
-        for key, found_in in self.together(passes).items():
-            metrics |= {f"{key.model}/{name}": value for name, value in found_in.metrics.items()}
+        for key, accumulated in self.together(passes).items():
+            metrics |= {f"{key.model}/{name}": value for name, value in accumulated.metrics.items()}
         critics = {} if self.critic is None else self.critic.learners
         steps = {
             NetworkKey("critic", name): partial(learner.step, done)

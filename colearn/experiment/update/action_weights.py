@@ -17,8 +17,8 @@ def equal_groups(
     advantages: Advantages, part: Advantage, episodes: Episodes, model_of: ModelOf
 ) -> Advantages:
     """Advantages times N / (P n) for a model with N actions in P groups, n of them in the action's
-    own (`Advantage.weight_group`). The mean over the model's actions, which a loss takes, is then
-    the mean over groups of their means.
+    own group (`Advantage.weight_group`). The loss's mean over actions then equals the mean over
+    groups of their means.
     """
     groups: dict[tuple[int, str], tuple[str, Hashable]] = {}
     sizes: Counter[tuple[str, Hashable]] = Counter()

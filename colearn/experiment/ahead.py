@@ -1,0 +1,175 @@
+"""Rollouts ahead of updates: generators get new weights every S updates and run in a thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colearn.contract import Learner, NetworkKey
+from colearn.errors import CheckpointError
+from colearn.learn.files import load_weights, save_weights
+from colearn.rollout.counts import Counts
+from colearn.types import Tree
+
+from .experience import At, Experience, TrainingEpisodes
+from .processes import Processes
+
+Grown = tuple[list[Tree[Any]], Counts]
+_FOLDER, _AT = "behaviour", "at.json"
+
+
+@dataclass(slots=True)
+class _Behaviour:
+    """Weights that generators were given, and the state of the run at that time."""
+
+    at: At
+    weights: dict[str, dict[str, Tensor]]
+    steps: dict[str, int]
+    """Their versions."""
+
+
+class Ahead(Experience):
+    """Iterations are grown in blocks of `staleness`: at every S-th update generators receive the
+    weights, and the next S iterations grow with them while models go on updating.
+
+    The first iteration is grown with the initial weights. Iteration t > 0 has the weights of
+    iteration S * floor((t - 1) / S), so the staleness is between 1 and S. Which weights, items and
+    seeds an iteration has does not depend on timing. A checkpoint holds the weights with which
+    the pending iterations were grown; a resumed run grows them again.
+    """
+
+    def __init__(
+        self,
+        episodes: TrainingEpisodes,
+        processes: Processes,
+        learners: Mapping[NetworkKey, Learner],
+        publish: Callable[[], None],
+        staleness: int,
+    ) -> None:
+        self._episodes, self._processes, self._publish = episodes, processes, publish
+        self._actors = {str(key): one for key, one in learners.items() if key.kind == "actor"}
+        self._staleness = staleness
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
+        self._pending: dict[int, Future[Grown]] = {}
+        self._source: dict[int, At] = {}
+        """By pending iteration, when its generators were given their weights."""
+        self._behaviour: list[_Behaviour] = []
+        """The newest last; the one before is needed while its iterations are pending."""
+        self._closed = False
+        self._pool: Executor | None = None
+        self.lag = 0
+        """Updates between the weights that sampled the last trees taken and the newest."""
+
+    def take(self, at: At, *, pool: Executor | None = None) -> tuple[Sequence[Tree[Any]], Counts]:
+        self._pool = pool
+        if at.iteration not in self._pending:  # the start of a run
+            self._given(at)
+            self._submit(at, at.iteration)
+        if at.iteration % self._staleness == 0:
+            start = self._behaviour[-1].at
+            for ahead in range(1, self._staleness + 1):
+                if at.iteration + ahead not in self._pending:
+                    self._submit(start, at.iteration + ahead)
+        future, source = self._pending[at.iteration], self._source[at.iteration]
+        grown = future.result()
+        del self._pending[at.iteration], self._source[at.iteration]
+        self.lag = at.iteration - source.iteration
+        return self._processes.exchange(*grown)
+
+    def refresh(self, at: At) -> bool:
+        self.settle()
+        if at.iteration % self._staleness:
+            return False
+        self._given(at)
+        return True
+
+    def settle(self) -> None:
+        wait(self._pending.values())  # failures are raised where the trees are taken
+
+    def metrics(self) -> dict[str, float]:
+        return {"staleness": float(self.lag)}
+
+    def save(self, folder: Path) -> None:
+        """Write the weights with which the pending iterations were grown."""
+        needed = min((at.iteration for at in self._source.values()), default=None)
+        for behaviour in self._behaviour:
+            if behaviour.at.iteration == needed:
+                for key, weights in behaviour.weights.items():
+                    save_weights(folder / _FOLDER / key, weights)
+                numbers = {"at": asdict(behaviour.at), "steps": behaviour.steps}
+                (folder / _FOLDER / _AT).write_text(json.dumps(numbers))
+
+    def restore(self, folder: Path, at: At) -> None:
+        """Grow the pending iterations of a checkpoint again; the learners have its weights.
+
+        Errors: CheckpointError for a file that is missing, truncated or of another model.
+        """
+        path = folder / _FOLDER
+        if not path.is_dir():
+            if at.iteration:
+                raise CheckpointError(
+                    f"{folder}: was written with train.staleness 0; resume with that, or start anew"
+                )
+            return
+        newest = self._snapshot(at)
+        older = self._snapshot(at)
+        for key, weights in older.weights.items():
+            load_weights(path / key, weights)
+        numbers = json.loads((path / _AT).read_text())
+        source = older.at = At(**numbers["at"])
+        older.steps = numbers["steps"]
+        self._put(older)
+        self._publish()
+        self._behaviour = [older]
+        last = -(-at.iteration // self._staleness) * self._staleness
+        for iteration in range(at.iteration, last + 1):
+            self._submit(source, iteration)
+        self.settle()
+        self._put(newest)
+        self._publish()
+        if at.iteration % self._staleness == 0:
+            self._given(at)
+
+    def close(self) -> None:
+        self._closed = True
+        self._thread.shutdown(cancel_futures=True)
+
+    def _given(self, at: At) -> None:
+        """Generators have the weights of `at` from now on."""
+        self._behaviour = [*self._behaviour[-1:], self._snapshot(at)]
+
+    def _submit(self, source: At, iteration: int) -> None:
+        ahead = iteration - source.iteration
+        at = replace(
+            source,
+            iteration=iteration,
+            episodes=source.episodes + ahead * self._episodes.count,
+        )
+        first, items = self._processes.share_of(self._episodes.draw(at))
+
+        def grow() -> Grown:
+            return self._episodes.grow(at, items, first=first, pool=self._pool)
+
+        self._source[iteration] = source
+        self._pending[iteration] = self._thread.submit(grow)
+
+    def _snapshot(self, at: At) -> _Behaviour:
+        weights = {
+            key: {name: tensor.detach().cpu().clone() for name, tensor in one.weights().items()}
+            for key, one in self._actors.items()
+        }
+        return _Behaviour(at, weights, {key: one.steps for key, one in self._actors.items()})
+
+    @torch.no_grad()
+    def _put(self, behaviour: _Behaviour) -> None:
+        for key, weights in behaviour.weights.items():
+            self._actors[key].steps = behaviour.steps[key]
+            for name, tensor in self._actors[key].weights().items():
+                tensor.copy_(weights[name])

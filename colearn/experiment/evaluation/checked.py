@@ -1,0 +1,63 @@
+"""Checks of the evaluation settings before a run, by one scripted episode; no model is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from colearn.agents import Voice
+from colearn.config import ResolvedRun
+from colearn.contract import DecPOMDP
+from colearn.contract.asking import item_name
+from colearn.contract.decisions import QueriedTask
+from colearn.errors import ConfigError, nearest
+from colearn.rollout.transition import begin, items_of, legal_action, measured, prompts, step
+from colearn.seeding import derive_rng
+
+from .exact import require_finite, require_plain_sampling
+from .pass_at_k import require_pass, require_repeats
+
+_ALWAYS = ("return", "objective", "turns", "tokens_per_turn", "response_seconds")
+"""Metrics of every evaluation; the first two also by agent."""
+
+
+def check_evaluation(run: ResolvedRun) -> None:
+    """Check exact evaluation, pass@k and the headline metric against the task.
+
+    Errors: ConfigError or TaskError, as in the first evaluation.
+    """
+    settings, task = run.config.evaluation, run.task
+    if settings.exact:
+        if not isinstance(task, QueriedTask):
+            require_finite(task)
+        require_plain_sampling({a: Voice(**s.voice) for a, s in run.config.agents.items()})
+    headline = None if settings.exact else settings.headline
+    if not settings.pass_at and headline is None:
+        return
+    items = items_of(task, settings.split)
+    if settings.pass_at:
+        played = settings.episodes or len(items)
+        require_repeats(settings.pass_at, settings.repeats * max(1, played // len(items)))
+    metrics = _ending(task, items[0])
+    if settings.pass_at:
+        require_pass(metrics)
+    if headline is not None:
+        known = {*metrics, *_ALWAYS, *(f"pass@{k}" for k in settings.pass_at)}
+        if headline.metric not in known and headline.metric.partition("/")[0] not in _ALWAYS:
+            raise ConfigError(
+                f"evaluation.headline: no metric '{headline.metric}'; "
+                f"{nearest(headline.metric, known)}"
+            )
+
+
+def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float]:
+    """The metrics at the end of an episode of legal or, without them, empty actions."""
+    rng, name = derive_rng("check"), item_name(item)
+    state = begin(task, item, rng, name)
+    for _ in range(task.horizon):
+        seen = prompts(task, state, name)
+        actions = {agent: legal_action(task, state, agent, rng, name) or "" for agent in seen}
+        outcome = step(task, state, actions, rng, name)
+        state = outcome.state
+        if outcome.done:
+            break
+    return measured(task, state, name)

@@ -1,0 +1,63 @@
+"""Restarts: a run that lost a server or a worker goes on from its last complete iteration."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from colearn.config import Config
+from colearn.errors import ColearnError, ServerLost, WorkerLost
+from colearn.notes import note
+from colearn.record import RunRecord
+
+from .loop import Experiment, Report
+
+_BY_TORCHRUN = "TORCHELASTIC_RESTART_COUNT"
+"""Environment variable in which torchrun counts how often it started the processes again."""
+
+
+def run_with_restarts(
+    config: Config,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    started: Callable[[Experiment], Report | None] = lambda _: None,
+) -> RunRecord:
+    """Run an experiment to its end. After a loss it is built anew from its checkpoint, at most
+    `run.restarts` times; processes that torchrun started again resume likewise.
+
+    started: called with every new experiment; its result receives that experiment's reports. It
+    must not keep the experiment, whose models are freed before the next one loads.
+    Errors: as for `Experiment` and its `run`; the last loss if no restart is left.
+    """
+    resume = resume or int(os.environ.get(_BY_TORCHRUN, "0")) > 0
+    restarts = 0
+    while True:
+        try:
+            return _run(config, folder, resume, started)
+        except (ServerLost, WorkerLost) as error:
+            if restarts == config.run.restarts:
+                raise
+            reason = str(error).partition(";")[0]
+        resume = True
+        restarts += 1
+        gc.collect()  # the lost experiment's models
+        note(f"restart {restarts} of {config.run.restarts}: {reason}")
+
+
+def _run(
+    config: Config,
+    folder: str | Path,
+    resume: bool,
+    started: Callable[[Experiment], Report | None],
+) -> RunRecord:
+    experiment = Experiment(config, folder, resume=resume)
+    try:
+        return experiment.run(started(experiment))
+    except (ServerLost, WorkerLost):
+        raise  # what the folder holds can be resumed
+    except ColearnError:
+        experiment.record.discard()
+        raise

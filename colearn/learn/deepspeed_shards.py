@@ -1,0 +1,75 @@
+"""ZeRO 3 weights of one engine: sharded within an update, whole for everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_GRADIENTS = "_DeepSpeedZeroOptimizer_Stage3__param_id_to_grad_partition"
+
+
+class Shards:
+    """Divides an engine's weights over processes before its passes and gathers them afterwards.
+
+    DeepSpeed's hooks gather a layer's weights for its pass and are active only while the weights
+    are divided: generation, evaluation and checkpoints run the same modules on whole weights,
+    without collectives. `hooked` False keeps the weights whole, for adapters, whose modules belong
+    to a base that several engines share; their optimiser state is sharded all the same.
+    """
+
+    def __init__(self, engine: Any, parameters: Sequence[nn.Parameter], *, hooked: bool) -> None:
+        self._parameters: list[Any] = list(parameters)  # with the methods that stage 3 adds
+        self._optimizer = engine.optimizer
+        self._offload = engine.optimizer.parameter_offload
+        self._hooked = hooked
+        self.gather()
+
+    def divide(self) -> None:
+        """Keep this process's part of every weight, as it is now. Every process must call."""
+        self._parameters[0].partition(param_list=self._parameters, has_been_updated=True)
+        self._copy_to_masters()
+        if self._hooked:
+            self._offload._register_deepspeed_module(self._offload.module)
+        else:
+            self.gather()
+
+    def gather(self) -> None:
+        """Make every weight whole. Every process must call."""
+        from deepspeed.runtime.zero.partition_parameters import ZeroParamStatus
+
+        for hook in (*self._offload.forward_hooks, *self._offload.backward_hooks):
+            hook.remove()
+        self._offload.forward_hooks, self._offload.backward_hooks = [], []
+        divided: list[Any] = []
+        for parameter in self._parameters:
+            parameter.ds_active_sub_modules.clear()
+            if parameter.ds_status is not ZeroParamStatus.AVAILABLE:
+                divided.append(parameter)
+        if divided:
+            divided[0].all_gather(param_list=divided)
+
+    def clear_gradients(self) -> None:
+        """Zero this process's gradients after a step: DeepSpeed overwrites only those of weights
+        that the next step's first pass reaches."""
+        for part in getattr(self._optimizer, _GRADIENTS).values():
+            part.zero_()
+
+    def write(self, parameter: nn.Parameter, value: Tensor, key: str | None) -> None:
+        """This process's part of a whole value into a master weight (None) or a moment of it."""
+        part, _ = self._optimizer._get_fp32_opt_state_partition(
+            parameter, release_swap_buffers=False, optim_state_key=key
+        )
+        size = part.numel()
+        padded = value.new_zeros(size * torch.distributed.get_world_size())
+        padded[: value.numel()] = value.flatten()
+        part.data.copy_(padded.narrow(0, size * torch.distributed.get_rank(), size))
+
+    def _copy_to_masters(self) -> None:
+        for parameter in self._parameters:
+            part, _ = self._optimizer._get_fp32_opt_state_partition(
+                parameter, release_swap_buffers=False, optim_state_key=None
+            )
+            part.data.copy_(parameter.ds_tensor.data)

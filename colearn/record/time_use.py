@@ -1,0 +1,78 @@
+"""Time use of iterations: seconds by generator and model, and the line on the bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from colearn.contract.timeline import Span
+
+PREFIX = "seconds/"
+IDLE, OVERLAP = f"{PREFIX}idle", f"{PREFIX}overlap"
+_VERBS = {"generate": "generates", "transfer": "receives weights", "update": "updates"}
+_KINDS = (*_VERBS, "wait")
+
+
+def time_use(spans: Sequence[Span], names: Iterable[str], seconds: float) -> dict[str, float]:
+    """Metrics of an iteration of `seconds`: per name, the seconds of each activity and of waiting;
+    seconds in which nobody worked, and in which two or more did."""
+    metrics: dict[str, float] = {}
+    for name in names:
+        mine = [span for span in spans if span.who == name]
+        for activity in dict.fromkeys(span.activity for span in mine):
+            of_kind = [span for span in mine if span.activity == activity]
+            metrics[f"{PREFIX}{activity}/{name}"] = _covered(of_kind)[0]
+        metrics[f"{PREFIX}wait/{name}"] = seconds - _covered(mine)[0]
+    busy, overlap = _covered(spans)
+    return metrics | {IDLE: seconds - busy, OVERLAP: overlap}
+
+
+def _covered(spans: Sequence[Span]) -> tuple[float, float]:
+    """Seconds with at least one name at work, and with at least two."""
+    edges = sorted([(s.start, 1, s.who) for s in spans] + [(s.end, -1, s.who) for s in spans])
+    running: dict[str, int] = {}
+    one = several = last = 0.0
+    for at, change, who in edges:
+        working = sum(count > 0 for count in running.values())
+        one += (at - last) * (working >= 1)
+        several += (at - last) * (working >= 2)
+        running[who] = running.get(who, 0) + change
+        last = at
+    return one, several
+
+
+def shares(updates: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
+    """Shares of the time of a run's iterations, by `ACTIVITY/NAME`, `idle` and `overlap`; empty
+    for a run without a timeline."""
+    sums: dict[str, float] = {}
+    total = 0.0
+    for metrics in updates:
+        whole = [metrics.get(f"{PREFIX}{part}") for part in ("rollout", "update")]
+        if IDLE not in metrics or None in whole:
+            continue
+        total += sum(value for value in whole if value is not None)
+        for key, value in metrics.items():
+            kind, _, rest = key.removeprefix(PREFIX).partition("/")
+            if key in (IDLE, OVERLAP) or (key.startswith(PREFIX) and rest and kind in _KINDS):
+                sums[key.removeprefix(PREFIX)] = sums.get(key.removeprefix(PREFIX), 0.0) + (
+                    value or 0.0
+                )
+    return {key: value / total for key, value in sums.items()} if total else {}
+
+
+def bottleneck(parts: Mapping[str, float]) -> str:
+    """One line on `shares`: who works for the largest part of an iteration, and what the others
+    do; empty without a timeline."""
+    if not parts:
+        return ""
+    work = {key: value for key, value in parts.items() if key.partition("/")[0] in _VERBS}
+    said = {key: f"{_told(key)} {value:.0%}" for key, value in work.items()}
+    said["idle"] = f"task steps and bookkeeping {parts['idle']:.0%}"
+    order = sorted(said, key=lambda key: -parts[key])
+    first, *rest = (said[key] for key in order if key == order[0] or parts[key] >= 0.005)
+    others = f"; {', '.join(rest)}" if rest else ""
+    return f"bottleneck: {first} of an iteration{others}; {parts['overlap']:.0%} overlaps"
+
+
+def _told(key: str) -> str:
+    activity, _, name = key.partition("/")
+    return f"{name} {_VERBS[activity]}"
