@@ -1,4 +1,4 @@
-"""What a run will need, before any weight is loaded."""
+"""Estimates of a run's memory and tokens, before any weight is loaded."""
 
 from .run import Estimate, Steps, estimate
 

@@ -14,6 +14,9 @@ from colearn.errors import ConfigError
 from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
 from colearn.models.load import load_tokenizer, read_config
 
+from .published import published_config
+from .stand_in import CHARACTERS_PER_TOKEN, stand_in_tokenizer
+
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
@@ -21,25 +24,37 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A model that can be counted only where its config.json is; says what to do."""
+    """A model whose config.json is not on this machine; the message names the remedy."""
 
     def __init__(self, path: str, field: str) -> None:
         super().__init__(
-            f"not on this machine: {path}; its small files are enough here "
-            f"(hf download {path} --include '*.json'), or set {field} to a folder"
+            f"not on this machine: {path}; an estimate needs its config.json only "
+            f"(hf download {path} config.json), or set {field} to a folder"
         )
 
 
 class Architectures:
-    """What is known of the models of one task, each read or made once."""
+    """Configs and tokenizers of the models of one task, each read once."""
 
     def __init__(self, task: DecPOMDP[Any, Any], config: Config) -> None:
         self.task = task
         chosen = config.model_dump(mode="json", include={"task", "wrapper"})
         self.tokenizer_bytes: dict[str, int] = {}
-        """Resident bytes by which each tokenizer made this process grow, by path."""
+        """Resident bytes of each tokenizer, by path: the growth of this process at its load."""
+        self.without_tokenizer: set[str] = set()
+        """Paths of models whose tokenizer is replaced by a stand-in."""
+        self._assumed: dict[str, dict[str, None]] = {}
         self._tokenizers: dict[str, PreTrainedTokenizerBase] = {}
         self._task_key = json.dumps(chosen, sort_keys=True)
+
+    @property
+    def assumed(self) -> dict[str, str]:
+        """By field: what replaces files that are not on this machine."""
+        return {field: "; ".join(texts) for field, texts in self._assumed.items()}
+
+    def assume(self, field: str, text: str) -> None:
+        """Note an assumption about a field, once."""
+        self._assumed.setdefault(field, {})[text] = None
 
     def config(self, path: str, field: str) -> PretrainedConfig:
         """Errors: NotHere; ConfigError naming `field` for a folder or size that does not exist."""
@@ -49,12 +64,12 @@ class Architectures:
         from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
         from transformers import AutoConfig
 
-        there = os.path.isdir(path)  # False, too, for what can be no path
-        if path.startswith((".", "/", "~")) and not there:
+        is_folder = os.path.isdir(path)  # also False for an invalid path
+        if path.startswith((".", "/", "~")) and not is_folder:
             raise ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
-        if there and not (Path(path) / "config.json").is_file():
+        if is_folder and not (Path(path) / "config.json").is_file():
             raise ConfigError(f"{field}: {path} holds no config.json; give a model's folder")
-        if there:
+        if is_folder:
             return read_config(path, field)
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
@@ -65,13 +80,21 @@ class Architectures:
                 raise ConfigError(
                     f"{field}: {path[:200]!r} is neither a folder nor a name that a hub can have"
                 ) from None
-            raise NotHere(path, field) from None
+            known = published_config(path)
+            if known is None:
+                raise NotHere(path, field) from None
+            self.assume(field, f"{path} is not on this machine: its published sizes are used")
+            return known
 
     def tokenizer(self, path: str, field: str) -> PreTrainedTokenizerBase:
-        """Errors: as in `config`, and ConfigError for a model without a tokenizer."""
+        """Errors: as for `config`; ConfigError for a model without a tokenizer."""
         self.config(path, field)
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[1]
+        if not _has_tokenizer(path):
+            self.without_tokenizer.add(path)
+            self.assume(field, f"no tokenizer here: a token per {CHARACTERS_PER_TOKEN} characters")
+            return stand_in_tokenizer()
         if path not in self._tokenizers:
             before = _resident()
             self._tokenizers[path] = load_tokenizer(path, field=field)
@@ -83,8 +106,20 @@ class Architectures:
         return _embedded(_Hidden(self.task), self._task_key, name)
 
 
+def _has_tokenizer(path: str) -> bool:
+    """Whether to load a model's tokenizer: False for a folder with config.json alone, and for a
+    hub name without its tokenizer in the cache."""
+    if os.path.isdir(path):
+        files = [file.name for file in Path(path).iterdir()]
+        return any("token" in name or name.endswith(".safetensors") for name in files)
+    from huggingface_hub import try_to_load_from_cache
+
+    names = ("tokenizer.json", "tokenizer_config.json")
+    return any(isinstance(try_to_load_from_cache(path, name), str) for name in names)
+
+
 def _resident() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Resident bytes of this process; 0 if the system does not report them."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -93,7 +128,7 @@ def _resident() -> int:
 
 
 class _Hidden:
-    """A task that a cache does not compare."""
+    """Wraps a task so that a cache ignores it."""
 
     def __init__(self, task: Any) -> None:
         self.task = task
@@ -109,5 +144,5 @@ class _Hidden:
 def _embedded(
     hidden: _Hidden, task_key: str, name: str
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """Playing the warm-start episodes takes seconds: once for each task and name."""
+    """Cached by task and name, since playing the warm-start episodes takes seconds."""
     return embedded_parts(hidden.task, name, "path")

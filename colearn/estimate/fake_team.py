@@ -1,4 +1,4 @@
-"""The networks of a run, from their architectures alone."""
+"""Builds a run's networks on the meta device from their architectures alone."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from colearn.models.network import Network
 from colearn.models.team import TeamBuilder
 
 from .architecture import Architectures, NotHere
+from .machine import Machine
 
 
 class FakeTeamBuilder(TeamBuilder):
-    """Shares bases as `TeamBuilder` does; weights are on the meta device.
+    """Shares bases as `TeamBuilder` does, with weights on the meta device.
 
-    `missing` holds, by field, what could not be counted; a single weight stands in for it.
+    `missing` maps fields to models that were not found; a minimal model replaces each of them.
     """
 
-    def __init__(self, run: ResolvedRun, architectures: Architectures) -> None:
+    def __init__(
+        self, run: ResolvedRun, architectures: Architectures, machine: Machine | None
+    ) -> None:
         super().__init__(run)
         self.architectures = architectures
+        self._machine = machine
         self.missing: dict[str, str] = {}
         self._stand_ins: set[Base] = set()
 
@@ -39,19 +43,24 @@ class FakeTeamBuilder(TeamBuilder):
     ) -> Network:
         network = super()._network(key, settings, trained=trained, head=head)
         if network.base in self._stand_ins:
-            field = f"{key.section}.path"  # a base may stand under several
+            field = f"{key.section}.path"  # several fields may share a base
             self.missing[field] = str(NotHere(self.run.path(key), field))
         return network
+
+    def _device(self, key: NetworkKey) -> torch.device:
+        if self._machine is None:
+            return super()._device(key)
+        return torch.device(self._machine.device(*self.run.device(key)))
 
     def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:
         from transformers import AutoModelForCausalLM, LlamaConfig
 
-        here = True
+        available = True
         try:
-            found = self.architectures.config(self.run.path(key), f"{key.section}.path")
+            architecture = self.architectures.config(self.run.path(key), f"{key.section}.path")
         except NotHere:
-            here = False
-            found = LlamaConfig(
+            available = False
+            architecture = LlamaConfig(
                 vocab_size=1,
                 hidden_size=2,
                 intermediate_size=1,
@@ -64,13 +73,13 @@ class FakeTeamBuilder(TeamBuilder):
         dtype = DTYPES[self.run.settings(key).dtype]
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(
-                found, dtype=torch.float32 if trained else dtype
+                architecture, dtype=torch.float32 if trained else dtype
             )
         if not head:
             model.set_output_embeddings(nn.Identity())
         model.requires_grad_(trained)
         base = Base(model, dtype)
-        if not here:
+        if not available:
             self._stand_ins.add(base)
         return base
 

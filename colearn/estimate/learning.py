@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from colearn.contract.rows import Row
 from colearn.learn.batch import make_batch, micro_batches
 from colearn.models.network import Network
 
+from .depth import marked_layers, peak_of
 from .ledger import Ledger
 
 Groups = Sequence[Sequence[Row]]
@@ -16,24 +19,27 @@ Groups = Sequence[Sequence[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The micro-batches of one optimiser step."""
+    """Micro-batches of one optimiser step."""
 
     largest: tuple[Row, ...]
     micro_batches: int
     padded_tokens: int
-    """Of all of them."""
+    """Over all micro-batches."""
 
     @property
     def size(self) -> int:
-        """Padded tokens of the largest."""
+        """Padded tokens of the largest micro-batch."""
         return _padded(self.largest)
 
 
 def plan_work(groups: Groups, token_budget: int) -> Work:
-    """Cut rows as a learner does."""
-    cut = [
-        tuple(row for _, _, row in micro) for micro in micro_batches(groups, token_budget) if micro
+    """Cut rows into micro-batches as a learner does, with every row different from the others:
+    scripted actions, and texts under a stand-in tokenizer, have equal tokens."""
+    numbers = itertools.count()
+    distinct = [
+        [replace(row, tokens=(next(numbers), *row.tokens[1:])) for row in group] for group in groups
     ]
+    cut = [tuple(row for *_, row in micro) for micro in micro_batches(distinct, token_budget)]
     return Work(max(cut, key=_padded), len(cut), sum(map(_padded, cut)))
 
 
@@ -42,22 +48,24 @@ def _padded(rows: Sequence[Row]) -> int:
 
 
 def rehearse_update(ledger: Ledger, network: Network, work: Work, *, entropy: bool) -> int:
-    """Peak over what was alive before, the network's own gradients included; inside a rehearsal.
+    """Peak bytes of an update above the bytes already live, gradients included; inside a rehearsal.
 
-    The second of several micro-batches finds the gradients of the first.
+    With several micro-batches the second one runs with the gradients of the first in memory.
     """
-    before = ledger.live
-    ledger.peak = before
+    return peak_of(ledger, network.base, partial(_rehearse, ledger, network, work, entropy))
+
+
+def _rehearse(ledger: Ledger, network: Network, work: Work, entropy: bool) -> None:
     for _ in range(min(work.micro_batches, 2)):
         batch = make_batch(work.largest, 0, network.base.device)
-        outputs = network(batch, entropy=entropy)
+        with marked_layers(ledger, network.base):
+            outputs = network(batch, entropy=entropy)
         loss = outputs.logprobs.sum() + outputs.values.sum()
         if outputs.entropy is not None:
             loss = loss + outputs.entropy.sum()
         if loss.requires_grad:
             loss.backward()
         del batch, outputs, loss
-    found = ledger.peak - before
+        ledger.end_stage()
     for parameter in network.trained().values():
         parameter.grad = None
-    return found

@@ -1,4 +1,4 @@
-"""Counting bytes without having them: code runs on fake tensors, a ledger notes what is alive."""
+"""Memory accounting without memory: code runs on fake tensors under a ledger of live bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from torch.utils._pytree import tree_leaves
 
 
 class Ledger(TorchDispatchMode):
-    """Bytes of all storages made under it: `live` now, `peak` at most. A view costs nothing."""
+    """Bytes of all storages created under it: `live` now, and their `peak`. Views cost nothing.
+
+    `end_stage` appends the peak since the last call to `stages`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.live = 0
         self.peak = 0
+        self.stages: list[int] = []
         self._bytes: dict[int, int] = {}
 
     def __torch_dispatch__(
@@ -31,6 +35,14 @@ class Ledger(TorchDispatchMode):
             if isinstance(tensor, Tensor):
                 self._note(tensor.untyped_storage())
         return result
+
+    def begin(self) -> None:
+        """Forget earlier stages; the peak starts at what is live."""
+        self.stages, self.peak = [], self.live
+
+    def end_stage(self) -> None:
+        self.stages.append(self.peak)
+        self.peak = self.live
 
     def _note(self, storage: torch.UntypedStorage) -> None:
         key = storage._cdata
@@ -47,14 +59,14 @@ class Ledger(TorchDispatchMode):
 
 @contextmanager
 def rehearsal() -> Iterator[Ledger]:
-    """Tensors made inside have a shape and no content; gives the ledger of their bytes."""
-    # autograd's own threads would not see the ledger
+    """Context in which new tensors have no content; yields the ledger of their bytes."""
+    # the ledger is not active in autograd's worker threads
     with FakeTensorMode(), Ledger() as ledger, torch.autograd.set_multithreading_enabled(False):
         yield ledger
 
 
 def make_fake(module: nn.Module, device: torch.device) -> None:
-    """Put fake tensors in place of a module's tensors on the meta device, inside a rehearsal."""
+    """Replace a module's meta tensors by fake tensors on `device`, inside a rehearsal."""
     made: dict[int, Any] = {}
 
     def fake(tensor: Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""Lasting bytes of each network: weights, gradients, optimiser state."""
+"""Persistent bytes of each network: weights, gradients, optimiser state."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from colearn.contract import Kept, NetworkKey
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
 
+from .machine import Machine
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkMemory:
-    """One network's lasting bytes in one process."""
+    """Persistent bytes of one network in one process."""
 
     key: NetworkKey
     device: str
     trained: int
-    """Parameters that its learner steps."""
+    """Number of trained parameters."""
     weights: int
-    """Of what it does not share with a network above it."""
+    """Weights that it does not share with an earlier network."""
     gradients: int
     adam: int
     """Both moments, and ZeRO's copy of the weights."""
     missing: str | None = None
-    """Why nothing was counted, with the remedy."""
+    """Why the network was not counted, with the remedy; None if it was."""
 
 
 def count_networks(
@@ -33,10 +35,12 @@ def count_networks(
     networks: Mapping[NetworkKey, Network],
     missing: Mapping[str, str],
     processes: int,
+    machine: Machine | None,
 ) -> tuple[NetworkMemory, ...]:
-    """Errors: ConfigError for a DeepSpeed JSON that the learner would refuse."""
+    """Errors: ConfigError for a DeepSpeed JSON that the learner rejects."""
+    resolve = resolve_device if machine is None else machine.device
     seen: set[int] = set()
-    found = []
+    counted = []
     for key, network in networks.items():
         settings = run.learners.get(key)
         weights = list(network.base.causal.named_parameters())
@@ -46,7 +50,7 @@ def count_networks(
             others = {}
         seen.add(id(network.base))
         held = sum(p.numel() * p.element_size() for p in others.values())
-        if settings is None and network.adapter is not None:  # a follower has one of its own
+        if settings is None and network.adapter is not None:  # a follower has its own adapter
             held += sum(p.numel() * p.element_size() for p in network.trained().values())
         bytes_ = (
             Kept(weights=held, gradients=0, adam=0)
@@ -54,10 +58,10 @@ def count_networks(
             else run.learner.kept(trained, held, settings, processes=processes)
         )
         gone = missing.get(f"{key.section}.path")
-        found.append(
+        counted.append(
             NetworkMemory(
                 key=key,
-                device=str(resolve_device(*run.device(key))),
+                device=str(resolve(*run.device(key))),
                 trained=0 if gone else trained,
                 weights=0 if gone else bytes_.weights,
                 gradients=0 if gone else bytes_.gradients,
@@ -65,7 +69,7 @@ def count_networks(
                 missing=gone,
             )
         )
-    return tuple(found)
+    return tuple(counted)
 
 
 def _is_adapter(name: str) -> bool:

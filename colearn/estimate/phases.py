@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -28,15 +28,19 @@ imports of a run and one step of AdamW."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePlay:
-    """What is played in one phase."""
+    """Episodes of one phase."""
 
     scripts: Sequence[Script]
     shape: Rollout
     episodes: int
 
 
+Rehearsed = dict[Hashable, int]
+"""Peak bytes of rehearsed passes, by what they depend on."""
+
+
 class Phases:
-    """The phases of one config, each the peak over what is alive in it."""
+    """Peak memory of each phase of a run, by device."""
 
     def __init__(
         self,
@@ -46,22 +50,25 @@ class Phases:
         voices: Mapping[str, Voice],
         *,
         resident: int,
+        rehearsed: Rehearsed,
     ) -> None:
+        """rehearsed: passes of the same models that another estimate rehearsed; extended here."""
         self.run, self.networks, self.voices = run, networks, voices
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
         for network in memory:
             self.static[network.device] += network.weights + network.adam
-        self.found: dict[str, dict[str, int]] = {device: {} for device in self.static}
+        self.rehearsed = rehearsed
+        self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
-        """Most bytes of keys and values, by device."""
+        """Peak bytes of the KV caches, by device."""
 
     def _note(self, device: str, phase: str, extra: int) -> None:
-        at = self.found[device]
-        at[phase] = max(at.get(phase, 0), self.static[device] + extra)
+        phases = self.peaks[device]
+        phases[phase] = max(phases.get(phase, 0), self.static[device] + extra)
 
     def add_play(self, phase: str, play: PhasePlay) -> None:
-        """A rollout or an evaluation: caches of this turn and the one before, and one call."""
+        """Add a rollout or an evaluation: the caches of two consecutive turns, and one call."""
         chains = [
             rehearse(number, script, Chain(), self.voices).trees[0]
             for number, script in enumerate(play.scripts)
@@ -74,7 +81,7 @@ class Phases:
             calls = plan_calls(speakers, chains, play.scripts[0], play.shape, play.episodes)
             held = [0, *(cache_bytes(network.base, call) for call in calls)]
             planned.setdefault(device, []).append(
-                [before + now for before, now in itertools.pairwise(held)]
+                [earlier + later for earlier, later in itertools.pairwise(held)]
             )
             # the widest call is the last one or, where the prompt is long, the first
             for number in sorted({0, len(calls) - 1}):
@@ -87,7 +94,7 @@ class Phases:
             self._note(device, phase, caches + max(0, calls_of[device]))
 
     def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
-        """Gradients of critics, then of actors, pile up until all of them step."""
+        """Add the update: gradients of critics, then of actors, accumulate until all step."""
         held = dict.fromkeys(self.static, 0)
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
@@ -95,7 +102,7 @@ class Phases:
                 if key.kind == kind:
                     network = self.memory[key]
                     at = network.device
-                    # the pass has counted its gradients whole; ZeRO may keep a part of them
+                    # the pass counts full gradients; ZeRO may keep a shard of them
                     passing = needed[key] - 4 * network.trained + network.gradients
                     self._note(at, f"{kind} update", held[at] + passing)
                     held[at] += network.gradients
@@ -106,7 +113,7 @@ class Phases:
             self._note("cpu", "checkpoint", 8 * network.trained)
 
     def _generators(self) -> list[dict[str, Voice]]:
-        """Agents by generator: those on one base, or each by itself."""
+        """Agents by generator: one per base, or one per agent."""
         groups: dict[object, dict[str, Voice]] = {}
         for agent, voice in self.voices.items():
             network = self._network_of(agent)
@@ -124,38 +131,49 @@ class Phases:
         return NetworkKey("actor", self.run.config.voices[agent].model)
 
     def _call(self, network: Network, call: GeneratorCall, speakers: Mapping[str, Voice]) -> int:
-        with rehearsal() as ledger:
-            make_fake(network, _rehearsal_device(self._device(call.rows[0])))
-            return rehearse_call(ledger, network.base, call, speakers)
+        device = _rehearsal_device(self._device(call.rows[0]))
+        asked = {a: (v.adapter, v.sampling.top_p, v.sampling.top_k) for a, v in speakers.items()}
+        rows = [[asked[agent] for agent in agents] for agents in (call.requests, call.rows)]
+        model = self._kind(self._actor(call.rows[0]))
+        key = (device, model, str(rows), call.width, call.used, call.capacity)
+        if key not in self.rehearsed:
+            with rehearsal() as ledger:
+                make_fake(network, device)
+                self.rehearsed[key] = rehearse_call(ledger, network.base, call, speakers)
+        return self.rehearsed[key]
 
     def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:
-        """Bytes of each learner's largest micro-batch; networks of one kind are tried once, with
-        the largest of all."""
+        """Bytes of each learner's largest micro-batch; networks of one kind are rehearsed once,
+        with the largest batch of all."""
         kinds: dict[str, list[NetworkKey]] = {}
         for key in works:
-            kinds.setdefault(self._kind(key), []).append(key)
-        found: dict[NetworkKey, int] = {}
+            kind = f"{self._kind(key)} {self.run.settings(key).device}"
+            kinds.setdefault(kind, []).append(key)
+        peaks: dict[NetworkKey, int] = {}
         for alike in kinds.values():
             largest = max(alike, key=lambda key: works[key].size)
+            peaks |= dict.fromkeys(alike, self._update(largest, works[largest], entropy))
+        return peaks
+
+    def _update(self, key: NetworkKey, work: Work, entropy: bool) -> int:
+        network, device = self.networks[key], _rehearsal_device(self.memory[key].device)
+        entropy = entropy and key.kind == "actor"
+        passes = (device, self._kind(key), entropy, work.largest, min(work.micro_batches, 2))
+        if passes not in self.rehearsed:
             with rehearsal() as ledger:
-                make_fake(self.networks[largest], _rehearsal_device(self.memory[largest].device))
-                needed = rehearse_update(
-                    ledger,
-                    self.networks[largest],
-                    works[largest],
-                    entropy=entropy and largest.kind == "actor",
-                )
-            found |= dict.fromkeys(alike, needed)
-        return found
+                make_fake(network, device)
+                self.rehearsed[passes] = rehearse_update(ledger, network, work, entropy=entropy)
+        return self.rehearsed[passes]
 
     def _kind(self, key: NetworkKey) -> str:
+        """What a network's memory depends on, apart from its device."""
         chosen = self.run.settings(key).model_dump(
-            mode="json", include={"path", "dtype", "lora", "device"}
+            mode="json", include={"path", "dtype", "lora", "trained", "checkpointing"}
         )
         return json.dumps([key.kind, chosen])
 
     def _step(self, key: NetworkKey) -> int:
-        """What AdamW holds beside its state: on an accelerator a root of every second moment at
+        """Temporary bytes of an AdamW step: on an accelerator the roots of all second moments at
         once, on a CPU the root and the quotient of one tensor at a time."""
         memory, network = self.memory[key], self.networks[key]
         if memory.device != "cpu":
@@ -164,7 +182,13 @@ class Phases:
 
 
 def _rehearsal_device(name: str) -> torch.device:
-    """The device itself where this machine has its kind, the CPU in its place elsewhere."""
+    """The device if this machine has its kind, else the CPU."""
     device = torch.device(name)
-    here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return device if here is not None and here.type == device.type else torch.device("cpu")
+    accelerator = (
+        torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    )
+    return (
+        device
+        if accelerator is not None and accelerator.type == device.type
+        else torch.device("cpu")
+    )

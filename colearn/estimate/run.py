@@ -1,8 +1,8 @@
-"""What a run will need, before any weight is loaded: memory per device, tokens per iteration.
+"""Estimates memory per device and tokens per iteration, before any weight is loaded.
 
-Weights, gradients, optimiser state and caches are counted from the architecture; what passes
-through a device in between is found by running the run's own code on tensors without content.
-Every action is taken to be as long as it may be and no episode to end early.
+Weights, gradients, optimiser state and caches are counted from the architecture. Activations are
+measured by running the run's own code on fake tensors. Every action is assumed to have maximum
+length, and no episode to end early.
 """
 
 from __future__ import annotations
@@ -15,73 +15,102 @@ from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, build_task, resolve
 from colearn.contract import DecPOMDP, NetworkKey, Rollout
 from colearn.errors import DataNotHere, MissingExtra
+from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import items_of
 
 from .architecture import Architectures
 from .fake_team import FakeTeamBuilder
+from .machine import Machine
 from .memory import NetworkMemory, count_networks
-from .phases import PhasePlay, Phases
+from .phases import PhasePlay, Phases, Rehearsed
 from .script import Script, check_lengths, read_script, rehearse
 from .voices import read_voices, tokenizer_bytes
 from .work import Updates, plan_updates
 
 _DATA = ("data", "test_data", "corpus", "encoder")
-"""Settings of a task that say where its data, and what reads them, are."""
+"""Task settings that name data and the models that read them."""
 _PROBES = 4
-"""Items that are read for the lengths of observations."""
+"""Number of items read for the lengths of observations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Upper bounds for one iteration; None where a tokenizer is not on this machine."""
+    """Upper bounds for one iteration; None if a tokenizer is not on this machine."""
 
     episodes: int
     generations: int
     joint_actions: int
     new_tokens: int
     prompt_tokens: int | None
-    """Observations prefilled, once for each history, as in the items that were read."""
+    """Prefilled observation tokens, once per history, as in the items that were read."""
     padded_tokens: Mapping[NetworkKey, int] | None
-    """Through each learner, over all epochs."""
+    """Padded tokens through each learner, over all epochs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A run that has been resolved and not started."""
+    """Memory and work of a resolved run that has not started."""
 
     run: ResolvedRun
     steps: Steps | None
-    """None where nothing is learned."""
+    """None if nothing is learned."""
     networks: tuple[NetworkMemory, ...]
     phases: Mapping[str, Mapping[str, int]] | None
-    """Peak bytes by device and phase, for one process; None where a model is not here."""
+    """Peak bytes by device and phase, for one process; None if a model is missing."""
     caches: Mapping[str, int] | None
-    """Of that, most bytes of keys and values, by device."""
+    """Peak bytes of the KV caches in it, by device."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By field, what could not be counted and the remedy."""
+    """By field: what could not be counted, and the remedy."""
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """By field: what replaces files that are not on this machine."""
+    machine: Machine | None = None
+    """Where the run will take place; None for this machine."""
+    rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
 
     def peak(self, device: str) -> int:
-        """Bytes at the most of any phase. Errors: ValueError where a model was not counted."""
+        """Highest peak of any phase in bytes. Errors: ValueError if a model was not counted."""
         if self.phases is None:
             raise ValueError("no peak: " + "; ".join(self.missing.values()))
         return max(self.phases[device].values())
 
+    def capacity(self, device: str) -> int | None:
+        """Bytes of a device of `machine`; None if they are not stated."""
+        return None if self.machine is None or device == "cpu" else self.machine.memory
 
-def estimate(config: Config, *, processes: int = 1) -> Estimate:
-    """Resolve a run and count what it will need, each of `processes` by itself.
+    @property
+    def too_small(self) -> tuple[str, ...]:
+        """Devices of `machine` with less memory than the highest peak."""
+        return tuple(
+            device
+            for device in self.phases or ()
+            if (capacity := self.capacity(device)) is not None and self.peak(device) > capacity
+        )
 
-    Nothing is written and no weight is read. Errors: ConfigError or TaskError, as the run's own.
+
+def estimate(
+    config: Config,
+    *,
+    processes: int = 1,
+    machine: Machine | None = None,
+    rehearsed: Rehearsed | None = None,
+) -> Estimate:
+    """Resolve a run and estimate what each of its `processes` needs.
+
+    machine: where the run will take place, by default this machine.
+    rehearsed: that of an estimate of the same models, whose passes are not rehearsed again.
+    Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     task, train, held_out, gone = _read_task(config)
     run = resolve(config, task=task)
+    check_evaluation(run)
     config, parts = run.config, run.parts
     architectures = Architectures(task, config)
-    builder = FakeTeamBuilder(run, architectures)
+    builder = FakeTeamBuilder(run, architectures, machine)
     networks = builder.build()
 
     scripts = _scripts(task, train)
-    memory = count_networks(run, networks, builder.missing, processes)
+    memory = count_networks(run, networks, builder.missing, processes, machine)
     voices = read_voices(run, architectures)
     if voices is not None:
         check_lengths(task, train, scripts, voices)
@@ -95,33 +124,36 @@ def estimate(config: Config, *, processes: int = 1) -> Estimate:
             ).trees
         ]
         updates = plan_updates(run, trees, architectures)
+    rehearsed = {} if rehearsed is None else rehearsed
     phases = None
     if voices is not None and not builder.missing:
         resident = tokenizer_bytes(run, architectures)
-        found = Phases(run, networks, memory, voices, resident=resident)
+        phases = Phases(run, networks, memory, voices, resident=resident, rehearsed=rehearsed)
         played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
-        found.add_play("evaluation", _play(_scripts(task, held_out), Chain(), played, processes))
+        phases.add_play("evaluation", _play(_scripts(task, held_out), Chain(), played, processes))
         if updates is not None:
             episodes = config.train.episodes
-            found.add_play("rollout", _play(scripts, parts.rollout, episodes, processes))
-            found.add_updates(updates.works, entropy=parts.loss.needs_entropy)
-        phases = found
+            phases.add_play("rollout", _play(scripts, parts.rollout, episodes, processes))
+            phases.add_updates(updates.works, entropy=parts.loss.needs_entropy)
     return Estimate(
         run=run,
         steps=_steps(run, scripts, voices, updates) if run.learns else None,
         networks=memory,
-        phases=None if phases is None else phases.found,
+        phases=None if phases is None else phases.peaks,
         caches=None if phases is None else phases.caches,
         missing=gone | builder.missing,
+        assumed=architectures.assumed,
+        machine=machine,
+        rehearsed=rehearsed,
     )
 
 
 def _read_task(
     config: Config,
 ) -> tuple[DecPOMDP[Any, Any], Sequence[Any], Sequence[Any], dict[str, str]]:
-    """The task, its items to train and to evaluate on, and what of it is not on this machine.
+    """The task, its training and evaluation items, and what is missing on this machine.
 
-    The hub's data may not be here; the task's own default data then stand in for it.
+    If a hub's data are missing, the task's default data replace them.
     """
     gone: dict[str, str] = {}
     try:
@@ -132,8 +164,8 @@ def _read_task(
             raise
         reason = str(error).removeprefix("task.data: ")
         gone["task.data"] = f"not on this machine; lengths are those of the default data ({reason})"
-        own = {key: value for key, value in config.task.settings.items() if key not in _DATA}
-        chosen = type(config.task)(name=config.task.name, **own)
+        settings = {key: value for key, value in config.task.settings.items() if key not in _DATA}
+        chosen = type(config.task)(name=config.task.name, **settings)
         task = build_task(config.model_copy(update={"task": chosen}))
         train = items_of(task, "train")
     return task, train, items_of(task, config.evaluation.split), gone

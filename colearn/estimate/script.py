@@ -1,4 +1,4 @@
-"""What a task says to whom at each turn, and trees of that with every action at its limit."""
+"""Scripted episodes: a task's prompts by turn, and trees with every action at maximum length."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from colearn.agents import Voice
 from colearn.agents.language import check_length, read_prompt
 from colearn.contract import Ask, DecPOMDP, Player, Rollout, Sampling, Spoken, Table, Tokenize
 from colearn.contract.asking import item_name, placed
+from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.rollout.transition import begin, legal_action, privileged, prompts, step, told
@@ -26,14 +27,14 @@ _WORD = "\ue000"
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """The texts of one turn."""
+    """Texts of one turn."""
 
     seen: Mapping[str, Prompt]
-    """By agent, of those who act."""
+    """Prompts of the acting agents."""
     told: str
     """m_t"""
     hidden: str
-    """What only a central critic is told."""
+    """Privileged information, for a central critic only."""
 
 
 Script = tuple[ScriptedTurn, ...]
@@ -41,13 +42,14 @@ Script = tuple[ScriptedTurn, ...]
 
 
 ONE_TOKEN = Voice(sampling=Sampling(max_tokens=1))
-"""A voice for counting calls alone."""
+"""A voice for counting calls only."""
 
 
 def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
-    """Play one item with legal actions where the task offers them, with empty ones elsewhere. A
-    turn that is not reached is taken to be like the last one that was; where agents act in turn,
-    like the last one of those whose turn it would be."""
+    """Play one item with legal actions where the task offers them, else with empty ones.
+
+    A turn that is not reached repeats the last turn that was, or, where agents act in turn, the
+    last turn of the same agents."""
     rng = derive_rng("estimate", number)
     name = item_name(item)
     state = begin(task, item, rng, name)
@@ -69,14 +71,14 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """An episode that goes to the horizon, every action at its limit."""
+    """An episode that reaches the horizon, with every action at maximum length."""
 
     trees: list[Tree[Any]]
     counts: Counts
     asked: Mapping[tuple[int, str], int]
-    """Histories that are extended, by turn and agent."""
+    """Number of extended histories, by turn and agent."""
     drawn: Mapping[tuple[int, str], int]
-    """Actions that are sampled, by turn and agent."""
+    """Number of sampled actions, by turn and agent."""
 
 
 def check_lengths(
@@ -85,19 +87,29 @@ def check_lengths(
     scripts: Sequence[Script],
     voices: Mapping[str, Voice],
 ) -> None:
-    """Errors: TaskError where an agent is shown more than its model reads."""
+    """Errors: TaskError if a prompt exceeds its model's length."""
     for item, script in zip(items, scripts, strict=False):
         for turn in script:
             for agent, prompt in turn.seen.items():
-                own = voices.get(agent)
-                if own is not None and own.chat is not None:
+                voice = voices.get(agent)
+                if voice is not None and voice.chat is not None:
                     with placed(task, item_name(item)):
-                        tokens = read_prompt(own.chat, prompt, None).tokens
-                        check_length(agent, len(tokens), own.positions)
+                        tokens = read_prompt(voice.chat, prompt, None).tokens
+                        check_length(agent, len(tokens), voice.positions)
+                        _check_window(agent, len(tokens), voice.window)
+
+
+def _check_window(agent: str, tokens: int, window: int | None) -> None:
+    """Errors: ConfigError for an observation that does not fit the agent's window."""
+    if window is not None and tokens > window:
+        raise ConfigError(
+            f"agents.{agent}.window: an observation of {tokens} tokens exceeds the window of "
+            f"{window}; raise it"
+        )
 
 
 def rehearse(number: int, script: Script, shape: Rollout, voices: Mapping[str, Voice]) -> Rehearsed:
-    """Grow the trees of one item as a run does, with agents who say nothing, at full length."""
+    """Grow the trees of one item as a run does, with empty actions of maximum length."""
     table = _Table(Counter(), Counter())
     players = {agent: _Silent(table, one) for agent, one in voices.items()}
     task = _Played(tuple(voices), max(1, len(script)))
@@ -106,22 +118,25 @@ def rehearse(number: int, script: Script, shape: Rollout, voices: Mapping[str, V
 
 
 def live_nodes(shape: Rollout, script: Script) -> list[int]:
-    """Histories of one episode at each turn at which agents act, where no episode ends early."""
+    """Number of histories of one episode at each turn, if no episode ends early."""
     agents = {agent for turn in script for agent in turn.seen}
-    found = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
-    return [max(found.asked[turn, agent] for agent in one.seen) for turn, one in enumerate(script)]
+    rehearsed = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
+    return [
+        max(rehearsed.asked[turn, agent] for agent in texts.seen)
+        for turn, texts in enumerate(script)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _ScriptPlace:
-    """A script, and the turn that it has come to."""
+    """A script and its current turn."""
 
     script: Script
     turn: int
 
 
 class _Played(DecPOMDP[Script, _ScriptPlace]):
-    """A script as a task: nothing that is said changes it."""
+    """A script as a task; actions have no effect."""
 
     def __init__(self, agents: tuple[str, ...], horizon: int) -> None:
         self.agents, self.horizon = agents, horizon
@@ -154,19 +169,19 @@ class _Played(DecPOMDP[Script, _ScriptPlace]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table(Table):
-    """Everybody says as much as they may, and it is noted how much was asked."""
+    """Answers every request with an action of maximum length, and counts the requests."""
 
     asked: Counter[tuple[int, str]]
     drawn: Counter[tuple[int, str]]
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        found = []
+        answers = []
         for ask in asks:
             assert isinstance(ask.player, _Silent)
             self.asked[ask.state.turn, ask.seat] += 1
             self.drawn[ask.state.turn, ask.seat] += len(ask.seeds)
-            found.append([Spoken(ask.player.said)] * len(ask.seeds))
-        return found
+            answers.append([Spoken(ask.player.said)] * len(ask.seeds))
+        return answers
 
 
 class _Silent(Player):
@@ -187,7 +202,7 @@ class _Silent(Player):
 
 
 def limit_tokens(tokenize: Tokenize) -> Tokenize:
-    """A critic's tokenizer that reads the actions of `rehearse` at their full length."""
+    """A critic's tokenizer under which the actions of `rehearse` have maximum length."""
 
     def ids(text: str) -> tuple[int, ...]:
         return (*tokenize(text.replace(_WORD, "")), *[0] * text.count(_WORD))
@@ -196,5 +211,5 @@ def limit_tokens(tokenize: Tokenize) -> Tokenize:
 
 
 def prompt(tree: Tree[Any], agent: str, turn: int) -> Observation | None:
-    """What `agent` is shown at the first node of a turn."""
+    """The observation of `agent` at the first node of a turn."""
     return next((node.observations.get(agent) for node in tree.nodes if node.turn == turn), None)

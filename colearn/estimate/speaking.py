@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,14 +14,16 @@ from colearn.contract import Rollout
 from colearn.generate.kv_cache import BLOCK, Slab
 from colearn.learn.row import window_start
 from colearn.models.base import Base
+from colearn.models.packed_products import packed_bytes, worthwhile
 from colearn.types import Tree
 
+from .depth import peak_of
 from .ledger import Ledger
 from .script import ONE_TOKEN, Script, rehearse
 
 _SAMPLED, _CUT = 16, 36
-"""Bytes that drawing holds for each row and word beside the logits: scaled logits and shares in
-float32 and their cumulative sum in float64; top-k and top-p add a sort."""
+"""Bytes of sampling per row and vocabulary entry beside the logits: scaled logits and
+probabilities in float32, their cumulative sum in float64; top-k and top-p add a sort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +31,15 @@ class GeneratorCall:
     """One generator call: all agents of one generator at one turn."""
 
     requests: tuple[str, ...]
-    """The agent of each history that is extended."""
+    """Agent of each extended history."""
     rows: tuple[str, ...]
-    """The agent of each action that is sampled."""
+    """Agent of each sampled action."""
     width: int
-    """Most new tokens of a history, the pending one included."""
+    """Maximum new tokens of a history, the pending one included."""
     used: int
-    """Most pairs of a history after the prefill."""
+    """Maximum cached positions of a history after the prefill."""
     capacity: int
-    """Slots of each row."""
+    """Cache slots of each row."""
 
 
 def plan_calls(
@@ -46,11 +49,11 @@ def plan_calls(
     shape: Rollout,
     episodes: int,
 ) -> list[GeneratorCall]:
-    """The calls of a rollout of `episodes` items; `chains` give the lengths of histories."""
+    """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`."""
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
     everyone = dict.fromkeys((a for turn in script for a in turn.seen), ONE_TOKEN)
-    found = rehearse(0, script, shape, everyone)
+    rehearsed = rehearse(0, script, shape, everyone)
     for turn, texts in enumerate(script):
         acting = [agent for agent in texts.seen if agent in speakers]
         if not acting:
@@ -71,8 +74,8 @@ def plan_calls(
         room = max(speakers[agent].sampling.max_tokens for agent in acting)
         calls.append(
             GeneratorCall(
-                requests=tuple(a for a in acting for _ in range(found.asked[turn, a] * episodes)),
-                rows=tuple(a for a in acting for _ in range(found.drawn[turn, a] * episodes)),
+                requests=_repeated(acting, rehearsed.asked, turn, episodes),
+                rows=_repeated(acting, rehearsed.drawn, turn, episodes),
                 width=width,
                 used=used,
                 capacity=-(-(used + max(room, width)) // BLOCK) * BLOCK,
@@ -81,8 +84,14 @@ def plan_calls(
     return calls
 
 
+def _repeated(
+    acting: Sequence[str], counts: Mapping[tuple[int, str], int], turn: int, episodes: int
+) -> tuple[str, ...]:
+    return tuple(agent for agent in acting for _ in range(counts[turn, agent] * episodes))
+
+
 def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """Keys and values of all rows: 2 x layers x heads x width x bytes for each slot."""
+    """KV cache bytes of all rows: 2 x layers x heads x width x bytes for each slot."""
     config = base.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -94,21 +103,29 @@ def cache_bytes(base: Base, call: GeneratorCall) -> int:
 def rehearse_call(
     ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Voice]
 ) -> int:
-    """Peak of a call over what was alive before, its own caches included; inside a rehearsal."""
-    before = ledger.live
-    ledger.peak = before
-    slab, last = _forward(base, call.requests, call, call.width, speakers)
+    """Peak bytes of a call above those already live, its caches included; inside a rehearsal."""
+    packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
+    return packed + peak_of(ledger, base, partial(_rehearse, ledger, base, call, speakers))
+
+
+def _rehearse(
+    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, Voice]
+) -> None:
+    slab, last = _forward(ledger, base, call.requests, call, call.width, speakers)
+    ledger.end_stage()
     if len(call.rows) != len(call.requests):
         forked = Slab(len(call.rows), call.capacity, base.device)
         for old, new in ((slab.keys, forked.keys), (slab.values, forked.values)):
             new += [x.new_zeros(len(call.rows), *x.shape[1:]) for x in old]
         slab = forked
     del last
-    _forward(base, call.rows, call, 1, speakers, slab)
-    return ledger.peak - before
+    ledger.end_stage()
+    _forward(ledger, base, call.rows, call, 1, speakers, slab)
+    ledger.end_stage()
 
 
 def _forward(
+    ledger: Ledger,
     base: Base,
     rows: Sequence[str],
     call: GeneratorCall,
@@ -116,7 +133,7 @@ def _forward(
     speakers: Mapping[str, Voice],
     slab: Slab | None = None,
 ) -> tuple[Slab, Any]:
-    """The prefill (no slab yet) or one decoding step, and the drawing after it."""
+    """The prefill (without a slab) or one decoding step, followed by sampling."""
     prefill = slab is None
     if slab is None:
         slab = Slab(len(rows), call.capacity, base.device)
@@ -127,6 +144,7 @@ def _forward(
         hidden = base.hidden(
             ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
         )
+        ledger.end_stage()  # autocast drops the casts of weights that it kept during the layers
         logits = base.logits(hidden[:, -1])
     del hidden
     each = _CUT if any(_cuts(speakers[agent]) for agent in rows) else _SAMPLED
@@ -136,5 +154,5 @@ def _forward(
 
 
 def _cuts(voice: Voice) -> bool:
-    """It draws with top-k or top-p."""
+    """Whether it samples with top-k or top-p."""
     return voice.sampling.top_k is not None or voice.sampling.top_p < 1

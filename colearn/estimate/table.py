@@ -8,46 +8,75 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from .propose import Proposal
 from .run import Estimate, Steps
 
 
-def estimate_tables(found: Estimate) -> Group:
-    """Networks, peaks by device and phase, and what one iteration costs."""
-    run = found.run
+def estimate_tables(estimate: Estimate) -> Group:
+    """Networks, peak memory by device and phase, and the work of one iteration."""
+    run = estimate.run
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
-    parts: list[Table | Text] = [Text(title), _networks(found)]
-    parts += [Text(f"{field}: {reason}") for field, reason in found.missing.items()]
-    if found.phases is None:
+    parts: list[Table | Text] = [Text(title), _networks(estimate)]
+    notes = {**estimate.missing, **estimate.assumed}
+    parts += [Text(f"{field}: {reason}") for field, reason in notes.items()]
+    if estimate.phases is None:
         parts.append(Text("peak memory: not counted without these models"))
     else:
-        parts.append(_phases(found))
-    if found.steps is None:
+        parts.append(_phases(estimate))
+        parts += [Text(line) for line in _verdict(estimate)]
+    if estimate.steps is None:
         parts.append(Text("nothing is learned: a run is one evaluation"))
     else:
-        parts.append(_steps(found.steps))
+        parts.append(_steps(estimate.steps))
     return Group(*parts)
 
 
-def comparison_table(title: str, found: Mapping[str, Estimate]) -> Group:
-    """One row for each entry of a comparison, and below what could not be counted."""
+def proposal_text(proposal: Proposal) -> Text:
+    """A proposed placement with each device's peak, and whether it fits."""
+    placed, estimate = proposal.placement, proposal.estimate
+    names = ", ".join(f"{name}: {device}" for name, device in placed.items())
+    lines = [f"proposed: placement: {{{names}}}"]
+    for device, phases in (estimate.phases or {}).items():
+        if phases and device != "cpu":
+            phase = max(phases, key=lambda one: phases[one])
+            lines.append(f"  {device}: at most {_size(phases[phase])}, in the {phase}")
+    lines.append(
+        "it fits"
+        if proposal.fits
+        else f"it does not fit on {', '.join(estimate.too_small)}: use LoRA, a lower "
+        "train.token_budget or train.episodes, or run.learner: {name: deepspeed, config: "
+        "zero3_offload} in several processes"
+    )
+    return Text("\n".join(lines))
+
+
+def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
+    """One row per entry of a comparison, with what could not be counted below."""
     table = Table("entry", "peak memory", "episodes", "joint actions", "new tokens", title=title)
-    for label, one in found.items():
+    for label, one in estimates.items():
         devices = one.phases or {}
-        peak = ", ".join(f"{_size(one.peak(device))} on {device}" for device in devices)
+        peak = ", ".join(f"{_peak(one, device)} on {device}" for device in devices)
         cells = ["-"] * 3
         if one.steps is not None:
             steps = one.steps
             counts = (steps.episodes, steps.joint_actions, steps.new_tokens)
             cells = [f"{count:,}" for count in counts]
         table.add_row(label, peak or "not counted", *cells)
-    notes = {f"{field}: {why}" for one in found.values() for field, why in one.missing.items()}
+    notes = {
+        f"{field}: {why}"
+        for one in estimates.values()
+        for field, why in {**one.missing, **one.assumed}.items()
+    }
+    notes |= {
+        f"{label}: {line}" for label, one in estimates.items() for line in _verdict(one, good=False)
+    }
     caption = Text("counts are those of one iteration, at most; - where nothing is learned")
     return Group(table, caption, *(Text(note) for note in sorted(notes)))
 
 
-def _networks(found: Estimate) -> Table:
+def _networks(estimate: Estimate) -> Table:
     table = Table("network", "device", "trained", "weights", "gradients", "Adam")
-    for network in found.networks:
+    for network in estimate.networks:
         cells: Iterable[str] = (
             f"{network.trained:,}",
             _size(network.weights),
@@ -60,17 +89,40 @@ def _networks(found: Estimate) -> Table:
     return table
 
 
-def _phases(found: Estimate) -> Table:
-    assert found.phases is not None and found.caches is not None
+def _phases(estimate: Estimate) -> Table:
+    assert estimate.phases is not None and estimate.caches is not None
     table = Table("device", "phase", "peak memory, one process")
-    for device, phases in found.phases.items():
+    for device, phases in estimate.phases.items():
         for phase, size in phases.items():
             table.add_row(device, phase, _size(size))
-        if found.caches[device]:
-            table.add_row(device, "keys and values in it", _size(found.caches[device]))
+        if estimate.caches[device]:
+            table.add_row(device, "keys and values in it", _size(estimate.caches[device]))
         if phases:
-            table.add_row(device, "most", _size(found.peak(device)), end_section=True)
+            table.add_row(device, "most", _peak(estimate, device), end_section=True)
     return table
+
+
+def _peak(estimate: Estimate, device: str) -> str:
+    capacity = estimate.capacity(device)
+    peak = _size(estimate.peak(device))
+    return peak if capacity is None else f"{peak} of {_size(capacity)}"
+
+
+def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:
+    """Whether a described machine has enough memory; the positive answer only if `good`."""
+    if estimate.machine is None or estimate.phases is None:
+        return []
+    lines = [
+        f"does not fit: {device} needs {_peak(estimate, device)} ({_worst(estimate, device)})"
+        for device in estimate.too_small
+    ]
+    return lines or (["fits into the memory of --devices"] if good else [])
+
+
+def _worst(estimate: Estimate, device: str) -> str:
+    assert estimate.phases is not None
+    phases = estimate.phases[device]
+    return max(phases, key=lambda phase: phases[phase])
 
 
 def _steps(steps: Steps) -> Table:
@@ -90,7 +142,7 @@ def _steps(steps: Steps) -> Table:
 
 
 def _size(count: int) -> str:
-    """Bytes in the largest unit that they fill."""
+    """Bytes in the largest unit with a value of at least 1."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""The tokenizers of a run: how agents are spoken to, and what the tokenizers weigh."""
+"""Voices of a run without weights, and the memory of its tokenizers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .architecture import Architectures, NotHere
 
 
 def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, Voice] | None:
-    """By agent; None where a tokenizer is not on this machine."""
+    """Voices by agent; None if a tokenizer is not on this machine."""
     voices = {}
     for agent, settings in run.config.voices.items():
         key = NetworkKey("actor", settings.model)
@@ -29,7 +29,6 @@ def read_voices(run: ResolvedRun, architectures: Architectures) -> dict[str, Voi
 
 
 def tokenizer_bytes(run: ResolvedRun, architectures: Architectures) -> int:
-    """Resident bytes of a run's tokenizers, one for each path. The embedded models' are too small
-    to count."""
+    """Resident bytes of a run's tokenizers, one per path; embedded models' are negligible."""
     uses = {run.path(key) for key in run.networks}
     return sum(architectures.tokenizer_bytes.get(path, 0) for path in uses)

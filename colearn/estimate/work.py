@@ -1,7 +1,8 @@
-"""The rows of an iteration's update, cut into minibatches and micro-batches as the run does."""
+"""Rows of an iteration's update, cut into minibatches and micro-batches as in the run."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.contract.rows import Row
+from colearn.errors import ConfigError
 from colearn.learn.minibatch import minibatches
 from colearn.learn.row import actor_rows
 from colearn.types import Tree
@@ -22,18 +24,18 @@ Trees = Sequence[Tree[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """What goes through each learner."""
+    """Work of each learner in one iteration."""
 
     works: Mapping[NetworkKey, Work]
-    """Of the minibatch with the largest micro-batch."""
+    """The minibatch with the largest micro-batch."""
     padded_tokens: Mapping[NetworkKey, int]
     """Over all epochs of an iteration."""
 
 
 def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates | None:
-    """None where the critic's tokenizer is not on this machine.
+    """Plan an iteration's updates; None if the critic's tokenizer is not on this machine.
 
-    Errors: ConfigError where a stream is longer than the critic takes.
+    Errors: ConfigError if a stream exceeds the critic's length.
     """
     try:
         rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)
@@ -52,8 +54,8 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
 
 
 def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Row]]]:
-    """By learner: one group for each tree and agent, trees first."""
-    found: dict[NetworkKey, list[list[Row]]] = {}
+    """By learner: one group per tree and agent, trees first."""
+    groups: dict[NetworkKey, list[list[Row]]] = {}
     for number, tree in enumerate(trees):
         for agent, settings in run.config.voices.items():
             key = NetworkKey("actor", settings.model)
@@ -68,8 +70,8 @@ def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Ro
                 value=run.parts.critic.on_actor if run.parts.critic and run.heads else None,
             )
             kept = [row for row in rows if row.spans or row.marks]
-            found.setdefault(key, []).append(kept)
-    return found
+            groups.setdefault(key, []).append(kept)
+    return groups
 
 
 def _critic_rows(
@@ -83,19 +85,26 @@ def _critic_rows(
     def ids(text: str) -> tuple[int, ...]:
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    found: dict[NetworkKey, list[list[Row]]] = {}
+    groups: dict[NetworkKey, list[list[Row]]] = {}
     for tree in trees:
         for reader, value_model in run.value_models.items():
-            row = critic.row(tree, reader, limit_tokens(ids), limit=settings.max_length)
+            try:
+                row = critic.row(tree, reader, limit_tokens(ids), limit=settings.max_length)
+            except ConfigError as error:
+                if settings.path not in architectures.without_tokenizer:
+                    raise
+                text = str(error).removeprefix("critic.max_length: ")
+                architectures.assume("critic.max_length", f"may be too small: {text}")
+                row = critic.row(tree, reader, limit_tokens(ids), limit=sys.maxsize)
             if not row.marks:
                 continue
             key = NetworkKey("critic", value_model)
-            found.setdefault(key, []).append([row])
-    return found
+            groups.setdefault(key, []).append([row])
+    return groups
 
 
 def _groups_of(minibatch: int | None, trees: Trees, groups: int) -> Iterator[list[int]]:
-    """Numbers of the groups in each minibatch; `groups` stand in the order of their trees."""
+    """Indices of the groups in each minibatch; `groups` are ordered by tree."""
     each = groups // len(trees)
     for numbers in minibatches(trees, minibatch, range(len(trees))):
         yield [group for n in numbers for group in range(n * each, (n + 1) * each)]

@@ -1,0 +1,104 @@
+"""Peak memory of a deep model from rehearsals of two and of three of its layers.
+
+In each stage of a pass, the peak grows by the same bytes for each further equal layer: saved
+activations or a cache before the backward pass reaches the layers, gradients after it left them. So
+two short rehearsals give the peak at any depth, stage by stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from colearn.models.base import Base
+
+from .ledger import Ledger
+
+_SHALLOW = 2
+"""A first and a last layer; a third one is an inner layer."""
+
+
+def peak_of(ledger: Ledger, base: Base, rehearse: Callable[[], None]) -> int:
+    """Peak bytes of `rehearse` above those already live, at the model's full depth; inside a
+    rehearsal. `rehearse` ends the ledger's stages and leaves no tensor behind."""
+    before = ledger.live
+
+    def stages() -> list[int]:
+        ledger.begin()
+        rehearse()
+        return [peak - before for peak in ledger.stages]
+
+    depth = len(layers_of(base))
+    if depth <= _SHALLOW + 1 or not _are_equal(base):
+        return max(stages())
+    with _cut(base, _SHALLOW):
+        two = stages()
+    with _cut(base, _SHALLOW + 1):
+        three = stages()
+    return max(
+        low + (depth - _SHALLOW) * (high - low) for low, high in zip(two, three, strict=True)
+    )
+
+
+def layers_of(base: Base) -> nn.ModuleList:
+    """The decoder's layers that a forward pass enters."""
+    depth = base.config.num_hidden_layers
+    for module in base.causal.get_decoder().children():
+        if isinstance(module, nn.ModuleList) and len(module) >= depth:
+            return module[:depth]
+    return nn.ModuleList()
+
+
+@contextmanager
+def marked_layers(ledger: Ledger, base: Base) -> Iterator[None]:
+    """Context in which a stage ends where a forward pass leaves the layers, and where its backward
+    pass enters and leaves them."""
+
+    def end_stage(_: object) -> None:
+        ledger.end_stage()
+
+    def mark(tensor: object) -> None:
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad:
+            tensor.register_hook(end_stage)
+
+    def end_forward(_: object, __: object, made: object) -> None:
+        ledger.end_stage()  # autocast drops the casts of weights that it kept during the layers
+        mark(made[0] if isinstance(made, tuple) else made)
+
+    layers = layers_of(base)
+    handles: list[RemovableHandle] = []
+    if len(layers):
+        handles = [
+            layers[0].register_forward_pre_hook(lambda _, given: mark(given[0])),
+            layers[-1].register_forward_hook(end_forward),
+        ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _are_equal(base: Base) -> bool:
+    """Whether all layers attend alike and have weights of the same shapes."""
+    kinds = getattr(base.config, "layer_types", None) or ()
+    shapes = {
+        tuple((name, weight.shape, weight.dtype) for name, weight in layer.named_parameters())
+        for layer in layers_of(base)
+    }
+    return len(set(kinds)) <= 1 and len(shapes) == 1
+
+
+@contextmanager
+def _cut(base: Base, depth: int) -> Iterator[None]:
+    """Context in which a forward pass enters the first `depth` layers alone."""
+    config, whole = base.config, base.config.num_hidden_layers
+    config.num_hidden_layers = depth
+    try:
+        yield
+    finally:
+        config.num_hidden_layers = whole

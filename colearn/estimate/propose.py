@@ -1,0 +1,70 @@
+"""Proposes a placement of a run's models on the devices of a described machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.config import Config
+
+from .memory import NetworkMemory
+from .run import Estimate, estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A placement, and the estimate of the run with it."""
+
+    placement: Mapping[str, str]
+    estimate: Estimate
+
+    @property
+    def fits(self) -> bool:
+        return not self.estimate.too_small
+
+
+def propose(estimated: Estimate, *, processes: int = 1) -> Proposal | None:
+    """Spread models over the devices of the estimate's machine, the largest first, each on the
+    device with the fewest bytes so far; models that share a base stay together.
+
+    None if the machine has one device, the config names devices, or a model was not counted.
+    Errors: as for `estimate`.
+    """
+    machine, run = estimated.machine, estimated.run
+    named = any(run.settings(key).device is not None for key in run.networks)
+    if machine is None or machine.count == 1 or named or estimated.phases is None:
+        return None
+    units = _units(run.config, estimated.networks)
+    used = [0] * machine.count
+    placement: dict[str, str] = {}
+    for names, size in sorted(units, key=lambda unit: -unit[1]):
+        device = used.index(min(used))
+        used[device] += size
+        placement |= dict.fromkeys(names, f"cuda:{device}")
+    placed = run.config.model_copy(update={"placement": placement})
+    rehearsed = estimated.rehearsed
+    again = estimate(placed, processes=processes, machine=machine, rehearsed=rehearsed)
+    return Proposal(placement, again)
+
+
+def _units(config: Config, networks: Sequence[NetworkMemory]) -> list[tuple[tuple[str, ...], int]]:
+    """Names that a placement keeps together, with their persistent bytes."""
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    unit_of: dict[str, tuple[str, ...]] = {}
+    settings = dict(config.models)
+    for name, model in settings.items():
+        shares = model.lora is not None or not model.trained
+        unit = (model.path, model.dtype) if shares else ("", name)
+        names_of.setdefault(unit, []).append(name)
+        unit_of[name] = unit
+    critic = config.critic
+    if critic is not None and critic.path is not None:
+        shared = (critic.path, critic.dtype)
+        unit = shared if critic.lora is not None and shared in names_of else ("", "critic")
+        names_of.setdefault(unit, []).append("critic")
+        unit_of["critic"] = unit
+    sizes = dict.fromkeys(names_of, 0)
+    for network in networks:
+        name = "critic" if network.key.kind == "critic" else network.key.model
+        sizes[unit_of[name]] += network.weights + network.gradients + network.adam
+    return [(tuple(names), sizes[unit]) for unit, names in names_of.items()]

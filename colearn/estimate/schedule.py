@@ -1,0 +1,94 @@
+"""Simulation of a run's schedule: when iterations are rolled out, updated and published.
+
+It models a run as `colearn.experiment` makes it: one rollout at a time, one update at a time, and
+weights published after every S-th update. Nothing is measured here; seconds go in and come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The outcome of a schedule, in seconds from its start."""
+
+    ends: tuple[float, ...]
+    """When each iteration's update was published."""
+    generating: float
+    """Time in which the generator worked."""
+    updating: float
+    """Time in which models updated."""
+    transferring: float
+    """Time in which generators received weights."""
+
+    @property
+    def seconds(self) -> float:
+        """Mean time of an iteration after the first, which nothing precedes."""
+        return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
+
+    @property
+    def bottleneck(self) -> str:
+        """The part that takes most of the time: `generation`, `update` or `transfer`."""
+        parts = {
+            "generation": self.generating,
+            "update": self.updating,
+            "transfer": self.transferring,
+        }
+        return max(parts, key=lambda part: parts[part])
+
+
+def simulate(
+    rollouts: Sequence[float],
+    updates: Sequence[float],
+    *,
+    transfer: float = 0.0,
+    staleness: int = 0,
+) -> Simulated:
+    """Simulate iterations whose rollouts and updates take these seconds.
+
+    With staleness 0 an iteration is a rollout, an update and a transfer in turn. With S > 0 a
+    thread rolls out S iterations with the same weights while models update; every update waits for
+    the rollouts in flight, and after every S-th one generators receive the weights. Rollouts
+    beyond the last update are those still in flight then.
+    Errors: ValueError for fewer than two updates, or fewer rollouts than updates.
+    """
+    if len(rollouts) < len(updates) or len(updates) < 2:
+        raise ValueError("simulate: give each of two or more updates a rollout")
+    every = max(1, staleness)
+    ready = [0.0] * len(rollouts)
+    ends: list[float] = []
+    clock = free = 0.0  # of the updates, and when the rollout thread is free
+    submitted = 0
+    for number, update in enumerate(updates):
+        last = number
+        if staleness and number % every == 0:
+            last = number + every
+        while submitted <= min(last, len(rollouts) - 1):
+            free = max(free, clock) + rollouts[submitted]
+            ready[submitted] = free
+            submitted += 1
+        clock = max(clock, ready[number]) + update
+        clock = max(clock, free)
+        if (number + 1) % every == 0:
+            clock += transfer
+        ends.append(clock)
+    return Simulated(
+        ends=tuple(ends),
+        generating=sum(rollouts),
+        updating=sum(updates),
+        transferring=transfer * (len(updates) // every),
+    )
+
+
+def lockstep(answers: Sequence[Sequence[float]]) -> float:
+    """Seconds of a rollout whose episodes go on turn by turn together. `answers` has the seconds of
+    each episode's turns; the slowest episode of a turn holds up the others."""
+    turns = max(map(len, answers), default=0)
+    return sum(max(one[turn] for one in answers if turn < len(one)) for turn in range(turns))
+
+
+def free(answers: Sequence[Sequence[float]]) -> float:
+    """Seconds of a rollout whose episodes advance independently: those of the slowest."""
+    return max((sum(one) for one in answers), default=0.0)
