@@ -1,0 +1,48 @@
+"""On-disk cache of judges' verdicts: one file per question, written by renaming."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from colearn.cache import cache_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A judge's score of one completion and the tokens that it took."""
+
+    score: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Verdicts:
+    """Verdicts by question, in the user's cache folder."""
+
+    def __init__(self) -> None:
+        self.folder = cache_folder() / "judge"
+
+    def read(self, question: Any) -> Verdict | None:
+        """The verdict on a question of plain data; None if its file is missing or damaged."""
+        try:
+            return Verdict(**json.loads(self._path(question).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def write(self, question: Any, verdict: Verdict) -> None:
+        """Keeps a verdict."""
+        path = self._path(question)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}.{id(verdict)}")
+        aside.write_text(json.dumps(asdict(verdict)), encoding="utf-8")
+        aside.replace(path)
+
+    def _path(self, question: Any) -> Path:
+        text = json.dumps(question, sort_keys=True, ensure_ascii=False)
+        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        return self.folder / digest[:2] / f"{digest[2:]}.json"
