@@ -1,1 +1,1 @@
-"""The gateway: a program of any framework, whose model calls are the turns of an episode."""
+"""The gateway task: programs of any framework, whose model requests are the turns of an episode."""

@@ -1,10 +1,8 @@
-"""What a program is told: a completion, whole or as a stream."""
+"""Chat completions that answer a program's requests."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from colearn.contract import Said
@@ -16,7 +14,7 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
-    """The completion, and the answer's text as it enters the agent's context."""
+    """Returns the completion, and the answer's text as it enters the agent's context."""
     text = _cut(said, () if call.prompt.limits is None else call.prompt.limits.stop)
     content, calls = read_calls(text, call.offered, several=call.several)
     finish = _REASONS[said.action.finish] if isinstance(said, Said) else "stop"
@@ -26,48 +24,32 @@ def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
         "logprobs": _logprobs(said),
         "finish_reason": "tool_calls" if calls else finish,
     }
-    tokens = len(said.action.tokens) if isinstance(said, Said) else 0
     body = {
         "id": call.request,
         "object": "chat.completion",
         "created": int(time.time()),
         "model": call.name,
         "choices": [choice],
-        "usage": {"prompt_tokens": 0, "completion_tokens": tokens, "total_tokens": tokens},
+        "usage": _usage(said),
     }
-    shown = (*((content,) if content else ()), *(write_call(*one) for one in calls))
-    return body, "\n".join(shown)
-
-
-def stream(body: Mapping[str, Any], *, usage: bool) -> Iterator[bytes]:
-    """A completion as server-sent events."""
-    head = {key: body[key] for key in ("id", "created", "model")}
-    head["object"] = "chat.completion.chunk"
-    (choice,) = body["choices"]
-    told = choice["message"]
-    parts: list[tuple[dict[str, Any], Any, str | None]] = [
-        ({"role": "assistant", "content": ""}, None, None)
-    ]
-    if told["content"]:
-        parts.append(({"content": told["content"]}, choice["logprobs"], None))
-    for number, call in enumerate(told.get("tool_calls", ())):
-        parts.append(({"tool_calls": [{**call, "index": number}]}, None, None))
-    parts.append(({}, None, choice["finish_reason"]))
-    for delta, logprobs, finish in parts:
-        entry = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        yield _event({**head, "choices": [entry], **({"usage": None} if usage else {})})
-    if usage:
-        yield _event({**head, "choices": [], "usage": body["usage"]})
-    yield b"data: [DONE]\n\n"
-
-
-def _event(content: Mapping[str, Any]) -> bytes:
-    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n".encode()
+    parts = (*((content,) if content else ()), *(write_call(*one) for one in calls))
+    return body, "\n".join(parts)
 
 
 def _cut(text: str, stops: tuple[str, ...]) -> str:
-    """The text up to the first stop string that the request named."""
+    """Returns the text before the first stop string of the request."""
     return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]
+
+
+def _usage(said: str) -> dict[str, int]:
+    prompt, completion = 0, 0
+    if isinstance(said, Said):
+        prompt, completion = said.context_tokens, len(said.action.tokens)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
 
 
 def _logprobs(said: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Which requests continue an agent's context, and why the others do not."""
+"""Context matching: decides which requests continue an agent's context, and why others do not."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Reason = Literal[
     "continued", "first", "new", "system", "dropped", "reordered", "rewritten", "others"
 ]
 REASONS: tuple[Reason, ...] = ("new", "system", "dropped", "reordered", "rewritten", "others")
-"""Why a request opens another context than the agent's first: it shares no message with the last
-one; its system text or its tools differ; messages are missing, in another order, or differ; or
-words that the agent did not say are put into its mouth."""
+"""Why a request opens another context after the agent's first, in the order of the names: it shares
+no message with the last context; the system text or the tools differ; messages are missing; they
+are in another order; they differ; or they hold assistant messages that the agent did not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an agent has seen and said, message by message."""
+    """An agent's private history, message by message."""
 
     system: str | None
     said: tuple[Entry, ...]
 
     def answered(self, text: str) -> Context:
-        """With the agent's answer, as its program was told it."""
+        """Returns the context extended by the agent's answer, as its program received it."""
         return Context(self.system, (*self.said, ("assistant", text.strip())))
 
     @property
@@ -38,9 +38,9 @@ class Context:
 
 
 def read_request(asked: ChatRequest, before: Context | None) -> tuple[Prompt, Context, Reason]:
-    """What the agent is newly shown, what it has seen with it, and why the context is this one.
+    """Returns the agent's new prompt, the context that includes it, and why that context applies.
 
-    Errors: ServeError 400 for messages that cannot be answered.
+    Errors: ServeError 400 for messages without a user or tool message to answer.
     """
     conversation = read_conversation(asked)
     sent = tuple((role, text.strip()) for role, text in entries(asked.messages))
@@ -62,11 +62,11 @@ def read_request(asked: ChatRequest, before: Context | None) -> tuple[Prompt, Co
     return fresh, context, reason
 
 
-def _reason(now: Context, before: Context | None) -> Reason:
+def _reason(context: Context, before: Context | None) -> Reason:
     if before is None:
         return "first"
-    old, sent = before.said, now.said
-    if now.system != before.system:
+    old, sent = before.said, context.said
+    if context.system != before.system:
         return "system"
     if sent[: len(old)] == old:
         new = sent[len(old) :]

@@ -1,4 +1,4 @@
-"""The live episodes of one process, and the server through which programs reach them."""
+"""HTTP server of one process, and the live episodes that programs reach through it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,24 @@ if TYPE_CHECKING:
     import uvicorn
 
 _ENDED = 65536
-"""Names of ended episodes that are remembered, so that they are 410 and not 404."""
+"""Names of ended episodes that are kept: requests to them are 410, not 404."""
 
 
 class House:
-    """Starts a program for each episode. The server's thread lives as long as the process.
+    """Starts a program for each episode, and serves its requests in a thread of this process.
 
-    Errors: ConfigError where the port is taken, MissingExtra without the packages of a server.
+    Errors: ConfigError if the port is taken, MissingExtra without the packages of a server.
     """
 
-    def __init__(self, agents: Sequence[str], program: Program, port: int) -> None:
-        self.agents, self.program = tuple(agents), program
+    def __init__(
+        self,
+        agents: Sequence[str],
+        program: Program,
+        port: int,
+        *,
+        ignored: frozenset[str] = frozenset(),
+    ) -> None:
+        self.agents, self.program, self.ignored = tuple(agents), program, ignored
         self.process = os.getpid()
         self._numbers = itertools.count()
         self._lives: dict[str, Live] = {}
@@ -42,25 +49,25 @@ class House:
         self._free: deque[Live] = deque()
         """Episodes that wait for a worker."""
         self._workers: dict[str, list[Live]] = {}
-        """By a worker's secret, the episodes that it plays."""
+        """By worker secret, the episodes that the worker plays."""
         self._listening = _listen(port)
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self._serve()
         program.begin(self)
 
     def hire(self) -> str:
-        """The URL at which a new worker asks for its next episode."""
+        """Registers a worker; returns the URL at which it asks for episodes."""
         secret = secrets.token_urlsafe(18)
         self._workers[secret] = []
         return f"{self.address}/workers/{secret}/next"
 
     def lose(self, url: str, failure: str) -> None:
-        """A worker has died, and with it the episodes that it played."""
+        """Ends the episodes of a worker that has died."""
         for live in self._workers.pop(url.split("/")[-2]):
             live.close(failure)
 
     def open(self, item: Any) -> Live:
-        """A new episode; its program has been started."""
+        """Opens an episode and starts its program."""
         live = Live(next(self._numbers), self.agents, item)
         with self._lock:
             self._lives[live.name] = live
@@ -68,13 +75,14 @@ class House:
         return live
 
     def offer(self, live: Live) -> None:
-        """Let the next worker that asks play it."""
+        """Queues an episode for the next worker that asks."""
+        live.queued = True
         self._free.append(live)
 
     async def next_episode(self, secret: str, seconds: float) -> Live | None:
-        """An episode for a worker; None if there is none for so long.
+        """Waits for an episode for a worker; None after `seconds`.
 
-        Errors: ServeError 404 for who is no worker.
+        Errors: ServeError 404 for a secret of no worker.
         """
         if secret not in self._workers:
             raise ServeError(404, "no such path")
@@ -84,23 +92,25 @@ class House:
         while time.monotonic() < ends:
             while self._free:
                 live = self._free.popleft()
-                if not live.over:
+                if live.queued and not live.over:
+                    live.queued = False
                     playing.append(live)
                     return live
             await asyncio.sleep(0.002)
         return None
 
-    def told(self, live: Live) -> dict[str, Any]:
-        """What a worker is told of an episode."""
+    def describe(self, live: Live) -> dict[str, Any]:
+        """Returns an episode's item and URLs, as a worker receives them."""
         urls = self.endpoints(live)
         return {"item": live.item, "endpoints": urls, "reward": urls.reward, "end": urls.end}
 
     def endpoints(self, live: Live) -> Endpoints:
+        """Returns the base URL of each agent in an episode."""
         base = f"{self.address}/episodes/{live.name}"
         return Endpoints(base, {agent: f"{base}/{agent}/v1" for agent in self.agents})
 
     def at(self, name: str) -> Live | None:
-        """A live episode."""
+        """Returns a live episode, or None."""
         with self._lock:
             return self._lives.get(name)
 
@@ -114,8 +124,15 @@ class House:
             raise ServeError(410, "this episode has ended", code="episode_ended")
         raise ServeError(404, "no such episode")
 
+    def close(self, failure: str) -> None:
+        """Ends all live episodes."""
+        with self._lock:
+            lives = list(self._lives.values())
+        for live in lives:
+            live.close(failure)
+
     def forget(self, live: Live) -> None:
-        """The episode is over: its state is all that is left of it."""
+        """Closes an episode and removes it from the live ones."""
         live.close()
         with self._lock:
             self._lives.pop(live.name, None)
@@ -128,10 +145,12 @@ class House:
             import uvicorn
 
             from .app import build_app
+            from .connections import program_protocol
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "uvicorn", "serve") from None
         config = uvicorn.Config(
             build_app(self),
+            http=program_protocol(),
             log_level="critical",
             access_log=False,
             lifespan="off",
@@ -146,14 +165,14 @@ class House:
 
 
 def _listen(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind(("127.0.0.1", port))
-        found.listen(2048)
+        listening.bind(("127.0.0.1", port))
+        listening.listen(2048)
     except OSError as error:
-        found.close()
+        listening.close()
         raise ConfigError(
             f"task.port: {port}: {error.strerror or error}; give another one, or 0"
         ) from None
-    return found
+    return listening

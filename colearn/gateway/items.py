@@ -1,4 +1,4 @@
-"""The items of a gateway: lines of a file, or what a function gives."""
+"""Items of a gateway task: lines of a JSONL file, or the result of a function."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from colearn.json_text import read_json
 
 
 def read_items(source: str, split: str) -> Sequence[Any]:
-    """Of split `train` or `test`.
+    """Reads the items of split `train` or `test`; a file's last fifth is `test`.
 
-    Errors: ConfigError naming the line that is no JSON, or what is not there.
+    Errors: ConfigError for an unreadable file, naming a line that is not JSON.
     """
     if not source.endswith(".jsonl"):
         items: Sequence[Any] = registry.own_function(source, "task.items")(split)

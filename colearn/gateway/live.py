@@ -1,4 +1,4 @@
-"""A live episode: the place where a program's requests and the grower's answers meet."""
+"""Live episodes: hand a program's requests to the rollout, and the answers back."""
 
 from __future__ import annotations
 
@@ -10,26 +10,33 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from colearn.contract import Listener
 from colearn.wire.errors import ServeError
 from colearn.wire.schema import ChatRequest
 
 MOST_WAITING = 64
-"""Requests of one episode that may wait for an answer."""
+"""Most requests of one episode that may wait for an answer."""
 
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A request that waits."""
+    """A request that waits for its answer."""
 
     agent: str
     body: ChatRequest
     name: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     answer: Future[Mapping[str, Any]] = field(default_factory=Future)
+    listener: Listener | None = None
+    """Receives the answer's text while it is sampled."""
+
+    def __post_init__(self) -> None:
+        # running: a client that disconnects while the answer is set cannot cancel it in between
+        self.answer.set_running_or_notify_cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A reward that the program gave; at most one of `agent` and `request` is set."""
+    """A reward that the program posted; at most one of `agent` and `request` is set."""
 
     value: float
     agent: str | None = None
@@ -37,9 +44,9 @@ class Paid:
 
 
 class Live:
-    """One run of a program. Its methods may be called from any thread.
+    """One run of a program. Thread-safe.
 
-    `name` holds the secret by which the program reaches it.
+    `name` contains the secret that authorises requests to the episode.
     """
 
     def __init__(self, number: int, agents: Sequence[str], item: Any) -> None:
@@ -49,52 +56,62 @@ class Live:
         self.result: Any = None
         self.over = False
         self.ended = False
-        """The program came to its own end."""
+        """True if the program ended by itself."""
+        self.queued = False
+        """True while no worker has taken the episode and no program has used its URLs."""
         self.stop: Callable[[], None] = _nothing
-        """Ends the program, if it still runs."""
+        """Stops the program if it still runs."""
         self._turn = 0
         self._changed = threading.Condition()
         self._queue: list[Asked] = []
         self._open: dict[str, Asked] = {}
         self._paid: list[Paid] = []
         self._answered: dict[str, str] = {}
-        """By request, the agent."""
+        """Agent by request id."""
 
-    def ask(self, agent: str, body: ChatRequest) -> Asked:
-        """Errors: ServeError 404 for an unknown agent, 410 after the end, 429 for a flood."""
+    def ask(self, agent: str, body: ChatRequest, listener: Listener | None = None) -> Asked:
+        """Queues a request.
+
+        Errors: ServeError 404 for an unknown agent, 410 after the end, 429 if too many wait.
+        """
         if agent not in self.agents:
-            raise ServeError(404, f"no such agent; there is {', '.join(self.agents)}")
-        asked = Asked(agent, body)
+            raise ServeError(404, f"no such agent; this program has {', '.join(self.agents)}")
+        asked = Asked(agent, body, listener=listener)
         with self._changed:
             self._check_open()
             if len(self._open) >= MOST_WAITING:
                 raise ServeError(429, f"more than {MOST_WAITING} requests of this episode wait")
+            self.queued = False
             self._queue.append(asked)
             self._open[asked.name] = asked
             self._changed.notify_all()
         return asked
 
     def withdraw(self, asked: Asked) -> None:
-        """The client has gone: nobody waits for this answer any more."""
+        """Drops a request whose client has disconnected."""
         with self._changed:
             self._open.pop(asked.name, None)
             if asked in self._queue:
                 self._queue.remove(asked)
 
     def pay(self, paid: Paid) -> None:
-        """Errors: ServeError 404 for an unknown agent or request, 410 after the end."""
+        """Records a reward.
+
+        Errors: ServeError 404 for an unknown agent or request, 409 for an agent without an answer,
+        410 after the end.
+        """
         with self._changed:
             self._check_open()
             if paid.agent is not None and paid.agent not in self.agents:
-                raise ServeError(404, f"no such agent; there is {', '.join(self.agents)}")
+                raise ServeError(404, f"no such agent; this program has {', '.join(self.agents)}")
             if paid.agent is not None and paid.agent not in self._answered.values():
-                raise ServeError(409, "this agent has said nothing yet that could be rewarded")
+                raise ServeError(409, "this agent has no answer yet; post its reward after one")
             if paid.request is not None and paid.request not in self._answered:
                 raise ServeError(404, "no such call in this episode; give a completion's id")
             self._paid.append(paid)
 
     def end(self, *, result: Any = None, failure: str | None = None, ended: bool = True) -> None:
-        """The program is over; later requests are 410."""
+        """Ends the episode; waiting and later requests are answered 410."""
         with self._changed:
             if self.over:
                 return
@@ -106,12 +123,15 @@ class Live:
             asked.answer.set_exception(_gone())
 
     def close(self, failure: str | None = None) -> None:
-        """End the episode and its program."""
+        """Ends the episode and stops its program."""
         self.end(failure=failure, ended=False)
         self.stop()
 
     def wait(self, seconds: float, agents: frozenset[str] = frozenset()) -> None:
-        """Until the program asks (all of `agents`, if any are named) or is over."""
+        """Waits until the program requests an answer (of all `agents`, if given) or has ended.
+
+        After `seconds` the episode is closed as failed.
+        """
         ends = time.monotonic() + seconds
         with self._changed:
             while not self.over:
@@ -124,10 +144,16 @@ class Live:
                 self._changed.wait(left)
             else:
                 return
-        self.close(f"no request and no end within {seconds:g} seconds")
+        failure = f"no request and no end within {seconds:g} seconds"
+        if self.queued:
+            failure = (
+                f"no worker took it within {seconds:g} seconds; play episodes concurrently, or "
+                "raise task.workers"
+            )
+        self.close(failure)
 
     def take(self) -> list[Asked]:
-        """The first request of each agent that waits, in order of asking."""
+        """Removes and returns the first waiting request of each agent, in order of arrival."""
         with self._changed:
             first: dict[str, Asked] = {}
             for asked in self._queue:
@@ -136,28 +162,34 @@ class Live:
             return list(first.values())
 
     def answer(self, request: str, body: Mapping[str, Any]) -> None:
-        """Tell the program, if it still waits."""
+        """Answers a request if its client still waits."""
         with self._changed:
             asked = self._open.pop(request, None)
             self._answered[request] = body["model"]
         if asked is not None:
             asked.answer.set_result(body)
 
+    def listener(self, request: str) -> Listener | None:
+        """Returns what receives the text of a request's answer while it is sampled."""
+        with self._changed:
+            asked = self._open.get(request)
+        return None if asked is None else asked.listener
+
     def refuse(self, request: str, error: ServeError) -> None:
-        """Tell the program that this request has no answer."""
+        """Answers a request with an error."""
         with self._changed:
             asked = self._open.pop(request, None)
         if asked is not None:
             asked.answer.set_exception(error)
 
     def rewards(self) -> list[Paid]:
-        """Those given since the last call."""
+        """Returns the rewards posted since the last call."""
         with self._changed:
             paid, self._paid = self._paid, []
             return paid
 
     def claim(self, turn: int) -> bool:
-        """Whether the program is at this turn; from then on it is at the next."""
+        """Returns whether the program is at this turn, and if so advances it to the next."""
         with self._changed:
             if self._turn != turn:
                 return False

@@ -1,4 +1,4 @@
-"""Rewards of a program: posted while it runs, and what it returns."""
+"""Rewards of a program: posted while it runs, or returned at its end."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from .state import GatewayCall, GatewayState
 
 TEAM = "team"
 LARGEST = 1e9
-"""Either way."""
+"""Largest magnitude of a reward."""
 
 
 def payment(state: GatewayState[Any], paid: Paid) -> Payment:
-    """A posted reward, to those who earned it."""
+    """Converts a posted reward to a payment of the actions that earned it."""
     if paid.agent is None and paid.request is None:
         return Payment(value=paid.value)
-    said = tuple(
+    actions = tuple(
         (event.turn, event.call.name)
         for event in state.events
         if event.turn is not None and isinstance(event.call, GatewayCall)
         if paid.request == event.call.request or paid.agent == event.call.name
     )
-    return Payment(value=paid.value, actions=said)
+    return Payment(value=paid.value, actions=actions)
 
 
 def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
-    """A number is the team's; a mapping names the team and agents. Nothing pays nothing, and so
-    does what an agent that has said nothing would get.
+    """Converts a program's result to payments.
+
+    A number is the team's reward; a mapping has `team` and agents as keys; None pays nothing. The
+    reward of an agent that gave no answer is dropped.
 
     Errors: ValueError that says what is wrong.
     """
@@ -40,29 +42,32 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
         return []
     if not isinstance(result, Mapping):
         return [Payment(value=number(result, "the result"))]
-    found = []
+    payments = []
     agents = {event.call.name for event in state.events}
     for name, value in result.items():
         if name == TEAM:
-            found.append(Payment(value=number(value, TEAM)))
+            payments.append(Payment(value=number(value, TEAM)))
         elif name in agents:
-            said: Sources = tuple(
+            actions: Sources = tuple(
                 (event.turn, name)
                 for event in state.events
                 if event.turn is not None and event.call.name == name
             )
-            found.append(Payment(value=number(value, name), actions=said))
+            payments.append(Payment(value=number(value, name), actions=actions))
         elif not isinstance(name, str):
-            raise ValueError(f"{name!r} names no agent")
+            raise ValueError(f"{name!r} is not the name of an agent")
         else:
             number(value, name)
-    return found
+    return payments
 
 
 def number(value: Any, what: str) -> float:
-    """Errors: ValueError unless it is a finite number of a size that can be squared and summed."""
+    """Returns `value` as a float.
+
+    Errors: ValueError unless it is a finite number that can be squared and summed.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"{what} is a {type(value).__name__}, must be a number")
     if not math.isfinite(value) or abs(value) > LARGEST:
-        raise ValueError(f"{what} must be finite, and at most {LARGEST:g} either way")
+        raise ValueError(f"{what} must be finite, and at most {LARGEST:g} in magnitude")
     return float(value)

@@ -1,4 +1,4 @@
-"""Who plays an episode: an async function, a command for each, or workers that ask for the next."""
+"""Program runners: an async function, a process per episode, or workers that poll for episodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from colearn.errors import ConfigError
 from .live import Live
 
 _SOON = 5.0
-"""Seconds: a worker that lives no longer is started again after as many."""
+"""Seconds: a worker that ends sooner is restarted after this pause."""
 _TAIL = 2000
-"""Bytes of what a command wrote to stderr that are kept."""
+"""Bytes of a command's stderr that are kept."""
 
 
 class Endpoints(dict[str, str]):
-    """By agent, the base URL of an OpenAI client; `reward` and `end` are URLs for POST."""
+    """Base URL of an OpenAI client, by agent; `reward` and `end` are URLs for POST."""
 
     def __init__(self, base: str, agents: Mapping[str, str]) -> None:
         super().__init__(agents)
@@ -35,35 +35,49 @@ class Endpoints(dict[str, str]):
 
 
 class Employer(Protocol):
-    """Where workers get their episodes."""
+    """The source of workers' episodes."""
 
     def hire(self) -> str:
-        """The URL at which a new worker asks for its next episode."""
+        """Registers a worker; returns the URL at which it asks for episodes."""
 
     def lose(self, url: str, failure: str) -> None:
-        """A worker has died."""
+        """Ends the episodes of a worker that has died."""
 
     def offer(self, live: Live) -> None:
-        """Let the next worker that asks play it."""
+        """Queues an episode for the next worker that asks."""
 
 
 Play = Callable[[Any, Endpoints], Awaitable[Any]]
+Opened = Callable[[Mapping[str, str]], None]
+"""Receives an episode's environment variables."""
+
+
+def variables(item: Any, endpoints: Endpoints) -> dict[str, str]:
+    """Returns an episode as environment variables: COLEARN_ITEM (JSON), COLEARN_ENDPOINTS (JSON, by
+    agent), COLEARN_URL_AGENT, COLEARN_REWARD_URL, COLEARN_END_URL."""
+    return {
+        "COLEARN_ITEM": json.dumps(item),
+        "COLEARN_ENDPOINTS": json.dumps(endpoints),
+        **{f"COLEARN_URL_{agent.upper()}": url for agent, url in endpoints.items()},
+        "COLEARN_REWARD_URL": endpoints.reward,
+        "COLEARN_END_URL": endpoints.end,
+    }
 
 
 class Program(ABC):
-    """A strategy: how episodes are played."""
+    """A strategy object that plays episodes."""
 
     def begin(self, house: Employer) -> None:  # noqa: B027 - most start nothing before an episode
-        """The server listens."""
+        """Called once, when the server listens."""
 
     @abstractmethod
     def start(self, live: Live, endpoints: Endpoints) -> None:
-        """Begin to play an episode, and return at once."""
+        """Starts an episode without waiting for it."""
 
 
 class FunctionProgram(Program):
-    """An async function, in a thread and an event loop of its own, so that one that blocks holds
-    up no other."""
+    """Calls an async function, in a thread and event loop per episode: a blocking call delays no
+    other episode."""
 
     def __init__(self, play: Callable[[], Play]) -> None:
         self._play = play
@@ -97,39 +111,32 @@ class FunctionProgram(Program):
 
 
 class CommandProgram(Program):
-    """A process for each episode. It is told by COLEARN_ITEM (JSON), COLEARN_ENDPOINTS (JSON, by
-    agent), COLEARN_URL_AGENT, COLEARN_REWARD_URL and COLEARN_END_URL."""
+    """Starts a process per episode, which is told by environment `variables`."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
 
     def start(self, live: Live, endpoints: Endpoints) -> None:
-        told = {
-            "COLEARN_ITEM": json.dumps(live.item),
-            "COLEARN_ENDPOINTS": json.dumps(endpoints),
-            "COLEARN_REWARD_URL": endpoints.reward,
-            "COLEARN_END_URL": endpoints.end,
-            **{f"COLEARN_URL_{agent.upper()}": url for agent, url in endpoints.items()},
-        }
-        process = run_command(self.command, told)
+        process = run_command(self.command, variables(live.item, endpoints))
         live.stop = lambda: kill(process)
         threading.Thread(
             target=self._watch, args=(process, live), name=f"play-{live.name}", daemon=True
         ).start()
 
     def _watch(self, process: subprocess.Popen[bytes], live: Live) -> None:
-        said = _tail_of(process)
+        stderr = _tail_of(process)
         code = process.wait()
         kill(process)
-        live.end(failure=None if code == 0 else f"exit code {code}: {said}")
+        live.end(failure=None if code == 0 else f"exit code {code}: {stderr}")
 
 
 class WorkerProgram(Program):
-    """Processes that live as long as the run and ask for one episode after the other; without a
-    command, somebody else's. One that dies is started again."""
+    """Starts processes that live as long as the run and poll for episodes, and restarts those that
+    die. Without a command it prints the URL for workers that are started elsewhere, and tells
+    `opened` the URLs of each episode."""
 
-    def __init__(self, command: Sequence[str], workers: int) -> None:
-        self.command, self.workers = tuple(command), workers
+    def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
+        self.command, self.workers, self.opened = tuple(command), workers, opened
         self._house: Employer | None = None
 
     def begin(self, house: Employer) -> None:
@@ -144,12 +151,14 @@ class WorkerProgram(Program):
     def start(self, live: Live, endpoints: Endpoints) -> None:
         assert self._house is not None
         self._house.offer(live)
+        if self.opened is not None:
+            self.opened(variables(live.item, endpoints))
 
     def _keep(self, house: Employer, url: str, process: subprocess.Popen[bytes]) -> None:
         while True:
             started = time.monotonic()
-            said = _tail_of(process)
-            failure = f"a worker ended with code {process.wait()}: {said}"
+            stderr = _tail_of(process)
+            failure = f"a worker ended with code {process.wait()}: {stderr}"
             kill(process)
             house.lose(url, failure)
             print(f"warning: gateway: {failure}", file=sys.stderr, flush=True)
@@ -160,15 +169,18 @@ class WorkerProgram(Program):
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}
-"""With the process that started each: a forked one leaves them alone."""
+"""Parent process id by process: a forked child does not stop its parent's processes."""
 
 
-def run_command(command: Sequence[str], told: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Errors: ConfigError where there is no such command."""
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts a process in a session of its own.
+
+    Errors: ConfigError for a command that does not exist.
+    """
     try:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **told},
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -183,7 +195,7 @@ def run_command(command: Sequence[str], told: Mapping[str, str]) -> subprocess.P
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """The process and all that it started."""
+    """Kills a process and its children."""
     _running.pop(process, None)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -197,15 +209,13 @@ def _kill_all() -> None:
 
 
 def _tail_of(process: subprocess.Popen[bytes]) -> str:
-    """The end of what it writes to stderr, in one line; returns when it is closed."""
+    """Reads stderr until it is closed; returns its last line."""
     assert process.stderr is not None
     kept = b""
     while part := process.stderr.read1(65536):  # type: ignore[attr-defined]
         kept = (kept + part)[-_TAIL:]
     lines = kept.decode(errors="replace").split("\n")
-    return next(
-        (" ".join(line.split()) for line in reversed(lines) if line.strip()), "said nothing"
-    )
+    return next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "no message")
 
 
 def _line(error: BaseException) -> str:

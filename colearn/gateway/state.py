@@ -1,4 +1,4 @@
-"""The record of a program's requests, as a task's state."""
+"""State of a gateway episode: the record of its program's requests."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayCall(Call):
-    """A request of the program to an agent."""
+    """A program's request to an agent."""
 
     prompt: Prompt
-    """What the agent is newly shown."""
+    """The observation that the request adds to the agent's context."""
     request: str
-    """Its id, as the program is told it."""
+    """Id of the completion that answers it."""
     offered: tuple[str, ...] = ()
-    """Functions that the answer may call."""
+    """Names of the functions that the answer may call."""
     several: bool = True
-    """The answer may hold more than one call."""
+    """True if the answer may hold more than one call."""
     context: Context
-    """What the agent has seen with this request."""
+    """The agent's context, this request included."""
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayState(WorkflowState[Item], Generic[Item]):
-    """Item, record, and the name of the episode whose program goes on from here."""
+    """Item, record, and the name of the live episode that continues from this state."""
 
     episode: str = ""
     contexts: Mapping[str, Context] = field(default_factory=dict)
-    """By agent, what it has seen and said in its last context."""
+    """The last context of each agent."""
     failure: str | None = None
-    """Why the program did not come to its end."""
+    """Why the program failed, if it did."""

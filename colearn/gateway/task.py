@@ -1,4 +1,4 @@
-"""The task `gateway`: an episode is a run of a program that talks to its agents over HTTP."""
+"""The task `gateway`: an episode is one run of a program that calls its agents over HTTP."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from colearn import registry
-from colearn.errors import ConfigError, TaskError
+from colearn.contract import Listener
+from colearn.errors import ConfigError, TaskError, nearest
 from colearn.types import Prompt
 from colearn.wire.errors import ServeError
 from colearn.workflow.record import Call, Event, Payment
@@ -26,28 +28,31 @@ from .items import read_items
 from .live import Asked, Live
 from .payments import payment as _payment
 from .payments import read_result
-from .programs import CommandProgram, FunctionProgram, Program, WorkerProgram
+from .programs import CommandProgram, FunctionProgram, Opened, Program, WorkerProgram
+from .requests import SAMPLING
 from .state import GatewayCall, GatewayState
 
 State = GatewayState[Any]
 
 _TAKEN = ("end", "reward", "team")
 _FAILURES = 32
-"""Programs in a row that may fail before the run ends with an error."""
+"""Consecutive failures of programs that end the run with an error."""
 
 
 class Gateway(RecordedTask[Any, State]):
-    """Agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
+    """The agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
 
     items: a `.jsonl` file (its last fifth is held out), or `module:function` of the split.
-    play: `module:function`, `async def play(item, endpoints)`; what it returns is the reward.
-    command: instead, a program and its arguments, for each episode a process, or, with `workers`,
-    so many processes that ask for one episode after the other. With neither, a program that was
-    started elsewhere does so.
-    grade: `module:function` of (item, result), whose value is added to the reward.
-    timeout: seconds that a program may take from an answer to its next request or its end.
-    failure_reward: what the team is paid where the program fails.
-    max_bytes: UTF-8 bytes of a context, own answers included.
+    play: `module:function`, `async def play(item, endpoints)`; its return value is the reward.
+    command: a program and its arguments, in place of `play`; one process per episode.
+    workers: number of processes of `command` that each play one episode after the other. Without
+    `play` and `command`, workers are started elsewhere.
+    grade: `module:function` of (item, result), which returns the reward in place of the program.
+    timeout: seconds from an answer to the program's next request or its end.
+    failure_reward: the team's reward for a program that fails.
+    ignore: fields of requests that have no effect: temperature, top_p, top_k, seed. Others than
+    these are errors, since an agent samples by its own `sampling`.
+    max_bytes: UTF-8 bytes of a context, the agent's own answers included.
     words: by agent, texts that the embedded model is warm-started on.
     """
 
@@ -75,6 +80,7 @@ class Gateway(RecordedTask[Any, State]):
         horizon: int = 16,
         timeout: float = 60.0,
         failure_reward: float = 0.0,
+        ignore: tuple[str, ...] = (),
         max_bytes: int = 16384,
         port: int = 0,
         words: Mapping[str, tuple[str, ...]] | None = None,
@@ -89,9 +95,12 @@ class Gateway(RecordedTask[Any, State]):
                 raise ConfigError(
                     f"task.agents: '{agent}' must be an identifier in a URL; rename it"
                 )
+        for name in ignore:
+            if name not in SAMPLING:
+                raise ConfigError(f"task.ignore: '{name}'; {nearest(name, SAMPLING)}")
         for agent in words or {}:
             if agent not in self.agents:
-                raise ConfigError(f"task.words: no agent '{agent}'; there is {', '.join(agents)}")
+                raise ConfigError(f"task.words: no agent '{agent}'; use {', '.join(agents)}")
         for field, target in (("task.play", play), ("task.grade", grade)):
             if target is not None:
                 registry.check_function(target, field)
@@ -99,13 +108,15 @@ class Gateway(RecordedTask[Any, State]):
         self.command, self.workers = tuple(command), workers
         self.timeout, self.failure_reward, self.max_bytes = timeout, failure_reward, max_bytes
         self.port, self.words = port, dict(words or {})
+        self.ignore = tuple(ignore)
         self._items: dict[str, Sequence[Any]] = {}
         self._kept: House | None = None
         self._opening = threading.Lock()
         self._failures = 0
+        self._opened: Opened | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Its settings: live episodes belong to a process."""
+        """Returns the settings: live episodes cannot leave their process."""
         return {**self.__dict__, "_kept": None, "_opening": None}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -113,30 +124,38 @@ class Gateway(RecordedTask[Any, State]):
 
     @property
     def house(self) -> House:
-        """The server of this process, started when it is first needed."""
+        """The server of this process, started at its first use."""
         with self._opening:
             if self._kept is None or self._kept.process != os.getpid():
-                self._kept = House(self.agents, self._program(), self.port)
+                self._kept = House(
+                    self.agents, self._program(), self.port, ignored=frozenset(self.ignore)
+                )
             return self._kept
 
     def items(self, split: str) -> Sequence[Any]:
-        """Of the file or the function."""
+        """Reads the file or calls the function, once per split."""
         if split not in self._items:
             self._items[split] = read_items(self.source, split)
         return self._items[split]
 
     def reset(self, item: Any, rng: np.random.Generator) -> State:
-        """What the program asks first."""
+        """Starts a program and waits for its first request."""
         live = self.house.open(item)
         return self._collect(GatewayState(item=item, episode=live.name), live)
 
     def legal_action(self, state: State, agent: str, rng: np.random.Generator) -> str | None:
-        """One of the agent's `words`."""
+        """Draws one of the agent's `words`."""
         words = self.words.get(agent)
         return None if not words else words[int(rng.integers(len(words)))]
 
+    def listener(self, state: State, agent: str) -> Listener | None:
+        """Streams the agent's answer to the program, if its request asks for a stream."""
+        call, live = state.next_calls().get(agent), self.house.at(state.episode)
+        assert call is None or isinstance(call, GatewayCall)
+        return None if call is None or live is None else live.listener(call.request)
+
     def render(self, state: State) -> str:
-        """The calls, and what became of the program."""
+        """Returns the requests and answers as lines, and why the program failed."""
         ended = f"\nthe program failed: {state.failure}" if state.failure else ""
         return super().render(state) + ended
 
@@ -165,8 +184,8 @@ class Gateway(RecordedTask[Any, State]):
         return self._collect(after, live)
 
     def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, Live]:
-        """The run of the program that is at this state: that of its episode, or, at the root,
-        another one that has come as far, with its state."""
+        """Returns the run of the program at this state: the state's own episode or, at the root, a
+        new run that has reached the same requests, with its state."""
         live = self.house.at(state.episode)
         if live is not None and live.claim(state.turn):
             return state, live
@@ -188,13 +207,13 @@ class Gateway(RecordedTask[Any, State]):
                 again.close()
                 raise TaskError(
                     f"task.gateway: the program asks '{agent}' something else when it plays the "
-                    "same item again, so parallel episodes cannot be compared; take what is "
+                    "same item again, so parallel episodes cannot be compared; derive what is "
                     "random from the item, or set algorithm.rollout.name to chain"
                 )
         return root, again
 
     def _collect(self, state: State, live: Live) -> State:
-        """The state with what the program has asked, paid and returned since."""
+        """Returns the state with the program's new requests, rewards and result."""
         calls = list(state.waiting)
         measured = dict(state.measured)
         while not calls and not live.over:
@@ -225,7 +244,7 @@ class Gateway(RecordedTask[Any, State]):
         )
 
     def _call(self, state: State, live: Live, asked: Asked, number: int) -> GatewayCall | None:
-        """None where the request was refused."""
+        """Reads a request; None if it was refused."""
         try:
             prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
             if context.size > self.max_bytes:
@@ -253,7 +272,7 @@ class Gateway(RecordedTask[Any, State]):
         )
 
     def _last(self, state: State, live: Live) -> list[Payment]:
-        """What the end of the program pays."""
+        """Returns the rewards at the end of the program."""
         if live.failure is not None:
             return [Payment(value=self.failure_reward)]
         if not live.ended:
@@ -266,11 +285,14 @@ class Gateway(RecordedTask[Any, State]):
         except ValueError as error:
             if self.grade is not None:
                 raise TaskError(f"task.grade: {error}") from None
-            live.failure = f"returned what is no reward: {error}"
+            live.failure = f"returned no valid reward: {error}"
             return [Payment(value=self.failure_reward)]
 
     def _count(self, failure: str | None) -> None:
-        """Errors: TaskError where nothing but failures has come for a while."""
+        """Counts consecutive failures.
+
+        Errors: TaskError after too many.
+        """
         self._failures = 0 if failure is None else self._failures + 1
         if self._failures == 1:
             print(f"warning: gateway: a program failed: {failure}", file=sys.stderr, flush=True)
@@ -284,7 +306,15 @@ class Gateway(RecordedTask[Any, State]):
             return FunctionProgram(partial(registry.own_function, self.play, "task.play"))
         if self.command and not self.workers:
             return CommandProgram(self.command)
-        return WorkerProgram(self.command, self.workers)
+        return WorkerProgram(self.command, self.workers, self._opened)
+
+    def by_hand(self, opened: Opened, timeout: float) -> Gateway:
+        """Returns this task for programs that are started by hand: `opened` receives the URLs of
+        each episode, and a worker may take the episode instead."""
+        task = copy(self)
+        task.play, task.command, task.workers, task.timeout = None, (), 0, timeout
+        task._opened = opened
+        return task
 
 
 def _counted(reason: Reason) -> Sequence[str]:

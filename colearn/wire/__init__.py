@@ -1,1 +1,1 @@
-"""OpenAI's chat completions on the wire: request bodies, refusals and limits."""
+"""OpenAI's chat completions protocol: request bodies, errors and limits."""

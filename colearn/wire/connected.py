@@ -1,4 +1,4 @@
-"""Work for a client, which ends when the client goes."""
+"""Cancellation of a request's work when its client disconnects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Result = TypeVar("Result")
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What `work` gives; it is cancelled when the client goes, and has ended by then. The body must
-    have been read.
+    """Returns the result of `work`, which is cancelled if the client disconnects.
 
-    Errors: ServeError 499 where the client has gone.
+    The body must have been read. `work` has ended when this returns.
+    Errors: ServeError 499 if the client has disconnected.
     """
 
     async def leave() -> None:

@@ -1,7 +1,7 @@
-"""Messages as turns: a system text, (user, assistant) texts that have been, and what is said now.
+"""Messages as turns: a system text, earlier (user, assistant) texts, and the text to answer.
 
-Tools are announced in the system text. Tool results, and whatever else no assistant wrote, are the
-user's side of a turn; neighbouring messages of one side are one text.
+Tools are announced in the system text. Messages of users and tools form the user's side of a turn;
+adjacent messages of one side are joined to one text.
 """
 
 from __future__ import annotations
@@ -14,39 +14,45 @@ from .schema import ChatRequest, Message
 from .tools import announce, write_call, write_response
 
 Entry = tuple[str, str]
-"""A message as (role, text), tool calls written out."""
+"""A message as (role, text), with its tool calls as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentConversation:
+    """A request's messages as turns."""
+
     system: str | None
-    """The messages' own, with the tools; None: there is neither."""
+    """The system message and the announced tools; None without either."""
     turns: tuple[tuple[str, str], ...]
     """(user, assistant) texts before this turn."""
     said: str
-    """The user's text that is to be answered."""
+    """The user's text that the agent answers."""
 
     @property
     def characters(self) -> int:
-        """Of all texts."""
+        """Length of all texts, in characters."""
         before = sum(len(text) for turn in self.turns for text in turn)
         return len(self.system or "") + before + len(self.said)
 
     @property
     def opens(self) -> bool:
+        """True if the conversation has no earlier turns."""
         return not self.turns
 
     @property
     def continues(self) -> bool:
-        """Only the new text: the rest is left to the session."""
+        """True if only the new text was sent; the session has the rest."""
         return not self.turns and self.system is None
 
 
 def system_text(asked: ChatRequest) -> str | None:
-    """Errors: ServeError 400 for an empty system message."""
+    """Returns the system message with the announced tools.
+
+    Errors: ServeError 400 for an empty system message.
+    """
     first = asked.messages[0]
-    own = first.text if first.speaker == "system" else None
-    if own == "":
+    text = first.text if first.speaker == "system" else None
+    if text == "":
         raise ServeError(
             400,
             "the system message is empty; leave it out",
@@ -55,27 +61,30 @@ def system_text(asked: ChatRequest) -> str | None:
         )
     functions = asked.offered
     if not functions:
-        return own
-    shown = announce([function.model_dump(exclude_none=True) for function in functions])
-    return shown if own is None else f"{own}\n\n{shown}"
+        return text
+    tools = announce([function.model_dump(exclude_none=True) for function in functions])
+    return tools if text is None else f"{text}\n\n{tools}"
 
 
 def entries(messages: Sequence[Message]) -> tuple[Entry, ...]:
-    """All messages but a first system message."""
+    """Returns all messages except a leading system message."""
     rest = messages[1:] if messages[0].speaker == "system" else messages
     return tuple((message.speaker, _text(message)) for message in rest)
 
 
 def join(said: Sequence[Entry]) -> str:
-    """Neighbouring messages of one side as one text."""
+    """Joins adjacent messages of one side to one text."""
     return "\n".join(
         write_response(text) if speaker == "tool" else text for speaker, text in said if text
     )
 
 
 def read_conversation(asked: ChatRequest) -> SentConversation:
-    """Errors: ServeError 400 where the last message is an assistant's, or there is only a system
-    message."""
+    """Splits messages into turns.
+
+    Errors: ServeError 400 if the last message is not a user's or a tool's, or if a tool's message
+    precedes every call.
+    """
     system, sent = system_text(asked), entries(asked.messages)
     if not sent or sent[-1][0] == "assistant":
         raise ServeError(
@@ -90,7 +99,7 @@ def read_conversation(asked: ChatRequest) -> SentConversation:
         if message.role == "tool" and not called:
             raise ServeError(
                 400,
-                f"message {number} is a tool's, and no assistant has called one",
+                f"message {number} is a tool's, but no assistant message before it calls one",
                 param=f"messages.{number}.role",
                 code="invalid_value",
             )

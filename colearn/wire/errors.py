@@ -1,4 +1,4 @@
-"""Errors as clients see them, in OpenAI's format, and as the operator does, without content."""
+"""Errors for clients, in OpenAI's format, and for the operator, without request content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES = {
 
 
 class ServeError(Exception):
-    """A refusal: the HTTP status, what is wrong and the remedy, and the field it is about."""
+    """A refused request: HTTP status, cause and remedy, and the field concerned."""
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class ServeError(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
+        """Returns the error as OpenAI's JSON."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return {
             "error": {
@@ -45,7 +46,7 @@ class ServeError(Exception):
 
 
 def report(error: BaseException) -> None:
-    """What failed and where, on stderr. The error's own text may quote a request, so it stays
-    out."""
+    """Prints an error's type and traceback to stderr; its text may quote a request, so it is
+    left out."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     print(f"internal error: {type(error).__name__}\n{frames}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What the server takes from clients at most."""
+"""Server limits: batch, queue, body size and request rate."""
 
 from __future__ import annotations
 
@@ -20,47 +20,50 @@ _CLIENTS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Bytes, counts and seconds."""
+    """Limits in bytes, counts and seconds."""
 
     max_batch: int = 64
-    """Rows that decode together."""
+    """Rows of one decode batch."""
     max_queue: int = 256
-    """Requests that wait to be encoded, or for a row."""
+    """Requests that wait for encoding or for a row."""
     max_connections: int = 512
-    """Of one address."""
+    """Connections of one address."""
     cache_bytes: int = 1024 * 2**20
-    """KV caches of running requests and of sessions between their turns."""
+    """KV caches of running requests and of idle sessions."""
     max_sessions: int = 4096
     session_idle: float = 600.0
-    """Seconds after its last use before a session may be forgotten for a new one."""
+    """Seconds without use after which a new session may replace this one."""
     max_tokens: int = 4096
-    """Of one answer."""
+    """Tokens of one answer."""
     max_messages: int = 512
     max_body: int = 2**20
     rate: float = 200.0
-    """Requests a second and client, twice as many in a burst; 0 sets no limit."""
+    """Requests per second and client, with bursts of twice as many; 0 disables the limit."""
     read_timeout: float = 10.0
-    """Seconds for a client to send a request, or to take what has been written to it."""
+    """Seconds in which a client must send a request, and read what has been written to it."""
     grace: float = 30.0
-    """Seconds for running requests to finish at the end."""
+    """Seconds in which running requests may finish at shutdown."""
 
 
 class RateLimiter:
-    """A bucket of requests for each client, which fills at `rate` a second up to 2 * rate."""
+    """Token bucket per client: refills at `rate` per second, up to 2 * rate."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def check(self, client: str, now: float | None = None) -> None:
-        """Errors: ServeError 429 with the seconds to wait."""
+    def check(self, client: str, seconds: float | None = None) -> None:
+        """Counts a request at `seconds` of the monotonic clock.
+
+        Errors: ServeError 429 with the seconds to wait.
+        """
         if not self.rate:
             return
-        now = time.monotonic() if now is None else now
+        seconds = time.monotonic() if seconds is None else seconds
         most = max(1.0, 2 * self.rate)
-        left, before = self._buckets.pop(client, (most, now))
-        left = min(most, left + (now - before) * self.rate)
-        self._buckets[client] = (left - 1 if left >= 1 else left, now)
+        left, before = self._buckets.pop(client, (most, seconds))
+        left = min(most, left + (seconds - before) * self.rate)
+        self._buckets[client] = (left - 1 if left >= 1 else left, seconds)
         if len(self._buckets) > _CLIENTS:
             self._buckets.popitem(last=False)
         if left < 1:
@@ -74,7 +77,7 @@ class RateLimiter:
 
 
 async def read_body(request: Request, limits: ServerLimits) -> bytes:
-    """The body, of which no more than the limit is ever held.
+    """Reads the body, holding at most `limits.max_body` bytes.
 
     Errors: ServeError 413 for a long body, with or without a Content-Length, 408 for a slow one.
     """

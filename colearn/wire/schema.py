@@ -1,4 +1,4 @@
-"""The body of a chat completion request: OpenAI's fields, strictly typed, and two of our own."""
+"""Schema of a chat completion request: OpenAI's fields, strictly typed, and two more."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-"""Fields that would change the answer, and the values (beside null) with which they do not."""
+"""Unsupported fields, and the values beside null that leave an answer unchanged."""
 
 _IGNORED = (
     "metadata",
@@ -38,7 +38,7 @@ _IGNORED = (
     "store",
     "user",
 )
-"""Fields that change nothing of an answer."""
+"""Fields that never change an answer."""
 
 
 class _Part(BaseModel):
@@ -49,7 +49,7 @@ class _Part(BaseModel):
 
 
 class CalledFunction(BaseModel):
-    """A function call as an assistant message tells it."""
+    """A function call in an assistant message."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -57,15 +57,17 @@ class CalledFunction(BaseModel):
     arguments: str
 
     def read(self) -> dict[str, Any]:
-        """The arguments; text that is no JSON object is one argument, so that it can be shown."""
+        """Returns the arguments; text that is not a JSON object is one argument, `arguments`."""
         try:
-            found = json.loads(self.arguments or "{}")
+            arguments = json.loads(self.arguments or "{}")
         except (ValueError, RecursionError):
-            found = self.arguments
-        return found if isinstance(found, dict) else {"arguments": self.arguments}
+            arguments = self.arguments
+        return arguments if isinstance(arguments, dict) else {"arguments": self.arguments}
 
 
 class ToolCall(BaseModel):
+    """One entry of `tool_calls`."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
     id: str
@@ -75,7 +77,7 @@ class ToolCall(BaseModel):
 
 
 class Function(BaseModel):
-    """What a function tool announces."""
+    """The declaration of a function tool."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -83,10 +85,12 @@ class Function(BaseModel):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: Annotated[bool | None, Field(exclude=True)] = None
-    """Taken and not kept: answers are not constrained."""
+    """Accepted and ignored: answers are not constrained."""
 
 
 class FunctionTool(BaseModel):
+    """One entry of `tools`."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
     type: Literal["function"]
@@ -94,7 +98,7 @@ class FunctionTool(BaseModel):
 
 
 class Message(BaseModel):
-    """One message; of an assistant's, null in place of fields that are not text is accepted."""
+    """One message. Null is accepted for the fields of an assistant message that are not text."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -118,10 +122,12 @@ class Message(BaseModel):
 
     @property
     def calls(self) -> Sequence[ToolCall]:
+        """The tool calls, if any."""
         return self.tool_calls or ()
 
     @property
     def text(self) -> str:
+        """The content as one text."""
         if isinstance(self.content, str):
             return self.content
         if self.content is None:
@@ -130,11 +136,13 @@ class Message(BaseModel):
 
     @property
     def speaker(self) -> str:
-        """`developer` is OpenAI's newer name of the system."""
+        """The role; `developer`, OpenAI's newer name, is `system`."""
         return "system" if self.role == "developer" else self.role
 
 
 class StreamOptions(BaseModel):
+    """Options of a streamed answer."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool | None = None
@@ -142,7 +150,7 @@ class StreamOptions(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """What is asked; None stands for the agent's own setting."""
+    """A chat completion request; None selects the agent's own setting."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -175,25 +183,29 @@ class ChatRequest(BaseModel):
 
     @property
     def offered(self) -> Sequence[Function]:
-        """The functions that the answer may call."""
+        """Functions that the answer may call."""
         if self.tool_choice == "none":
             return ()
         return [tool.function for tool in self.tools or ()]
 
     @property
     def stops(self) -> tuple[str, ...]:
+        """The stop strings."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
 def parse(body: bytes) -> ChatRequest:
-    """Errors: ServeError 400 that names the field, and never quotes its value."""
+    """Parses and validates a request body.
+
+    Errors: ServeError 400 that names the field, without its value.
+    """
     try:
         # json.loads would take bytes of other encodings, and halves of surrogate pairs as bytes
         fields = json.loads(body.decode(), parse_constant=_no_constant)
         if b"\\u" in body:  # half of a surrogate pair is no text
             json.dumps(fields, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise ServeError(400, "the body is no valid JSON") from None
+        raise ServeError(400, "the body is not valid JSON") from None
     if not isinstance(fields, dict):
         raise ServeError(400, "the body must be a JSON object")
     for name, neutral in _NEUTRAL.items():

@@ -1,7 +1,7 @@
-"""Function tools in text: how they are announced, and how calls are written and read.
+"""Function tools as text: announces them to a model, and writes and parses its calls.
 
-The form is the one that workflows use: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
-It is the same in training and behind `colearn serve`, whatever a model's own template would write.
+The form is that of workflows: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`. Training
+and `colearn serve` both use it, in place of a model template's own form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 def announce(functions: Sequence[Mapping[str, Any]]) -> str:
-    """The system text that names the functions, in the order given."""
+    """Returns the system text that announces the functions, in the order given."""
     lines = "\n".join(json.dumps(function, ensure_ascii=False) for function in functions)
     return (
         'To call a function, write <tool_call>{"name": NAME, "arguments": {...}}</tool_call>.\n'
@@ -31,34 +31,34 @@ def announce(functions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call, the same for the same arguments in any order."""
-    asked = json.dumps(
+    """Writes a call, with sorted arguments."""
+    call = json.dumps(
         {"name": name, "arguments": dict(sorted(arguments.items()))}, ensure_ascii=False
     )
-    return f"<tool_call>{asked}</tool_call>"
+    return f"<tool_call>{call}</tool_call>"
 
 
 def write_response(text: str) -> str:
-    """A tool's result as a model is shown it."""
+    """Writes a tool's result as a model observes it."""
     return f"<tool_response>{text}</tool_response>"
 
 
 def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[str, list[Call]]:
-    """The text outside of the calls, and the calls of functions that were offered.
+    """Returns the text outside the calls, and the calls of offered functions.
 
-    A call that cannot be read, or of a function that is not offered, stays text.
+    A call that cannot be parsed, or of a function that is not offered, remains text.
     """
     calls: list[Call] = []
     outside: list[str] = []
     end = 0
-    for found in _CALL.finditer(text):
+    for match in _CALL.finditer(text):
         if calls and not several:
             break
-        call = _read(found[1])
+        call = _parse_call(match[1])
         if call is None or call[0] not in offered:
             continue
-        outside.append(text[end : found.start()])
-        end = found.end()
+        outside.append(text[end : match.start()])
+        end = match.end()
         calls.append(call)
     if not (calls and not several):
         outside.append(text[end:])
@@ -66,20 +66,20 @@ def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[s
 
 
 def message(text: str, calls: Sequence[Call]) -> dict[str, Any]:
-    """An assistant's message as clients read it."""
-    found: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    """Returns an assistant message in OpenAI's form."""
+    answer: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
     if calls:
-        found["content"] = text or None
-        found["tool_calls"] = [_told(*call) for call in calls]
-    return found
+        answer["content"] = text or None
+        answer["tool_calls"] = [_tool_call(*call) for call in calls]
+    return answer
 
 
-def _told(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    asked = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": asked}
+def _tool_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 
 
-def _read(text: str) -> Call | None:
+def _parse_call(text: str) -> Call | None:
     try:
         asked = read_json(text)
     except ValueError:

@@ -1,35 +1,25 @@
-"""Two agents of plain `openai` calls: a lookout sees a colour, a painter is told what it said.
-
-The painter is paid for the colour of the lookout, so the two must come to agree on words.
-"""
+"""Two agents of plain `openai` calls: a lookout sees a scene, a painter is told what it said."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import openai
 
-COLOURS = ("red", "green", "blue", "gold")
 CLIENT = openai.OpenAI(base_url="http://unused", api_key="unused", max_retries=0)
-"""One for all episodes: making a client costs more than a call. `with_options` shares it."""
-
-
-def items(split: str) -> Sequence[str]:
-    """Held-out ones are scenes that training has not shown."""
-    places = ("hill", "barn", "lake") if split == "train" else ("mill",)
-    return [f"{colour} {place}" for colour in COLOURS for place in places]
+"""One for all episodes: creating a client costs more than a call. `with_options` shares it."""
 
 
 def say(endpoint: str, agent: str, text: str) -> str:
-    """One chat completion."""
+    """Returns the answer of one chat completion."""
     client = CLIENT.with_options(base_url=endpoint)
     messages = [{"role": "user", "content": text}]
     answer = client.chat.completions.create(model=agent, messages=messages)
     return answer.choices[0].message.content or ""
 
 
-async def play(item: str, endpoints: Mapping[str, str]) -> float:
-    """The program: what it returns is the team's reward."""
+async def play(item: str, endpoints: Mapping[str, str]) -> dict[str, str]:
+    """Plays one episode. `scenes.grade` computes the reward from the result."""
     told = say(endpoints["lookout"], "lookout", f"You see: {item}. Which colour?")
     painted = say(endpoints["painter"], "painter", f"The lookout says: {told}. Paint it.")
-    return float(painted.strip() == item.split()[0])
+    return {"lookout": told, "painter": painted}

@@ -1,0 +1,71 @@
+"""HTTP connections of programs: a bounded number, shared out among programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from colearn.wire.connection import PatientProtocol
+
+MOST = 1024
+"""Connections of all programs."""
+_PATIENCE = 10.0
+"""Seconds in which a program must send a request, and read what has been written to it."""
+_UNKNOWN = ""
+"""Program of a connection without a request."""
+
+
+class ProgramProtocol(PatientProtocol):
+    """Closes an idle connection of the program with the most if there are more than `MOST`.
+
+    A program that opens connections without end loses its own, and no other program's. All come
+    from one address, so `PatientProtocol` alone would refuse every program alike.
+    """
+
+    most = 2 * MOST
+    programs: dict[ProgramProtocol, str]
+    """Open connections in the order of their last requests, each with its program."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Registers the connection, and closes another one if there are too many."""
+        super().connection_made(transport)
+        self.programs[self] = _UNKNOWN
+        if len(self.programs) > MOST:
+            self._evict()
+
+    def data_received(self, data: bytes) -> None:
+        """Reads a part of a request, whose path names its program."""
+        super().data_received(data)
+        if self in self.programs and self.cycle is not None:
+            del self.programs[self]
+            self.programs[self] = _program_of(self.scope["path"])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Removes the connection."""
+        self.programs.pop(self, None)
+        super().connection_lost(exc)
+
+    @property
+    def idle(self) -> bool:
+        """True if no request is being answered."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _evict(self) -> None:
+        idle = [one for one in self.programs if one.idle]
+        counts = Counter(self.programs[one] for one in idle)
+        program, _ = counts.most_common(1)[0]
+        oldest = next(one for one in idle if self.programs[one] == program)
+        del self.programs[oldest]
+        oldest.transport.close()
+
+
+def _program_of(path: str) -> str:
+    """Returns the part of a path that names the episode or the worker."""
+    parts = path.split("/")
+    return parts[2] if len(parts) > 2 else _UNKNOWN
+
+
+def program_protocol() -> type[ProgramProtocol]:
+    """Returns the protocol class of one server, which counts its own connections."""
+    settings = {"patience": _PATIENCE, "open": Counter(), "programs": {}}
+    return type("ProgramProtocol", (ProgramProtocol,), settings)

@@ -1,0 +1,90 @@
+"""Streams of answers: server-sent events, sent while the tokens are sampled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from colearn.contract import Listener
+from colearn.generate.growing_text import held_back
+from colearn.wire.errors import ServeError
+from colearn.wire.events import DONE, event
+from colearn.wire.schema import ChatRequest
+
+from .live import Asked
+
+
+class Streamed:
+    """The answer to one request as a stream.
+
+    An answer that may call functions arrives at once: its calls are parsed at its end.
+    """
+
+    def __init__(self, body: ChatRequest) -> None:
+        self._stops = body.stops
+        self._usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        self._logprobs = bool(body.logprobs)
+        self._loop = asyncio.get_running_loop()
+        self._parts: asyncio.Queue[str | None] = asyncio.Queue()
+        """Texts in order; None: the answer is complete."""
+        self.listener: Listener | None = None if body.offered else self._put
+        """Receives the text; called in any thread."""
+
+    def watch(self, asked: Asked) -> None:
+        """Ends the stream with the request's answer."""
+        asked.answer.add_done_callback(lambda _: self._put(None))
+
+    async def first(self) -> str | None:
+        """Waits for the first text, or for an answer without one."""
+        return await self._parts.get()
+
+    async def events(self, asked: Asked, part: str | None) -> AsyncIterator[bytes]:
+        """Yields the events, beginning with the text `part`."""
+        head = {
+            "id": asked.name,
+            "created": int(time.time()),
+            "model": asked.agent,
+            "object": "chat.completion.chunk",
+        }
+        yield self._chunk(head, {"role": "assistant", "content": ""})
+        text, sent = "", 0
+        while part is not None:
+            text += part
+            end = len(text) - held_back(text, self._stops)
+            end = min([end, *(text.find(stop) for stop in self._stops if stop in text)])
+            if end > sent:
+                yield self._chunk(head, {"content": text[sent:end]})
+                sent = end
+            part = await self._parts.get()
+        try:
+            answer = asked.answer.result()
+        except ServeError as error:
+            yield event(error.body())
+            return
+        (choice,) = answer["choices"]
+        said = choice["message"]
+        rest = (said["content"] or "")[sent:]
+        logprobs = choice["logprobs"] if self._logprobs else None
+        if rest or logprobs:
+            yield self._chunk(head, {"content": rest}, logprobs)
+        for number, call in enumerate(said.get("tool_calls", ())):
+            yield self._chunk(head, {"tool_calls": [{**call, "index": number}]})
+        yield self._chunk(head, {}, finish=choice["finish_reason"])
+        if self._usage:
+            yield event({**head, "choices": [], "usage": answer["usage"]})
+        yield DONE
+
+    def _put(self, part: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._parts.put_nowait, part)
+
+    def _chunk(
+        self,
+        head: Mapping[str, Any],
+        delta: Mapping[str, Any],
+        logprobs: Any = None,
+        finish: str | None = None,
+    ) -> bytes:
+        entry = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        return event({**head, "choices": [entry], **({"usage": None} if self._usage else {})})
