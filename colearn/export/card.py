@@ -87,7 +87,7 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
         "window": f"{manifest.window} tokens" if manifest.window else "the whole history",
         "trained with": f"colearn {trained.record.version}",
         "exported with": f"colearn {colearn.__version__}"
-        + (f", commit `{found}`" if (found := commit()) else ""),
+        + (f", commit `{revision}`" if (revision := commit()) else ""),
     }
     lines = [f"| {name} | {text} |" for name, text in rows.items()]
     return "\n".join(["## Training\n", "| | |", "|---|---|", *lines, ""])

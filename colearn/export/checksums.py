@@ -1,4 +1,4 @@
-"""Whether an exported folder is whole: SHA256SUMS of everything in it."""
+"""Integrity of an exported folder: SHA256SUMS of all files."""
 
 from __future__ import annotations
 

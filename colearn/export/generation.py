@@ -1,4 +1,4 @@
-"""generation_config.json: an agent's sampling in the words of transformers and vLLM."""
+"""Writes generation_config.json: an agent's sampling for transformers and vLLM."""
 
 from __future__ import annotations
 

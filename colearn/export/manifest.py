@@ -1,4 +1,4 @@
-"""`agent.json`: what an exported folder says of its agent beside weights and tokenizer."""
+"""`agent.json`: an exported agent's settings besides weights and tokenizer."""
 
 from __future__ import annotations
 

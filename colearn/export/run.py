@@ -1,4 +1,4 @@
-"""From a run's folder to one folder per agent."""
+"""Exports a run: one folder per agent."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def export_run(
         check_adapter(trained)
         if dtype is not None:
             raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
-    found = None if comparison is None else Path(comparison)
+    comparison_folder = None if comparison is None else Path(comparison)
     with staged(Path(to), trained.agents, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
             exact = _write_agent(trained, manifest, folder)
-            card = model_card(trained, manifest, comparison=found, exact=exact)
+            card = model_card(trained, manifest, comparison=comparison_folder, exact=exact)
             (folder / "README.md").write_text(card, encoding="utf-8")
             manifest.write(folder)
             _share_files(folder)

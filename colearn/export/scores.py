@@ -1,4 +1,4 @@
-"""What evaluation told of a run, and of the seeds beside it."""
+"""Evaluation scores of a run and of the other seeds of its comparison."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def read_scores(trained: Trained, comparison: Path | None) -> Scores:
 
 
 def _over_seeds(trained: Trained, comparison: Path | None) -> tuple[list[int], dict[str, Change]]:
-    own = trained.folder.path.resolve()
-    folder = ComparisonFolder(own.parent.parent if comparison is None else comparison)
+    run_path = trained.folder.path.resolve()
+    folder = ComparisonFolder(run_path.parent.parent if comparison is None else comparison)
     if not folder.exists():
         if comparison is None:
             return [], {}
         raise ConfigError(f"--comparison {comparison}: no comparison here (no compare.json)")
     planned = folder.planned()
-    label = next((label for label, run in planned if run.name == own.name), None)
+    label = next((label for label, run in planned if run.name == run_path.name), None)
     if label is None:
         if comparison is None:
             return [], {}

@@ -1,4 +1,4 @@
-"""Folders written aside and renamed when whole: all of them, or none."""
+"""Atomic folder writes: folders are staged, then all renamed or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat template that spells what the agent was trained on, and appends only.
+"""Writes an append-only chat template that reproduces the training format.
 
 It is written from the pieces into which `ChatFormat` cuts the training's template. Handing on the
 model's own template would not do: some rewrite earlier answers or trim what they are given, and
@@ -120,8 +120,8 @@ def _ids(tokenizer: Any, messages: list[dict[str, str]]) -> tuple[int, ...]:
 
 def _own_system(opening: str) -> str:
     """Jinja for the opening with the first message's text in the role prompt's place."""
-    before, found, behind = opening.partition(_SYSTEM)
-    if not found or _SYSTEM in behind:
+    before, separator, behind = opening.partition(_SYSTEM)
+    if not separator or _SYSTEM in behind:
         return 'raise_exception("this agent takes no system message")'
     return f'{_literal(before)} + messages[0]["content"] + {_literal(behind)}'
 

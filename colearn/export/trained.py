@@ -1,4 +1,4 @@
-"""A run's folder as the export reads it: config, agents, one checkpoint, what was measured."""
+"""Reads a run for export: config, agents, one checkpoint, measurements."""
 
 from __future__ import annotations
 

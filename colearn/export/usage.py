@@ -1,4 +1,4 @@
-"""The model card's last part: commands that run the agent."""
+"""Usage section of the model card: commands that run the agent."""
 
 from __future__ import annotations
 
@@ -28,10 +28,15 @@ def usage(manifest: AgentManifest, *, rank: int | None, exact: bool) -> str:
     return "## Use\n\n" + "\n".join(part for part in parts if part)
 
 
+def rank_limit(rank: int) -> int:
+    """The smallest --max-lora-rank of vLLM that holds an adapter's rank."""
+    return next((limit for limit in _RANKS if limit >= rank), rank)
+
+
 def _vllm(manifest: AgentManifest, rank: int | None) -> str:
     options = [f"--dtype {manifest.dtype}"]
     if manifest.weights == "adapter":
-        wanted = next((limit for limit in _RANKS if limit >= (rank or 1)), rank)
+        wanted = rank_limit(rank or 1)
         options = [
             f"--dtype {manifest.dtype} --enable-lora --max-lora-rank {wanted}",
             f"--lora-modules {manifest.agent}=.",

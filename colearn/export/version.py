@@ -1,4 +1,4 @@
-"""Which colearn this is, down to the commit where that is known."""
+"""The installed colearn version, with its commit if known."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def commit() -> str | None:
         origin = distribution("colearn-llm").read_text("direct_url.json")
     except PackageNotFoundError:
         return None
-    found: str | None = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
-    return found
+    commit_id: str | None = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
+    return commit_id

@@ -1,4 +1,4 @@
-"""An actor's weights out of a checkpoint, as plain transformers and peft read them."""
+"""Extracts an actor's weights from a checkpoint for transformers and peft."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def load_actor(trained: Trained, name: str) -> Network:
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """
     config, key = trained.config, NetworkKey("actor", name)
-    here = {"path": trained.paths[name], "device": "cpu"}
-    models = {**config.models, name: config.models[name].model_copy(update=here)}
+    settings = {"path": trained.paths[name], "device": "cpu"}
+    models = {**config.models, name: config.models[name].model_copy(update=settings)}
     run = replace(trained.run, config=config.model_copy(update={"models": models}))
     network = TeamBuilder(run).network(key)
     if key in run.learners:
@@ -69,7 +69,7 @@ def save_adapter(network: Network, folder: Path, base: str) -> None:
 
 
 def base_reference(path: str) -> str:
-    """What an adapter calls its base: a hub name, or a folder's absolute path."""
+    """The adapter's reference to its base: a hub name, or a folder's absolute path."""
     return str(Path(path).resolve()) if Path(path).is_dir() else path
 
 

@@ -1,0 +1,95 @@
+"""Pushes exported agents to a model hub: a repository per agent, the team's card, a collection."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from colearn.errors import ConfigError
+
+from .manifest import AgentManifest, read_manifest
+from .team_card import team_card
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushedTeam:
+    """Repositories of a pushed team."""
+
+    agents: Mapping[str, str]
+    """Repository by agent."""
+    team: str
+    """The repository with the team's card."""
+    collection: str
+    """Address of the collection that holds them."""
+
+
+def push_agents(
+    folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
+) -> PushedTeam:
+    """Upload exported folders as NAMESPACE/NAME-AGENT, the team's card as NAMESPACE/NAME, and put
+    all of them into a collection. Pushing again replaces the files.
+
+    The hub is HF_ENDPOINT, the token HF_TOKEN or that of `hf auth login`.
+
+    Errors: ConfigError, before anything is uploaded, for an adapter whose base is a local folder;
+    and with the hub's answer if it refuses.
+    """
+    from huggingface_hub import HfApi
+
+    manifests = {agent: read_manifest(folder) for agent, folder in folders.items()}
+    _check_bases(manifests, namespace)
+    api = HfApi()
+    at = {agent: f"{namespace}/{name}-{agent}" for agent in folders}
+    team = f"{namespace}/{name}"
+    with _told(namespace), tempfile.TemporaryDirectory() as scratch:
+        card = team_card(name, folders, manifests, at)
+        (Path(scratch) / "README.md").write_text(card, encoding="utf-8")
+        for repository, folder in [
+            *((at[agent], folders[agent]) for agent in folders),
+            (team, Path(scratch)),
+        ]:
+            api.create_repo(repository, private=private, exist_ok=True)
+            api.upload_folder(
+                repo_id=repository,
+                folder_path=folder,
+                delete_patterns="*",
+                commit_message=f"Export by colearn: {name}",
+            )
+        collection = api.create_collection(
+            name,
+            namespace=namespace,
+            description=f"A team of {len(folders)} agents, trained with colearn",
+            private=private,
+            exists_ok=True,
+        )
+        for repository in (team, *at.values()):
+            api.add_collection_item(collection.slug, repository, "model", exists_ok=True)
+    return PushedTeam(agents=at, team=team, collection=collection.url)
+
+
+def _check_bases(manifests: Mapping[str, AgentManifest], namespace: str) -> None:
+    for agent, manifest in manifests.items():
+        if manifest.base is not None and Path(manifest.base).is_absolute():
+            raise ConfigError(
+                f"--push {namespace}: the adapter of '{agent}' is on a local base, "
+                f"{manifest.base}; leave --adapter out, or train on a base of the hub"
+            )
+
+
+@contextmanager
+def _told(namespace: str) -> Iterator[None]:
+    """One line for what the hub refuses."""
+    # the base of its own errors, whichever HTTP client it uses
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
+
+    try:
+        yield
+    except (HTTPError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ConfigError(
+            f"--push {namespace}: {reason}; check the namespace, HF_ENDPOINT and the token "
+            "(HF_TOKEN or `hf auth login`)"
+        ) from error

@@ -1,0 +1,126 @@
+"""Fine-tunes the models of a config, one after the other, on their agents' dialogues."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from colearn.agents import ChatFormat
+from colearn.config import Config, ModelSettings, resolve
+from colearn.errors import ConfigError, MissingExtra
+from colearn.models.folders import with_folders
+from colearn.models.load import load_base, load_tokenizer, resolve_device
+
+from .dialogues import Dialogue, read_dialogues, token_row
+
+
+def fine_tune(
+    config: Config,
+    data: str | Path,
+    out: str | Path,
+    *,
+    epochs: float = 1.0,
+    learning_rate: float = 2e-5,
+    batch: int = 8,
+) -> dict[str, Path]:
+    """Train each model that has dialogues and write it to OUT/MODEL, a folder for
+    `models.MODEL.path`; the folders by model.
+
+    Agents on one model train it together. A model with LoRA settings trains an adapter, which is
+    merged.
+
+    Errors: ConfigError; MissingExtra without trl or datasets.
+    """
+    trl, datasets = _require("trl"), _require("datasets")
+    run = with_folders(resolve(config))
+    config, target = run.config, Path(out)
+    dialogues = read_dialogues(Path(data), list(config.agents))
+    if target.exists() and any(target.iterdir()):
+        raise ConfigError(f"--out {target}: is not empty; name another folder")
+    folders = {}
+    for name, model in config.models.items():
+        spoken = [d for d in dialogues if config.agents[d.agent].model == name]
+        if not spoken:
+            continue
+        rows = _rows(config, model.path, f"models.{name}.path", spoken)
+        arguments = trl.SFTConfig(
+            num_train_epochs=epochs,
+            learning_rate=learning_rate,
+            per_device_train_batch_size=batch,
+            max_length=None,
+            seed=config.run.seed,
+            use_cpu=resolve_device(config.run.device).type == "cpu",
+            bf16=model.dtype == "bfloat16",
+            fp16=model.dtype == "float16",
+            **_QUIET,
+        )
+        folders[name] = _train(
+            trl, name, model, datasets.Dataset.from_list(rows), arguments, target
+        )
+    return folders
+
+
+_QUIET: Mapping[str, Any] = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True}
+
+
+def _rows(
+    config: Config, path: str, field: str, dialogues: Sequence[Dialogue]
+) -> list[dict[str, list[int]]]:
+    """The dialogues in the agents' own chat formats."""
+    tokenizer = load_tokenizer(path, field=field)
+    speaking = {dialogue.agent for dialogue in dialogues}
+    chats = {a: ChatFormat(tokenizer, **config.agents[a].chat_format) for a in speaking}
+    return [token_row(dialogue, chats[dialogue.agent]) for dialogue in dialogues]
+
+
+def _train(trl: Any, name: str, model: ModelSettings, rows: Any, arguments: Any, out: Path) -> Path:
+    field = f"models.{name}.path"
+    tokenizer = load_tokenizer(model.path, field=field)
+    network: Any = load_base(
+        model.path,
+        compute="float32",
+        trained=True,
+        device=arguments.device,
+        field=field,
+    ).model
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments.output_dir = scratch
+        trainer = trl.SFTTrainer(
+            model=network,
+            args=arguments,
+            train_dataset=rows,
+            processing_class=tokenizer,
+            peft_config=_adapter(model),
+        )
+        trainer.train()
+    trained = trainer.accelerator.unwrap_model(trainer.model)
+    if model.lora is not None:
+        trained = trained.merge_and_unload()
+    trained.save_pretrained(out / name)
+    tokenizer.save_pretrained(out / name)
+    return out / name
+
+
+def _adapter(model: ModelSettings) -> Any:
+    if model.lora is None:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=model.lora.rank,
+        lora_alpha=model.lora.alpha,
+        target_modules=model.lora.targets,
+        task_type="CAUSAL_LM",
+    )
+
+
+def _require(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise MissingExtra(module, "sft") from None
