@@ -1,4 +1,14 @@
-"""colearn: decentralised training of language-model teams."""
+"""colearn trains teams of language models jointly and deploys each agent independently.
+
+    load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
+    compare(config, "out")                  algorithms x seeds on one task; writes a report
+    Experiment(config, "out").run()         one run: one algorithm, one seed
+    open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
+    write_report("out")                     the report of finished runs
+
+Interfaces to implement are in `colearn.contract` (`DecPOMDP` is a task), a check of a task is
+`colearn.testing.check_task`. On the command line: `colearn --help`.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +35,9 @@ _HOMES = {
     "read_run": "record",
     "Tree": "types",
 }
-"""What a program starts from, and the module that has it; loaded when it is asked for."""
+"""The top-level names and their modules, imported lazily."""
 
-# spelled out, as type checkers read no other form
+# spelled out for type checkers
 __all__ = [
     "Config",
     "Experiment",

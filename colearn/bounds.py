@@ -1,9 +1,9 @@
-"""Bounds of a dataclass's settings: pydantic's, on the fields, and an error of one line.
+"""Bounds of a dataclass's settings as pydantic annotations, with one-line errors.
 
     lam: Annotated[float, Field(ge=0.0, le=1.0, description="0.95 is usual")] = 0.0
     ratio: Literal["sequence", "token"] = "sequence"
 
-What two fields must be to each other stays a check in the class's own `__post_init__`.
+Checks that involve two fields stay in the class's `__post_init__`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Clip = Annotated[float, Field(gt=0.0, description="leave it out for no clip")]
 Anneal = Annotated[float, Field(gt=0.0, le=1.0)]
-"""A share of the training budget."""
+"""A fraction of the training budget."""
 Expectile = Annotated[float, Field(gt=0.0, lt=1.0, description="0.5 is the mean")]
 
 
 def check_bounds(settings: Any) -> None:
-    """Errors: ConfigError that names the first field outside of its bounds, and what is usual."""
+    """Errors: ConfigError that names the first field out of bounds and the remedy."""
     for name, (adapter, told) in _bounded(type(settings)).items():  # type: ignore[arg-type]
         value = getattr(settings, name)
         try:
@@ -40,8 +40,8 @@ def check_bounds(settings: Any) -> None:
 
 @cache
 def _bounded(cls: type) -> dict[str, tuple[TypeAdapter[Any], str]]:
-    """By field: what checks it, and the error with a place for the value."""
-    found = {}
+    """By field: its validator, and the error with a placeholder for the value."""
+    checks = {}
     hints = get_type_hints(cls, include_extras=True)
     for name in (field.name for field in fields(cls) if field.init):
         hint = hints[name]
@@ -49,12 +49,12 @@ def _bounded(cls: type) -> dict[str, tuple[TypeAdapter[Any], str]]:
             if get_origin(inner) is Literal:
                 *others, last = map(str, get_args(inner))
                 told = f"unknown '{{}}'; use {', '.join(others)} or {last}"
-                found[name] = TypeAdapter[Any](hint), told
+                checks[name] = TypeAdapter[Any](hint), told
             elif get_origin(inner) is Annotated:
                 (bound,) = (one for one in get_args(inner) if isinstance(one, FieldInfo))
                 remedy = f"; {bound.description}" if bound.description else ""
-                found[name] = TypeAdapter[Any](hint), f"must {_told(bound)}, got {{}}{remedy}"
-    return found
+                checks[name] = TypeAdapter[Any](hint), f"must {_told(bound)}, got {{}}{remedy}"
+    return checks
 
 
 def _told(bound: FieldInfo) -> str:

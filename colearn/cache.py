@@ -1,4 +1,4 @@
-"""The cache folder for files made on this machine."""
+"""Cache folder for files that colearn builds on this machine."""
 
 from __future__ import annotations
 

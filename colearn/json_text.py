@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote: a model, a user's file, a data set."""
+"""Strict JSON parser for untrusted text: model output, user files, data sets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from .text import is_unicode
 
 DEEPEST = 64
-"""Lists and objects within each other: what copies, checks or writes a value recurses."""
+"""Maximum nesting depth: copying, checking and writing a value are recursive."""
 
 
 def read_json(text: str) -> Any:
-    """The value: at most `DEEPEST` deep, its texts Unicode.
+    """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode.
 
-    Errors: ValueError whose message says what is wrong, to follow on the name of the text.
+    Errors: ValueError with a message to append to the name of the text.
     """
     try:
         value = json.loads(text)

@@ -1,8 +1,8 @@
-"""Names to classes: the only way the core reaches a part, a task, an algorithm or a program.
+"""Registry: the only way from a name in a config to a part, task, algorithm or program.
 
-Every kind of part is named alike: by the name of a shipped one (the `NAMES` table of its package),
-by an entry point of an installed package (the group `colearn.KIND`, such as `colearn.advantages`),
-or by `module:Class`, which is code of the config's own.
+Every kind of part is named in the same three ways: a shipped name (the `NAMES` table of its
+package), an entry point of an installed package (the group `colearn.KIND`, such as
+`colearn.advantages`), or `module:Class`, which is the config's own code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import ConfigError, nearest
+from .errors import ColearnError, ConfigError, line_of, nearest, reason_of
 
 if TYPE_CHECKING:
     from .contract import Algorithm, DecPOMDP
@@ -34,6 +34,7 @@ Kind = Literal[
     "learners",
     "losses",
     "programs",
+    "rewards",
     "rollouts",
     "tasks",
     "trackers",
@@ -43,14 +44,14 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class KindOfPart:
-    """One kind of what a config names."""
+    """One kind of part that a config can name."""
 
     one: str
-    """The word for a single one, in errors."""
+    """The singular, for errors."""
     package: str
-    """Its `NAMES` lists the shipped ones as `module:Class`, below it unless they say `colearn`."""
+    """Its `NAMES` maps shipped names to `module:Class`, relative to it unless absolute."""
     base: str
-    """The class, as `module:Class`, that every one of the kind derives from."""
+    """The base class of the kind, as `module:Class`."""
 
 
 KINDS: Mapping[Kind, KindOfPart] = {
@@ -64,6 +65,7 @@ KINDS: Mapping[Kind, KindOfPart] = {
     "learners": KindOfPart("learner", "colearn.learn", "colearn.contract:LearnerKind"),
     "losses": KindOfPart("loss", "colearn.loss", "colearn.contract:PolicyLoss"),
     "programs": KindOfPart("program", "colearn.agents.programs", "colearn.contract:Acts"),
+    "rewards": KindOfPart("reward", "colearn.rewards", "colearn.contract:RewardFunction"),
     "rollouts": KindOfPart("rollout", "colearn.rollout", "colearn.contract:Rollout"),
     "tasks": KindOfPart("task", "colearn.tasks", "colearn.contract:DecPOMDP"),
     "trackers": KindOfPart("tracker", "colearn.experiment.trackers", "colearn.contract:Tracker"),
@@ -75,8 +77,8 @@ _own_code: ContextVar[bool] = ContextVar("own_code", default=True)
 
 @contextmanager
 def without_own_code() -> Iterator[None]:
-    """While a config is only read (a report, a comparison's record), `module:Class` is an error:
-    nothing but installed names is imported."""
+    """Makes `module:Class` an error while a config is only read (a report, a comparison's record):
+    only installed names are imported."""
     before = _own_code.set(False)
     try:
         yield
@@ -85,7 +87,7 @@ def without_own_code() -> Iterator[None]:
 
 
 def names(kind: Kind) -> dict[str, str]:
-    """Every known name of the kind, with where it lives ('module:Class')."""
+    """Every known name of the kind, with its target `module:Class`."""
     package = KINDS[kind].package
     shipped: Mapping[str, str] = importlib.import_module(package).NAMES
     ours = {name: _absolute(package, target) for name, target in shipped.items()}
@@ -99,8 +101,8 @@ def _absolute(package: str, target: str) -> str:
 
 
 def installed(kind: Kind) -> Mapping[str, str]:
-    """What third parties have named by entry points, looked up once for each `sys.path`: it
-    reads a file of every installed distribution."""
+    """Names from other packages' entry points, cached per `sys.path`: the lookup reads a file of
+    every installed distribution."""
     return _entry_points(f"colearn.{kind}", tuple(sys.path))
 
 
@@ -113,9 +115,9 @@ def _entry_points(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def check_name(kind: Kind, name: str, where: str | None = None) -> None:
-    """See that a name is known, or has the form of `module:Class`, without importing what it names.
+    """Check that a name is known or has the form `module:Class`, without importing it.
 
-    Errors: ConfigError naming `where` it stands (the kind, if not given) and the nearest name.
+    Errors: ConfigError naming `where` (the kind, if not given) and the nearest name.
     """
     one = KINDS[kind].one
     where = where or one
@@ -129,63 +131,69 @@ def check_name(kind: Kind, name: str, where: str | None = None) -> None:
 
 
 def _own(name: str) -> bool:
-    """It means a module and a class: no list or section written where a name belongs."""
+    """Whether a name is meant as `module:Class`, not a list or section in a name's place."""
     return ":" in name and not name.startswith(("{", "["))
 
 
 def is_target(text: str) -> bool:
-    """It has the form of `module:Class`."""
+    """Whether a text has the form `module:Class`."""
     module, _, attribute = text.partition(":")
     return all(part.isidentifier() for part in (*module.split("."), attribute))
 
 
 def load(kind: Kind, name: str, where: str | None = None) -> Any:
-    """The class behind a name, or behind `module:Class` for one that has no name.
+    """The class of a name or of `module:Class`.
 
-    To find out, the module is imported, which runs its code; the class itself is called by nobody
-    before it is known to be of the kind.
+    The module is imported, which runs its code; the class is not instantiated before it is known to
+    be of the kind.
 
-    Errors: ConfigError naming `where` it stands (the kind, if not given) and the nearest known
-    name, what of module:Class is not there, what the class is not, or which methods it leaves out.
+    Errors: ConfigError naming `where` (the kind, if not given) and the nearest name, the missing
+    module or class, the wrong base class, or the missing methods.
     """
     where = where or KINDS[kind].one
     check_name(kind, name, where)
     target = name if _own(name) else names(kind)[name]
     module, _, attribute = target.partition(":")
     if _own(name):
-        found = _import(module, attribute, name, where)
+        cls = _import(module, attribute, name, where)
     else:
-        found = getattr(importlib.import_module(module), attribute)
+        cls = getattr(importlib.import_module(module), attribute)
     home, _, base_name = KINDS[kind].base.partition(":")
     base = getattr(importlib.import_module(home), base_name)
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(
             f"{where}: '{name}' is no class of {home}.{base_name}; name one that derives from it"
         )
-    if inspect.isabstract(found):
-        lacks = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+    if inspect.isabstract(cls):
+        lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
         raise ConfigError(f"{where}: {name} has no {lacks}; write what is missing in its class")
-    return found
+    return cls
 
 
 def _import(module: str, attribute: str, name: str, where: str) -> Any:
     try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if not f"{module}.".startswith(f"{error.name}."):  # one that it imports itself
-            raise
+        imported = importlib.import_module(module)
+    except ColearnError:
+        raise
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            raise ConfigError(
+                f"{where}: no module '{missing}' for '{name}'; run from its folder or install it"
+            ) from None
         raise ConfigError(
-            f"{where}: no module '{error.name}' for '{name}'; run from its folder or install it"
-        ) from None
-    if not hasattr(found, attribute):
+            f"{where}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
+            f"({line_of(error)}); mend it there"
+        ) from error
+    if not hasattr(imported, attribute):
         raise ConfigError(f"{where}: module '{module}' has no '{attribute}'")
-    return getattr(found, attribute)
+    return getattr(imported, attribute)
 
 
 def check_function(target: str, where: str) -> None:
-    """See that a `module:function` may be used, without importing it.
+    """Check that a `module:function` may be used, without importing it.
 
-    Errors: ConfigError naming `where` it stands.
+    Errors: ConfigError naming `where`.
     """
     if not is_target(target):
         raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
@@ -194,20 +202,20 @@ def check_function(target: str, where: str) -> None:
 
 
 def own_function(target: str, where: str) -> Any:
-    """The function behind `module:function`; the module is imported.
+    """The function of `module:function`; imports the module.
 
-    Errors: ConfigError naming `where` it stands, and what is not there.
+    Errors: ConfigError naming `where` and the missing module or function.
     """
     check_function(target, where)
     module, _, attribute = target.partition(":")
-    found = _import(module, attribute, target, where)
-    if not callable(found):
-        raise ConfigError(f"{where}: '{target}' is a {type(found).__name__}; name a function")
-    return found
+    function = _import(module, attribute, target, where)
+    if not callable(function):
+        raise ConfigError(f"{where}: '{target}' is a {type(function).__name__}; name a function")
+    return function
 
 
 def name_of(kind: Kind, cls: type) -> str:
-    """The name by which a config chooses a class; `module:Class` where it has none."""
+    """The name by which a config chooses a class; `module:Class` without one."""
     for name, target in names(kind).items():
         module, _, attribute = target.partition(":")
         if getattr(sys.modules.get(module), attribute, None) is cls:

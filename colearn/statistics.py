@@ -1,8 +1,8 @@
 """Statistics over seeds: intervals, probability of improvement, smoothing, alignment.
 
 A run is one draw of an algorithm; the unit here is the whole run, never an evaluation within a run,
-since those are not independent. Runs are few, so intervals are Student's and tests are exact: a
-percentile bootstrap of three runs covers their mean in 74% of cases, not in 95%
+since evaluations of one run are not independent. With few runs, intervals are Student's and tests
+are exact: a percentile bootstrap of three runs covers their mean in 74% of cases, not in 95%
 (`python benchmarks/interval_coverage.py` prints these rates for every statistic of a report).
 """
 
@@ -21,18 +21,18 @@ Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 ENOUGH_FOR_SHAPE = 5
-"""Seeds from which on quartiles and distributions of final returns are reported."""
+"""Fewest seeds for which quartiles and distributions of final returns are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanEstimate:
-    """A mean over seeds and its 95% interval; the interval is None where one seed gives none."""
+    """A mean over seeds and its 95% interval; with one seed there is no interval."""
 
     mean: float
     low: float | None
     high: float | None
     seeds: int
-    """How many seeds entered it."""
+    """Number of seeds with a finite value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def estimate(values: Sequence[float | None]) -> MeanEstimate | None:
     """Mean and Student's 95% interval of one value per seed.
 
     Exact for normal values at every number of seeds; with skewness 1 it covers 93%, with skewness 2
-    88%. Seeds without a finite value are left out and show in `seeds`; None if no seed has one.
+    88%. Only seeds with a finite value count, in `seeds` too; None if no seed has one.
     """
     kept = np.array(_finite(values))
     if kept.size == 0:
@@ -127,7 +127,7 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:
     placements = (wins.mean(axis=1), wins.mean(axis=0))
     parts = [placed.var(ddof=1) / placed.size for placed in placements]
     variance = sum(parts)
-    if variance == 0.0:  # nothing but ties: the seeds say nothing
+    if variance == 0.0:  # only ties: no information
         return MeanEstimate(mean=mean, low=0.0, high=1.0, seeds=seeds)
     freedom = variance**2 / sum(
         part**2 / (placed.size - 1) for part, placed in zip(parts, placements, strict=True)
@@ -150,13 +150,13 @@ def differ(x: ArrayLike, y: ArrayLike) -> bool:
     method: object = "exact"
     if len(np.unique(pooled)) < pooled.size:
         method = stats.PermutationMethod(rng=np.random.default_rng(0))
-    found = stats.mannwhitneyu(first, second, method=method)
-    return bool(found.pvalue <= 1.0 - CONFIDENCE)
+    test = stats.mannwhitneyu(first, second, method=method)
+    return bool(test.pvalue <= 1.0 - CONFIDENCE)
 
 
 def can_differ(x_seeds: int, y_seeds: int) -> bool:
-    """Whether that many seeds can show a difference at 95% at all, however far apart they lie: the
-    exact two-sided rank test gives 2 / C(n+m, n) at best."""
+    """Whether that many seeds can ever differ at 95%: the smallest p-value of the exact two-sided
+    rank test is 2 / C(n+m, n)."""
     return 2.0 / math.comb(x_seeds + y_seeds, x_seeds) <= 1.0 - CONFIDENCE
 
 
@@ -193,9 +193,9 @@ def on_common_grid(
 ) -> tuple[Array, Array]:
     """Curves (x, y) interpolated linearly on one grid: the grid, and a row per curve.
 
-    The grid covers the range that every curve has, so nothing is extrapolated; where they share a
-    single point or none, it is that one place (the latest start), and a curve counts there with its
-    nearest value. x must not decrease; of points with equal x the last one counts.
+    The grid covers the range that all curves share, so nothing is extrapolated. Where they share
+    at most one point, the grid is the latest start alone, with each curve's nearest value.
+    x must not decrease; of points with equal x the last one counts.
     """
     kept = [_without_repeats(np.asarray(x, float), np.asarray(y, float)) for x, y in curves]
     start = max(x[0] for x, _ in kept)

@@ -10,17 +10,17 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff
 
 
 def printable(text: str) -> str:
-    """What HTML and XML cannot carry becomes U+FFFD."""
+    """Replaces characters that HTML and XML do not allow by U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def escape(text: Any) -> str:
-    """Text for an element or an attribute of a page."""
+    """Escapes a text for an element or an attribute of a page."""
     return html.escape(printable(str(text)))
 
 
 def is_unicode(text: str) -> bool:
-    """Without halves of surrogate pairs, which JSON can spell and no tokenizer or file takes."""
+    """Whether a text has no lone surrogates, which JSON allows and tokenizers and files do not."""
     try:
         text.encode()
     except UnicodeEncodeError:

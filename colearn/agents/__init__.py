@@ -1,4 +1,4 @@
-"""Who acts: chat formats as append-only histories, language models, programs."""
+"""Agents: chat formats as append-only histories, language models, programs."""
 
 from .chat import ChatFormat, QuotingChat
 from .language import Language, LanguageTable, language_players

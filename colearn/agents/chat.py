@@ -1,9 +1,9 @@
-"""A chat template as an append-only format: each turn is a continuation of the ids before it.
+"""Chat templates as an append-only format: each turn continues the token ids before it.
 
-A template renders a whole conversation, and some rewrite earlier turns when they do (Qwen3 drops
-past reasoning). Rendering again would change ids that were sampled. So the template is rendered
-once, on a conversation of placeholders, and cut into what stands before, between and after the
-placeholders; every turn is then written by appending those pieces, and the old ids stay a prefix.
+A template renders a whole conversation, and some rewrite earlier turns (Qwen3 drops past
+reasoning). Rendering again would change sampled ids. So the template is rendered once, on a
+conversation of placeholders, and split at the placeholders. Every turn is then written by appending
+these pieces, and the old ids stay a prefix.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\u
 
 _MARK = "\ue000system\ue000"
 _SYSTEMS = 32
-"""System texts of programs whose formats are kept."""
+"""Number of cached chat formats with a system text."""
 
 
 class ChatFormat:
-    """Turns observations into the ids that an agent's history grows by.
+    """Converts observations into the token ids that extend an agent's history.
 
-    `chat` is 'auto' (the tokenizer's template, or plain text where it has none), 'plain', or the
-    path of a .jinja file; `template` holds further arguments of it, `today` the date that it is
-    told (None: this machine's). In plain format an observation is followed by a line break and an
-    action ends with the tokenizer's end token.
+    `chat` is 'auto' (the tokenizer's template, or plain text without one), 'plain', or the path of
+    a .jinja file. `template` holds further template arguments; `today` is the date passed to it
+    (None: this machine's). In plain format an observation is followed by a line break and an action
+    ends with the tokenizer's end token.
 
-    Errors: ConfigError when the template does not end or does not keep what it is given, or there
-    is no end token.
+    Errors: ConfigError if the template does not end, drops or repeats a message, or there is no end
+    token.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class ChatFormat:
         self.tokenizer = tokenizer
         self._settings = {"chat": chat, "template": template, "today": today}
         self.under = lru_cache(maxsize=_SYSTEMS)(self._under)
-        """The same format with a system text that is quoted: special tokens in it stay text.
+        """The same format with another system text, in which special tokens stay text.
 
-        Errors: ConfigError where the template drops or repeats it.
+        Errors: ConfigError if the template drops or repeats it.
         """
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
         source = _template(tokenizer, chat)
@@ -81,7 +81,7 @@ class ChatFormat:
             ([between[0]] if between and between[0] in special else [])
             + ([tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else [])
         )
-        """Ids that end an action; the one sampled is part of the action and is trained."""
+        """Ids that end an action; the sampled one is part of the action and is trained."""
         if not self.end_ids:
             raise ConfigError(
                 "agents.chat: the tokenizer has no end token and the template closes a turn "
@@ -90,7 +90,7 @@ class ChatFormat:
         self.end_id = (
             between[0] if between and between[0] in self.end_ids else tokenizer.eos_token_id
         )
-        """The end token that the template itself writes after an answer."""
+        """The end token that the template writes after an answer."""
         self._between_ids = between
         self._special = tuple(
             str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
@@ -101,14 +101,14 @@ class ChatFormat:
         return Observation(text, self._turn(self._opening, text))
 
     def continuation(self, text: str, last: Action) -> Observation:
-        """o_t for t > 0: the ids that follow the action `last`, whatever it ended with."""
+        """o_t for t > 0: the ids that follow the action `last`, whichever way it ended."""
         closing = self._between
         if last.tokens and self._between_ids and last.tokens[-1] == self._between_ids[0]:
             closing = closing[len(self.tokenizer.convert_ids_to_tokens(self._between_ids[0])) :]
         return Observation(text, self._turn(closing, text))
 
     def open_conversation(self, prompt: Prompt) -> Observation:
-        """o_0 of a context with a system text or earlier turns, all of it context."""
+        """o_0 of a context with a system text or earlier turns; nothing in it is trained."""
         chat = self if prompt.system is None else self.under(prompt.system)
         tokens: list[int] = []
         last: Action | None = None
@@ -119,7 +119,7 @@ class ChatFormat:
         return Observation(prompt.whole, tuple(tokens))
 
     def spell(self, text: str) -> tuple[int, ...]:
-        """Ids of a text that nobody sampled here; special tokens in it stay text."""
+        """Ids of a text that was not sampled by this model; special tokens in it stay text."""
         spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return tuple(spelt["input_ids"])
 
@@ -127,14 +127,14 @@ class ChatFormat:
         return QuotingChat(self.tokenizer, system=system, **self._settings)
 
     def decode(self, tokens: tuple[int, ...]) -> str:
-        """The text of an action, as the task reads it."""
+        """The text of an action as the task receives it."""
         return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
 
     def _turn(self, before: str, text: str) -> tuple[int, ...]:
         """Ids of an observation and the template around it.
 
-        A text that spells a special token (another agent's words, quoted) must not become one: it
-        is then tokenised by itself, letter for letter.
+        A text that spells a special token (such as a quoted answer of another agent) must not
+        become one: it is then tokenised separately, as plain text.
         """
         if not any(token in text for token in self._special):
             return self._ids(before + text + self._after)
@@ -146,9 +146,9 @@ class ChatFormat:
 
 
 class QuotingChat(ChatFormat):
-    """A chat format under a system text that others wrote: special tokens in it stay text.
+    """A chat format with an untrusted system text, in which special tokens stay text.
 
-    Errors: ConfigError where the template drops or repeats the system text.
+    Errors: ConfigError if the template drops or repeats the system text.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"agents.chat: {path} is no text in UTF-8; save it as that") from None
+        raise ConfigError(f"agents.chat: {path} is not UTF-8 text; save it as UTF-8") from None
 
 
 _DIRECTIVES = "aAbBcdDeFHIjmMpSTuUVwWxXyYZ"
@@ -194,8 +194,7 @@ _CLOCK = """\
 
 
 def _dated(source: str, today: date) -> str:
-    """The template with a clock that stands still, in place of transformers' function of that name,
-    which goes on."""
+    """The template with a fixed date: a macro replaces transformers' `strftime_now`."""
     if "strftime_now" not in source:
         return source
     told = ((f"%{letter}", today.strftime(f"%{letter}")) for letter in _DIRECTIVES)
@@ -208,12 +207,12 @@ def _cut(
     system: str | None,
     arguments: Mapping[str, Any],
 ) -> tuple[str, str, str]:
-    """What the template writes before the first user text, between an answer and the next user
-    text, and after a user text up to the place where the answer begins."""
+    """The template's text before the first user message, between an answer and the next user
+    message, and between a user message and its answer."""
     for name in inspect.signature(tokenizer.apply_chat_template).parameters:
         if name in arguments:
             raise ConfigError(
-                f"agents.template.{name}: is the tokenizer's own, not the template's; leave it out"
+                f"agents.template.{name}: belongs to the tokenizer, not the template; leave it out"
             )
     messages = [{"role": "system", "content": system}] if system else []
     messages += [

@@ -1,11 +1,11 @@
-"""A seat played by a language model."""
+"""Language-model players: they read prompts in a chat format and sample from a generator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from colearn.contract import Ask, Generator, Player, Request, Spoken, Table
+from colearn.contract import Ask, Generator, Listener, Player, Request, Spoken, Table
 from colearn.errors import TaskError
 from colearn.types import Action, Observation, Prompt
 
@@ -13,13 +13,13 @@ from .chat import ChatFormat
 
 
 def no_version() -> int:
-    """Of weights that nobody trains."""
+    """The version of untrained weights."""
     return 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageTable(Table):
-    """All players of one generator, who speak in one batch."""
+    """All players of one generator, asked in one batch."""
 
     generator: Generator
 
@@ -40,9 +40,11 @@ class LanguageTable(Table):
                     seeds=ask.seeds,
                     temperature=ask.player.temperature,
                     limits=ask.observation.limits,
+                    listener=_listener(ask),
                 )
             )
-        answers = self.generator.generate(requests, greedy=greedy)
+        with self.generator.busy("generate"):
+            answers = self.generator.generate(requests, greedy=greedy)
         return [
             [Spoken(_versioned(one.action, version), one.session) for one in drawn]
             for version, drawn in zip(versions, answers, strict=True)
@@ -51,29 +53,29 @@ class LanguageTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class Language(Player):
-    """A voice of a generator, spoken to in a chat format."""
+    """One agent of a generator, prompted in a chat format."""
 
     own_table: LanguageTable
     voice: str
-    """Its name in the generator."""
+    """The agent's name in the generator."""
     chat: ChatFormat
     weights_version: Callable[[], int] = no_version
-    """The updates that its model has made by now."""
+    """Returns the number of updates of its model so far."""
     training_temperature: Callable[[float], float] | None = None
-    """By the share of the training budget that is used; None: always that of its voice."""
+    """Temperature by the used fraction of the training budget; None: the voice's, constant."""
     temperature: float | None = None
-    """Instead of that of its voice."""
+    """Temperature that replaces the voice's."""
     positions: int | None = None
-    """The longest text in tokens that its model reads; None: not said."""
+    """Maximum length of its model's input in tokens; None: unknown."""
 
     @property
     def table(self) -> LanguageTable:
         return self.own_table
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        found = read_prompt(self.chat, prompt, last)
-        check_length(self.voice, len(found.tokens), self.positions)
-        return found
+        observation = read_prompt(self.chat, prompt, last)
+        check_length(self.voice, len(observation.tokens), self.positions)
+        return observation
 
     def spell(self, action: Action) -> Sequence[str]:
         return [self.chat.decode((token,)) for token in action.tokens]
@@ -84,12 +86,12 @@ class Language(Player):
         return replace(self, temperature=self.training_temperature(done))
 
     def version(self) -> int:
-        own = self.own_table.generator.version(self.voice)
-        return self.weights_version() if own is None else own
+        version = self.own_table.generator.version(self.voice)
+        return self.weights_version() if version is None else version
 
 
 def check_length(agent: str, tokens: int, positions: int | None) -> None:
-    """Errors: TaskError for a prompt that no attention of the model spans."""
+    """Errors: TaskError for a prompt longer than the model's maximum length."""
     if positions is not None and tokens > positions:
         raise TaskError(
             f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
@@ -98,18 +100,18 @@ def check_length(agent: str, tokens: int, positions: int | None) -> None:
 
 
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
-    """A prompt as the ids by which it enters a history in this format."""
+    """A prompt as the token ids that it adds to a history in this format."""
     text = prompt.text
     if last is not None:
-        found = chat.continuation(text, last)
+        observation = chat.continuation(text, last)
     elif prompt.system is None and not prompt.turns:
-        found = chat.open(text)
+        observation = chat.open(text)
     else:
-        found = chat.open_conversation(prompt)
+        observation = chat.open_conversation(prompt)
     if not prompt.fresh and prompt.made_from is None and prompt.limits is None:
-        return found
+        return observation
     return replace(
-        found,
+        observation,
         fresh=prompt.fresh,
         made_from=prompt.made_from,
         limits=prompt.limits,
@@ -118,9 +120,13 @@ def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observ
 
 
 def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> dict[str, Language]:
-    """Players of one generator, each the voice of its own name."""
+    """Players of one generator, one for each name in `chats`."""
     table = LanguageTable(generator)
     return {name: Language(table, name, chat) for name, chat in chats.items()}
+
+
+def _listener(ask: Ask) -> Listener | None:
+    return ask.task.listener(ask.state, ask.seat) if len(ask.seeds) == 1 else None
 
 
 def _versioned(action: Action, version: int) -> Action:

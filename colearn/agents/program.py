@@ -1,4 +1,4 @@
-"""A seat played by code: a scripted bot, a game-tree search, an equilibrium policy."""
+"""Program players: a scripted bot, a game-tree search, an equilibrium policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _ProgramTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class Program(Player):
-    """Code at the table; its actions have no tokens and are never trained."""
+    """A player that runs code; its actions have no tokens and are never trained."""
 
     program: Acts
     _table: _ProgramTable = field(init=False)

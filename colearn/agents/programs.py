@@ -11,9 +11,10 @@ from colearn.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Says:
-    """The same words whatever is shown."""
+    """Answers every observation with the same text."""
 
     text: str = ""
+    """The answer."""
 
     def act(self, view: View) -> str:
         return self.text
@@ -21,7 +22,7 @@ class Says:
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
-    """Whatever legal action the task draws, for tasks that offer `legal_action`."""
+    """A random legal action, for tasks with `legal_action`."""
 
     def act(self, view: View) -> str:
         with asking(view.task, "legal_action"):
@@ -40,4 +41,4 @@ NAMES = {
     "mcts": "colearn.tasks.open_spiel.programs:MCTS",
     "says": "colearn.agents.programs:Says",
 }
-"""The shipped programs, by name; third parties add theirs as entry points `colearn.programs`."""
+"""Shipped programs, by name; other packages add theirs as entry points `colearn.programs`."""

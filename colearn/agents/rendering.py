@@ -1,4 +1,4 @@
-"""Rendering a chat template, which is a program that somebody else wrote: with an end."""
+"""Chat template rendering with a time limit: templates are untrusted programs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SECONDS = 5.0
-"""For one conversation of placeholders; templates take milliseconds."""
+"""Time limit for one conversation of placeholders; templates take milliseconds."""
 
 
 class _TooLong(BaseException):
-    """Ends a rendering; no template catches it."""
+    """Raised in a rendering thread to end it; no template can catch it."""
 
 
 def render(
@@ -26,7 +26,7 @@ def render(
     messages: Sequence[Mapping[str, str]],
     arguments: Mapping[str, Any],
 ) -> str:
-    """The text of `messages` and the opening of an answer.
+    """The rendered `messages` with the opening of an answer.
 
     Errors: ConfigError for a template that does not parse, raises, or takes too long.
     """
@@ -44,7 +44,7 @@ def render(
                     **arguments,
                 )
             )
-        except BaseException as error:  # noqa: BLE001 - it is told of where it is waited for
+        except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
             raised.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
@@ -66,7 +66,7 @@ def render(
 
 
 def _end(thread: threading.Thread) -> None:
-    """Raise within a thread, at its next line of Python."""
+    """Raises `_TooLong` in a thread at its next Python instruction."""
     assert thread.ident is not None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread.ident), ctypes.py_object(_TooLong)

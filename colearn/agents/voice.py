@@ -1,4 +1,4 @@
-"""An agent that a language model plays."""
+"""Voice: an agent's sampling, window, model, adapter and chat format in one record."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from .chat import ChatFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """An agent as all see it who work with its model: the generator, the update, exact evaluation
-    and the dry run. Each reads the fields it needs."""
+    """Settings of an agent that a language model plays. The generator, the update, exact evaluation
+    and the dry run each read the fields they need."""
 
     sampling: Sampling = field(default_factory=Sampling)
     window: int | None = None
     model: str | None = None
-    """The name of its physical model."""
+    """Name of the agent's physical model."""
     adapter: str | None = None
-    """The adapter by which the model speaks for it."""
+    """Name of the agent's adapter on that model."""
     chat: ChatFormat | None = None
-    """How it is spoken to; None where its tokenizer is not needed, or not on this machine."""
+    """Chat format; None where the tokenizer is not needed or not on this machine."""
     positions: int | None = None
-    """The longest text in tokens that the model reads; None: not said."""
+    """Maximum length of the model's input in tokens; None: unknown."""
     training_temperature: Callable[[float], float] | None = None
-    """By the share of the training budget that is used; None: always that of `sampling`."""
+    """Temperature by the used fraction of the training budget; None: that of `sampling`."""
 
     def temperature_at(self, done: float) -> float:
-        """Of the rollouts when the share `done` of the training budget was used."""
+        """Rollout temperature after the fraction `done` of the training budget."""
         if self.training_temperature is None:
             return self.sampling.temperature
         return self.training_temperature(done)
 
     @property
     def spoken_to(self) -> ChatFormat:
-        """`chat`, of a voice that has one."""
+        """`chat`, which must be set."""
         assert self.chat is not None, "this voice was made without a tokenizer"
         return self.chat

@@ -1,4 +1,4 @@
-"""The shipped casts: who sits in which seat, by name."""
+"""Shipped casts, by name: which player acts for each agent."""
 
 NAMES = {
     "against": "seats:Against",

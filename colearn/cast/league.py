@@ -1,4 +1,4 @@
-"""A league: past selves as opponents, sampled by how hard they are to beat."""
+"""League cast: past selves as opponents, sampled by how hard they are to beat."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from colearn.types import Credited
 
 @dataclass(frozen=True, kw_only=True)
 class League(Cast):
-    """Every so many iterations the models go into a pool as they are. In a share of the episodes
-    agent e modulo their number plays itself and every other seat is taken by its own past self from
-    a slot drawn anew; in the rest, and until the pool has a first member, all play themselves.
+    """Every `every` iterations a copy of the trained models enters the pool. In episode e, agent
+    e mod n plays its current policy. Every other seat is taken by its own past self, from a slot
+    drawn anew. In the `self_play` share of episodes, and while the pool is empty, all agents play
+    their current policies.
 
-    A slot's win rate w is that of the policy of now against it: an episode counts 1, 1/2 or 0 as
-    the kept agent's payoff is above, equal to or below its opponent's, with one game won and one
-    lost beforehand, and older iterations weigh less. Payoffs are the task's metrics `payoff_AGENT`,
-    which leave rewards for form and brevity out; where there are none, credited returns.
+    A slot's win rate w is the current policy's against it. An episode counts 1, 1/2 or 0 if the
+    kept agent's payoff is above, equal to or below its opponent's. The prior is one win and one
+    loss; older iterations decay. Payoffs are the task's metrics `payoff_AGENT`, which exclude
+    rewards for format and brevity; without such metrics they are the credited returns.
 
-    Slots are drawn in proportion to (1 - w)^power ("hard"), w (1 - w) ("even"), or all alike
+    Slots are drawn in proportion to (1 - w)^power ("hard"), to w (1 - w) ("even"), or uniformly
     ("uniform": fictitious play against the mean of past policies). The first two are prioritised
     fictitious self-play (AlphaStar).
 
-    Wrong where returns do not tell who is stronger, as in a team: all slots are then alike. Each
-    slot holds a copy of every trained model (of its adapter, where it is one).
+    Wrong when returns do not show who is stronger, as in a team: all slots then have equal weight.
+    Each slot holds a copy of every trained model (of its adapter, with LoRA).
     """
 
     pool: Count = 4
-    """Slots; the oldest past self makes place for a new one."""
+    """Number of slots; a new past self replaces the oldest."""
     every: Count = 20
-    """Iterations between two past selves."""
+    """Iterations between two additions to the pool."""
     self_play: Share = 0.5
-    """Share of episodes without past selves, drawn."""
+    """Fraction of episodes without past selves, drawn at random."""
     weigh: Literal["hard", "even", "uniform"] = "hard"
+    """How the slot of a past self is drawn from its win rate."""
     power: Positive = 2.0
-    """Of 1 - w, for "hard"."""
+    """Exponent of 1 - w for "hard"."""
     decay: Share = 0.9
-    """What a game of the iteration before weighs."""
+    """Weight of a game per iteration since it was played."""
     _memory: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seats(
@@ -89,23 +91,23 @@ class League(Cast):
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The slots that hold a past self."""
+        """Numbers of the filled slots."""
         return tuple(range(min(self.pool, int(self._memory.get("taken", 0.0)))))
 
     def win_rate(self, slot: int) -> float:
-        """Of the policy of now against a slot."""
+        """Win rate of the current policy against a slot."""
         memory = self._memory
         return (memory[f"score/{slot}"] + 1.0) / (memory[f"games/{slot}"] + 2.0)
 
     def weight(self, slot: int) -> float:
-        """What a slot is drawn in proportion to."""
+        """The unnormalised probability of drawing a slot."""
         rate = self.win_rate(slot)
         if self.weigh == "uniform":
             return 1.0
         return float((1.0 - rate) ** self.power) if self.weigh == "hard" else rate * (1.0 - rate)
 
     def _count(self, episode: Credited[Any]) -> None:
-        """An episode of one agent against past selves."""
+        """Counts an episode of one agent against past selves."""
         tree = episode.tree
         slots = {
             agent: slot
@@ -116,15 +118,15 @@ class League(Cast):
         kept = [agent for agent in tree.agents if agent not in slots]
         if not slots or len(kept) != 1:
             return
-        own = _payoff(episode, kept[0])
+        payoff = _payoff(episode, kept[0])
         for agent, slot in slots.items():
-            margin = own - _payoff(episode, agent)
+            margin = payoff - _payoff(episode, agent)
             self._memory[f"games/{slot}"] += 1.0
             self._memory[f"score/{slot}"] += 0.5 * (1.0 + float(np.sign(margin)))
 
 
 def _payoff(episode: Credited[Any], agent: str) -> float:
-    """What a player got out of the game, a mean over branches."""
+    """A player's payoff, mean over branches."""
     name = f"payoff_{agent}"
     ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
     if ends:

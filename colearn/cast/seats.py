@@ -1,4 +1,4 @@
-"""Who sits in which seat."""
+"""Casts without memory: own seats, swapped seats, fixed opponents."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Own(Cast):
 
 @dataclass(frozen=True, kw_only=True)
 class Swap(Cast):
-    """The agents' players change seats from episode to episode: in episode e the player of seat k
-    sits in seat k + e. Wrong when seats are roles that a player's prompt is written for."""
+    """Players rotate: in episode e the player of seat k takes seat k + e. Wrong when seats are
+    roles and a player's prompt is written for its role."""
 
     def seats(
         self,
@@ -47,15 +47,15 @@ class Swap(Cast):
 
 @dataclass(frozen=True, kw_only=True)
 class Against(Cast):
-    """In episode e agent e modulo their number plays itself; every other seat is taken by one of
-    `players`, drawn anew. Frozen opponents: a program, a model that is not trained, a server.
+    """In episode e, agent e mod n plays its own seat; every other seat is taken by one of
+    `players`, drawn anew. Opponents are frozen: a program, an untrained model, a server.
 
     Wrong as the only training: a policy that beats one opponent need not beat another (MARSHAL,
-    Table 3). `self_play` keeps a share of episodes in which everyone plays its own seat.
+    Table 3). `self_play` is the share of episodes in which all agents play their own seats.
     """
 
     self_play: Share = 0.0
-    """Share of episodes without opponents, drawn."""
+    """Fraction of episodes without opponents, drawn at random."""
 
     def seats(
         self,
@@ -67,7 +67,7 @@ class Against(Cast):
     ) -> Mapping[str, str]:
         rivals = [name for name in players if name not in agents]
         if not rivals:
-            raise ConfigError("players: nobody to play against; add an opponent")
+            raise ConfigError("players: no opponent; add one")
         if rng.random() < self.self_play:
             return {agent: agent for agent in agents}
         kept = agents[episode % len(agents)]

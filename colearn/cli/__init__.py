@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
-from colearn.errors import ColearnError
+import colearn
+from colearn.errors import ColearnError, line_of
 
-from . import compare, evaluate, export, listing, new, play, serve, study, train
+from . import compare, evaluate, export, gateway, listing, new, play, serve, sft, study, train
 
 app = typer.Typer(
     name="colearn",
-    help="Train teams of language models that run apart.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _print_version(given: bool) -> None:
+    if given:
+        print(f"colearn {colearn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Train teams of language models that run apart."""
+
+
 app.command()(compare.compare)
+app.command()(sft.sft)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.report)
@@ -25,6 +46,7 @@ app.command()(study.study)
 app.command()(export.export)
 app.command()(serve.serve)
 app.command()(play.play)
+app.command()(gateway.gateway)
 app.add_typer(new.app)
 app.command()(listing.check)
 app.command()(listing.tasks)
@@ -33,11 +55,11 @@ app.command()(listing.configs)
 
 
 _MOST = 900
-"""Characters of an error."""
+"""Most characters of an error that are printed."""
 
 
 def main() -> None:
-    """A mistake is one line on stderr and exit code 2; everything else keeps its traceback."""
+    """Run a command; a ColearnError becomes one line on stderr and exit code 2."""
     sys.path.append("")  # `module:Class` may name a file in the folder one stands in
     try:
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -48,8 +70,6 @@ def main() -> None:
     except SystemExit as stop:
         if stop.code not in (None, 0):
             raise
-        from colearn.contract.asking import line_of
-
         told = f"{line_of(stop)}: code of the config's ended the program; let it raise instead"
         print(f"error: {_one_line(told)}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -60,7 +80,6 @@ def main() -> None:
 
 
 def _one_line(text: str) -> str:
-    """Line breaks and control characters escaped, a middle of thousands of letters left out,
-    whatever a config put into a message."""
+    """A message as one line: control characters escaped, the middle of a long one left out."""
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
     return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 2 :]}"

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import ConfigName, Out, Sets, tell_own_code
+from .options import ConfigName, Devices, Out, Sets, read_devices, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.comparison.plan import Plan
     from colearn.config import SuiteSettings
+    from colearn.estimate.machine import Machine
 
 
 def compare(
@@ -25,27 +26,43 @@ def compare(
     algorithms: Annotated[
         str | None, typer.Option(help="Comma-separated names; default: the config's.")
     ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Comma-separated tasks of a suite such as stronger_mas; default: all."),
+    ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of seeds, from 0; default: the config's.")
+        int | None, typer.Option(help="Number of seeds, from 0; default: the config's.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, estimate memory and tokens, stop.")
     ] = False,
+    devices: Devices = None,
 ) -> None:
     """Compare algorithms on one task, or on each task of a suite like table1; run it again to
     continue after an interruption."""
     from colearn.comparison import compare as run_comparison
     from colearn.config import is_suite, load_config
+    from colearn.errors import ConfigError
 
+    machine = read_devices(devices, dry_run)
+    if seeds is not None and seeds < 1:
+        raise ConfigError(
+            f"--seeds {seeds}: is how many seeds, 1 or more; choose which with "
+            f"--set compare.seeds=[{max(0, seeds)}]"
+        )
     chosen = None
     if algorithms is not None:
         chosen = [name.strip() for name in algorithms.split(",") if name.strip()]
     if is_suite(config):
+        if tasks is not None:
+            sets = [*sets, f"tasks=[{tasks}]"]
         suite = _suite(config, sets, chosen=chosen, seeds=seeds, workers=workers)
-        _run_suite(suite, out, dry_run)
+        _run_suite(suite, out, dry_run, machine)
         return
+    if tasks is not None:
+        raise ConfigError(f"--tasks: {config} has one task; name a suite such as stronger_mas")
     settings = load_config(config, sets)
     tell_own_code(settings)
     changes: dict[str, Any] = {}
@@ -61,7 +78,7 @@ def compare(
         from colearn.record.place import check_place
 
         check_place(out)
-        _estimates(config, make_plan(settings, chosen))
+        _estimates(config, make_plan(settings, chosen), machine)
         return
     with _telling_how_to_continue():
         report_file = run_comparison(settings, out, algorithms=chosen, command_line=_command_line())
@@ -74,7 +91,7 @@ def report(
         Path, typer.Argument(help="The folder of a comparison, of a suite, or of one run.")
     ],
 ) -> None:
-    """Write report.html, summary.json, table.md and curves.png anew from finished runs."""
+    """Write report.html, summary.json, table.md and curves.png again from finished runs."""
     from colearn.comparison.suite import is_suite_folder, report_suite
     from colearn.report import write_report
 
@@ -107,30 +124,30 @@ def _suite(
     return suite.model_copy(update=changes)
 
 
-def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool) -> None:
+def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool, machine: Machine | None) -> None:
     from colearn.comparison.suite import compare_suite, plan_suite
     from colearn.record.place import check_place
 
     if dry_run:
         check_place(out)
         for task, plan in plan_suite(suite).items():
-            _estimates(task, plan)
+            _estimates(task, plan, machine)
         return
     with _telling_how_to_continue():
         index = compare_suite(suite, out, command_line=_command_line())
     print(f"report: {index}")
 
 
-def _estimates(title: str, plan: Plan) -> None:
-    """Nothing is written: the table is all there is. Seeds need the same."""
+def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
+    """Print the estimates; nothing is written. All seeds need the same."""
     from rich.console import Console
 
     from colearn.estimate import estimate
     from colearn.estimate.table import comparison_table
 
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
-    found = {label: estimate(first[label]) for label in plan.algorithms}
-    Console().print(comparison_table(title, found), highlight=False)
+    estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
+    Console().print(comparison_table(title, estimates), highlight=False)
 
 
 @contextmanager
@@ -148,15 +165,15 @@ def _command_line() -> str:
 
 
 def _show(folder: Path) -> None:
-    """The finding and the few numbers that a terminal has room for; table.md has all of them."""
+    """Print the finding and the main numbers; table.md has all of them."""
     from rich.console import Console
     from rich.table import Table
 
     summary = json.loads((folder / "summary.json").read_text())
     judged = summary["compared"]["headline"]["metric"]
     table = Table("algorithm", f"{judged} before", f"{judged} after", "s/run")
-    for name, found in summary["algorithms"].items():
-        change = found["metrics"][judged]
+    for name, algorithm in summary["algorithms"].items():
+        change = algorithm["metrics"][judged]
         seconds = [run["wall_seconds"] for run in summary["runs"] if run["algorithm"] == name]
         cells = (_estimate(change[key]) for key in ("first", "last"))
         table.add_row(name, *cells, f"{sum(seconds) / len(seconds):.0f}")
@@ -166,7 +183,7 @@ def _show(folder: Path) -> None:
 
 
 def _estimate(value: Mapping[str, float | None] | None) -> str:
-    """A mean with its 95% interval, which one seed does not give."""
+    """A mean with its 95% interval; one seed has none."""
     if value is None:
         return "-"
     if value["low"] is None:

@@ -1,7 +1,8 @@
-"""`colearn export`: the agents of a run, each as a folder of its own."""
+"""`colearn export`: writes the agents of a run, one folder each, and pushes them to a hub."""
 
 from __future__ import annotations
 
+import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,19 @@ class Dtype(StrEnum):
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
-    to: Annotated[Path, typer.Option("--to", help="Folder that gets one folder per agent.")],
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Folder that gets one folder per agent.")
+    ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option("--push", help="User or organisation: one hub repository per agent."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With --push, the team's name; default: the run's folder.")
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="With --push: private repositories.")
+    ] = False,
     step: Annotated[
         str, typer.Option(help="Checkpoint: last, best (by evaluation return) or an iteration.")
     ] = "last",
@@ -36,19 +49,31 @@ def export(
     ] = False,
 ) -> None:
     """Write each agent of a run as a folder for transformers, vLLM, peft and `colearn serve`."""
-    from colearn.export import export_run
+    from colearn.errors import ConfigError
+    from colearn.export import export_run, push_agents
 
     from .options import read_step
 
-    folders = export_run(
-        run,
-        to,
-        adapter=adapter,
-        step=read_step(step),
-        dtype=None if dtype is None else dtype.value,
-        comparison=comparison,
-        overwrite=overwrite,
-    )
-    for agent, folder in folders.items():
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        print(f"{agent}: {folder} ({size / 1e6:.1f} MB)")
+    if to is None and push is None:
+        raise ConfigError("--to: name a folder, or a hub's user or organisation with --push")
+    if push is None and (private or name is not None):
+        raise ConfigError("--name and --private belong to --push; add it or leave them out")
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = export_run(
+            run,
+            to or scratch,
+            adapter=adapter,
+            step=read_step(step),
+            dtype=None if dtype is None else dtype.value,
+            comparison=comparison,
+            overwrite=overwrite,
+        )
+        if to is not None:
+            for agent, folder in folders.items():
+                size = sum(path.stat().st_size for path in folder.iterdir())
+                print(f"{agent}: {folder} ({size / 1e6:.1f} MB)")
+        if push is not None:
+            pushed = push_agents(folders, push, name or run.absolute().name, private=private)
+            for agent, repository in pushed.agents.items():
+                print(f"{agent}: {repository}")
+            print(f"team: {pushed.team}, collection: {pushed.collection}")

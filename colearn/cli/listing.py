@@ -1,4 +1,4 @@
-"""`colearn tasks`, `algorithms`, `configs`, and `check`: what there is, and whether it holds."""
+"""`colearn tasks`, `algorithms`, `configs` and `check`: lists what is registered, checks a task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .options import Sets
 
 
 def tasks() -> None:
-    """List the tasks, with what each is."""
+    """List the tasks with their descriptions."""
     _list("tasks")
 
 
 def algorithms() -> None:
-    """List the algorithms, with what each is."""
+    """List the algorithms with their descriptions."""
     _list("algorithms")
 
 
@@ -36,7 +36,7 @@ def check(
     task: Annotated[str, typer.Argument(help="A task's name.")],
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
-    """Hold a task to the contract: purity, determinism, privacy, types, horizon, pickling."""
+    """Check a task against the contract: purity, determinism, privacy, types, horizon, pickling."""
     from colearn.config import build_task, load_config
     from colearn.testing import check_task
 
@@ -48,16 +48,16 @@ def check(
 def _list(kind: Any) -> None:
     from colearn.registry import load, names
 
-    found = {name: load(kind, name) for name in names(kind)}
-    modules = Counter(one.__module__ for one in found.values())
-    for name, one in found.items():
+    classes = {name: load(kind, name) for name in names(kind)}
+    modules = Counter(one.__module__ for one in classes.values())
+    for name, one in classes.items():
         # a class that shares its file speaks for itself
         told = one if modules[one.__module__] > 1 else inspect.getmodule(one)
         _print_row(name, (inspect.getdoc(told) or "").partition("\n")[0], 16)
 
 
 def _print_row(name: str, text: str, room: int) -> None:
-    """On one line, but for a terminal that is narrower."""
+    """Print a row on one line, wrapped on a narrow terminal."""
     width = shutil.get_terminal_size((10_000, 24)).columns
     indent = min(room + 1, width // 3)
     lines = textwrap.wrap(

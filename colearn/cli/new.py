@@ -1,4 +1,4 @@
-"""`colearn new task`: a folder with a task that works, from which one's own is made."""
+"""`colearn new task`: writes a working task as a starting point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import typer
 
 from colearn.errors import ConfigError
 
-app = typer.Typer(name="new", help="Start a task of your own.")
+app = typer.Typer(name="new", help="Start your own task.")
 
 
 @app.command()
@@ -24,7 +24,7 @@ def task(
     name: Annotated[str, typer.Argument(help="In lower_snake_case.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default: the name.")] = None,
 ) -> None:
-    """Write a small task that trains, its test and its config, to change into your own."""
+    """Write a small task that trains, with its test and config, to change into your own."""
     cls = "".join(part.capitalize() for part in name.split("_"))
     _check_name(name, cls)
     folder = Path(name) if out is None else out
@@ -48,10 +48,10 @@ def _check_name(name: str, cls: str) -> None:
         raise ConfigError(f"NAME: '{name}' is a word of Python; choose another name")
     if name in names("tasks"):
         raise ConfigError(f"NAME: there is a task '{name}' already; choose another name")
-    found = importlib.util.find_spec(name)
-    if found is not None and found.origin is not None:  # without origin: a mere folder
+    module = importlib.util.find_spec(name)
+    if module is not None and module.origin is not None:  # without origin: a mere folder
         raise ConfigError(
-            f"NAME: '{name}' would hide the module {name} ({found.origin}); choose another name"
+            f"NAME: '{name}' would hide the module {name} ({module.origin}); choose another name"
         )
     if re.search(rf"^from .*\b{cls}\b", _read("task.py"), re.M):
         raise ConfigError(
@@ -60,7 +60,7 @@ def _check_name(name: str, cls: str) -> None:
 
 
 def _filled(name: str, cls: str) -> dict[str, str]:
-    """The files' texts by name."""
+    """Texts of the files by name."""
     sources = {
         f"{name}.py": "task.py",
         f"test_{name}.py": "test.py",
@@ -79,7 +79,7 @@ def _read(source: str) -> str:
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    """All of the files, or none of them and no folder."""
+    """Write all files, or none of them and no folder."""
     made: list[Path] = []
     try:
         if folder.is_file():

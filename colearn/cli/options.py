@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from colearn.config import Config
+    from colearn.estimate.machine import Machine
     from colearn.record.checkpoints import Step
 
 ConfigName = Annotated[str, typer.Argument(help="A shipped config's name or the path of a .yaml.")]
@@ -17,6 +17,28 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for everything that is 
 Sets = Annotated[
     list[str], typer.Option("--set", help="dotted.key=value, over the config; repeatable.")
 ]
+
+Devices = Annotated[
+    str | None,
+    typer.Option(
+        "--devices", help="For --dry-run: a machine that is not here, such as 2xH100-80GB."
+    ),
+]
+
+
+def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
+    """The machine of `--devices`; None for this one.
+
+    Errors: ConfigError for a bad form, or without --dry-run.
+    """
+    from colearn.errors import ConfigError
+    from colearn.estimate.machine import read_machine
+
+    if devices is None:
+        return None
+    if not dry_run:
+        raise ConfigError("--devices: describes a machine for --dry-run; set run.device for a run")
+    return read_machine(devices)
 
 
 def read_step(text: str) -> Step:
@@ -33,9 +55,10 @@ def read_step(text: str) -> Step:
 
 
 def tell_own_code(config: Config) -> None:
-    """Say on stderr which code of its own a config names, before it is imported."""
+    """Print on stderr which code a config names, before it is imported."""
     from colearn.config import own_code
+    from colearn.notes import note
 
-    if found := own_code(config):
-        told = ", ".join(f"{key}: {target}" for key, target in found.items())
-        print(f"note: runs code that the config names ({told})", file=sys.stderr)
+    if targets := own_code(config):
+        told = ", ".join(f"{key}: {target}" for key, target in targets.items())
+        note(f"runs code that the config names ({told})")

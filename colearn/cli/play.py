@@ -1,4 +1,4 @@
-"""`colearn play`: a task's evaluation with every agent behind a server of its own."""
+"""`colearn play`: a task's evaluation with every agent behind its own server."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _report(played: Played, agents: dict[str, str]) -> None:
 
 
 def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
-    """The episodes in the form of a run's episodes.jsonl, and of each why it was lost."""
+    """Write the episodes as in a run's episodes.jsonl, with the reason of a lost one."""
     from dataclasses import asdict
 
     from colearn.record.transcript import transcript
@@ -162,7 +162,7 @@ def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Tell]:
-    """A bar on stderr, where that is a terminal."""
+    """A progress bar on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -1,4 +1,4 @@
-"""`colearn study`: what the agents of a comparison are to each other."""
+"""`colearn study`: cross-play of a comparison's agents, and rewards by role."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def study(
     pairs = [pair.partition("=") for pair in alone]
     for agent, _, label in pairs:
         if not label:
-            raise ConfigError(f"--alone: '{agent}' is no AGENT=LABEL; write tool=tool_alone")
+            raise ConfigError(f"--alone: '{agent}' is not AGENT=LABEL; write tool=tool_alone")
     members = {agent: label for agent, _, label in pairs}
     page = write_study(folder, together=together, alone=members, metric=metric, turns=turns)
     print(f"report: {page}")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Sets, tell_own_code
+from .options import Devices, Sets, read_devices, tell_own_code
 
 if TYPE_CHECKING:
     from colearn.config import Config
-    from colearn.record import Progress
+    from colearn.estimate.machine import Machine
 
 PARENT = "COLEARN_PARENT"
-"""The process that a run ends with: a comparison's."""
+"""Environment variable with the process ID whose end also ends this run."""
 
 
 def train(
@@ -47,6 +46,7 @@ def train(
     processes: Annotated[
         int, typer.Option(min=1, help="For --dry-run: processes that a launcher will start.")
     ] = 1,
+    devices: Devices = None,
 ) -> None:
     """Train one algorithm on one task with one seed."""
     from colearn.errors import ConfigError
@@ -59,8 +59,9 @@ def train(
         from colearn.comparison.plan import config_of
 
         settings = config_of(settings, algorithm)
+    machine = read_devices(devices, dry_run)
     if dry_run:
-        _estimate(settings, out, processes)
+        _estimate(settings, out, processes, machine)
         return
     if out is None:
         raise ConfigError("--out: missing; name a folder for the run, or add --dry-run")
@@ -81,58 +82,38 @@ def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume:
     return open_run(out).config(sets)
 
 
-def _estimate(settings: Config, out: Path | None, processes: int) -> None:
-    """Nothing is written: the tables are all there is."""
+def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:
+    """Print the estimate; nothing is written."""
     from rich.console import Console
 
     from colearn.estimate import estimate
-    from colearn.estimate.table import estimate_tables
+    from colearn.estimate.propose import propose
+    from colearn.estimate.table import estimate_tables, proposal_text
     from colearn.record.place import check_place
 
     if out is not None:
         check_place(out)
-    Console().print(estimate_tables(estimate(settings, processes=processes)), highlight=False)
+    estimated = estimate(settings, processes=processes, machine=machine)
+    console = Console()
+    console.print(estimate_tables(estimated), highlight=False)
+    proposal = propose(estimated, processes=processes)
+    if proposal is not None:
+        console.print(proposal_text(proposal), highlight=False, soft_wrap=True)
 
 
 def _train(settings: Config, out: Path, resume: bool) -> None:
-    from rich.console import Console
-
-    from colearn.comparison.progress import watch
-    from colearn.errors import ColearnError
     from colearn.experiment.interruption import Interrupted, end_with
-    from colearn.experiment.loop import Experiment
-    from colearn.record.writer import resume_command
+    from colearn.experiment.restarts import run_with_restarts
+
+    from .run_display import RunDisplay
 
     if (parent := os.environ.get(PARENT)) is not None:
         end_with(int(parent))
-    experiment = Experiment(settings, out, resume=resume)
     name = f"{settings.algorithm.name} seed {settings.run.seed}"
-    at = experiment.progress.iteration
-    with watch(Console(), {name: experiment.config.train.environment_steps}) as watcher:
-        watcher.started(name, f"resumed at iteration {at}" if at else "started")
-
-        latest: float | None = None
-
-        def report(progress: Progress, metrics: dict[str, float]) -> None:
-            nonlocal latest
-            latest = metrics.get("evaluation/return", latest)
-            watcher.advanced(name, progress.environment_steps, latest)
-
+    with RunDisplay(name, out) as display:
         try:
-            record = experiment.run(report)
-        except ColearnError:
-            experiment.record.discard()
-            raise
+            record = run_with_restarts(settings, out, resume=resume, started=display.started)
         except Interrupted as told:
-            watcher.ended(name, "interrupted")
-            kept = f"interrupted; the state of iteration {experiment.progress.iteration} is kept"
-            print(f"{kept}; continue with: {resume_command(out)}", file=sys.stderr)
+            display.interrupted()
             raise SystemExit(128 + told.number) from None
-        watcher.ended(name, "finished")
-    judged = record.headline
-    first, last = record.first[judged.metric], record.last[judged.metric]
-    print(f"evaluation {judged.label} {_shown(first)} -> {_shown(last)}; run in {out}")
-
-
-def _shown(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.3f}"
+        display.finished(record)

@@ -1,4 +1,4 @@
-"""The client of an agent behind an OpenAI-compatible endpoint: colearn's server or any other."""
+"""Client for an agent at an OpenAI-compatible endpoint: colearn's server or any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RemoteAgent`: an agent behind an OpenAI-compatible endpoint, for ordinary programs."""
+"""`RemoteAgent`: synchronous client for an agent at an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RemoteAgent:
             print(talk.act("grid 3 3 ...", greedy=True).text)
 
     Usable from several threads, and inside a running event loop (a notebook). Errors: ConfigError
-    for what cannot be meant; Refused and AgentLost (both RemoteError) as in `Conversation.act`.
+    for invalid arguments; Refused and AgentLost (both RemoteError) as in `Conversation.act`.
     """
 
     def __init__(
@@ -71,16 +71,18 @@ class RemoteAgent:
         return self._agent.sessions
 
     def conversation(self) -> Conversation:
-        """A new private history."""
+        """Opens a new private history."""
         return Conversation(self, self._agent.conversation())
 
     def stateless(self, system: str | None = None) -> AsyncConversation:
-        """A history for this agent's own event loop (`run`), of which the server keeps nothing.
-        `system` takes the place of the agent's own system text."""
+        """Opens a history without a server session, for this agent's own event loop (`run`).
+
+        `system` replaces the agent's own system text.
+        """
         return self._agent.conversation(session=False, system=system)
 
     def close(self) -> None:
-        """Close the connections; once closed, the agent and its conversations are of no use."""
+        """Closes the connections; the agent and its conversations cannot be used afterwards."""
         if self._thread.is_alive():
             self.run(self._agent.__aexit__())
             self._stop()
@@ -92,11 +94,11 @@ class RemoteAgent:
         self.close()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Wait for a coroutine in the agent's own event loop."""
+        """Runs a coroutine in the agent's own event loop and returns its result."""
         return self.start(work).result()
 
     def start(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """A coroutine under way in the agent's own event loop."""
+        """Starts a coroutine in the agent's own event loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _stop(self) -> None:
@@ -113,7 +115,7 @@ class Conversation:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The history so far, in the form of a chat completion."""
+        """The history, as messages of a chat completion."""
         return self._inner.messages
 
     @property
@@ -123,17 +125,17 @@ class Conversation:
 
     @property
     def recovered(self) -> int:
-        """1 where the server lost the session and the conversation went on without it."""
+        """1 if the server lost the session and the conversation continued without it."""
         return self._inner.recovered
 
     def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Reply:
-        """Show the agent `observation` and get its action.
+        """Sends `observation` to the agent and returns its action.
 
-        Errors: AgentLost after all retries, Refused where the server says that the request is
-        wrong; the history is then as it was before.
+        Errors: AgentLost after all retries, Refused if the server rejects the request; the history
+        is then unchanged.
         """
         return self._agent.run(self._inner.act(observation, greedy=greedy, seed=seed))
 
     def close(self) -> None:
-        """Let the server forget the session; it would by itself in time."""
+        """Deletes the session at the server, which would otherwise expire it."""
         self._agent.run(self._inner.close())

@@ -1,4 +1,4 @@
-"""An agent behind an OpenAI-compatible endpoint, for programs with an event loop of their own."""
+"""Asynchronous client for an agent at an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from colearn.types import Finish
 from .endpoint import Endpoint, Refused, RemoteError
 
 TOKEN = "COLEARN_TOKEN"
-"""The environment variable that holds the key where none is given."""
+"""Environment variable with the default key."""
 SESSION_HEADER = "X-Session-Id"
-"""Names the conversation to a load balancer, which sees headers and no bodies."""
+"""Header that identifies the conversation to a load balancer, which sees no bodies."""
 LONGEST_ACTION = 2**20
-"""Characters of an action that a task is made to read."""
+"""Most characters of an action."""
 _FORGOTTEN = ("session_conflict", "session_not_found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One action as an endpoint gave it."""
+    """One action of an endpoint."""
 
     text: str
     tokens: int | None
-    """Tokens sampled, the end token included; None where the endpoint does not count."""
+    """Tokens sampled, the end token included; None if the endpoint does not report them."""
     seconds: float
     """From the first attempt to the answer, waits between attempts included."""
     finish: Finish
     token_ids: tuple[int, ...] | None = None
-    """Exactly as sampled; from colearn's own servers only."""
+    """The sampled ids; only colearn's servers report them."""
 
 
 class AsyncRemoteAgent:
-    """What `RemoteAgent` is, with coroutines; open it in the loop that uses it."""
+    """`RemoteAgent` with coroutines; open it in the event loop that uses it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class AsyncRemoteAgent:
         self.model, self.system = model, system
         self.sampling = dict(sampling or {})
         self.sessions = False
-        """The endpoint is colearn's and keeps conversations; known once it is open."""
+        """True for a colearn server, which keeps sessions; set when the agent is opened."""
 
     async def __aenter__(self) -> AsyncRemoteAgent:
         await self.endpoint.open()
@@ -76,8 +76,10 @@ class AsyncRemoteAgent:
         await self.endpoint.close()
 
     def conversation(self, *, session: bool = True, system: str | None = None) -> AsyncConversation:
-        """A new private history; without a session where its turns may be said again otherwise.
-        `system` takes the place of the agent's own system text."""
+        """Opens a new private history.
+
+        session: False for histories that fork. `system` replaces the agent's own system text.
+        """
         return AsyncConversation(self, session=session, system=system)
 
     async def _choose_model(self) -> None:
@@ -88,7 +90,7 @@ class AsyncRemoteAgent:
                 raise
             if self.model is None:
                 raise ConfigError(
-                    f"{refusal}; name the model, as no list of them is here"
+                    f"{refusal}; name the model, since the endpoint lists none"
                 ) from None
             return
         entries = answer.get("data")
@@ -109,21 +111,20 @@ class AsyncRemoteAgent:
             return
         # in training stop strings stay in the text; servers cut those of a request off
         if self.sessions:
-            own = (await self.endpoint.request("GET", "/agent")).get("sampling")
-            if isinstance(own, dict) and own.get("stop") == self.sampling["stop"]:
+            sampling = (await self.endpoint.request("GET", "/agent")).get("sampling")
+            if isinstance(sampling, dict) and sampling.get("stop") == self.sampling["stop"]:
                 del self.sampling["stop"]
         elif owner == "vllm":
             self.sampling["include_stop_str_in_output"] = True
 
 
 class AsyncConversation:
-    """One private history at an endpoint: what was said so far, and what it cost.
+    """One private history at an endpoint, with its retries.
 
-    On colearn's servers it is a session. Every request brings the whole history, also there: a
-    server that was restarted, or that answered a request whose answer was lost on the way, then
-    says so instead of going on from another history. The conversation goes on without a session
-    after that (`recovered`): earlier turns are then read from their text, and their tokens need
-    not be the ones that were sampled.
+    On colearn's servers it is a session. Every request still sends the whole history, so a server
+    that was restarted, or whose last answer was lost, reports the difference. The conversation then
+    continues without a session (`recovered`): earlier turns are tokenised from their text, and
+    their tokens may differ from the sampled ones.
     """
 
     def __init__(
@@ -133,14 +134,14 @@ class AsyncConversation:
         self._session = _new_id() if session and agent.sessions else None
         self._route = self._session or _new_id()
         self.messages: list[dict[str, str]] = []
-        own = agent.system if system is None else system
-        if own is not None:
-            self.messages.append({"role": "system", "content": own})
+        text = agent.system if system is None else system
+        if text is not None:
+            self.messages.append({"role": "system", "content": text})
         self._turns = 0
         self.retries = 0
         """Attempts after the first, over the conversation's turns."""
         self.recovered = 0
-        """1 where the session was lost and the conversation went on without it."""
+        """1 if the session was lost and the conversation continued without it."""
 
     async def act(
         self,
@@ -150,10 +151,10 @@ class AsyncConversation:
         seed: int | None = None,
         retried: Callable[[str], None] = lambda reason: None,
     ) -> Reply:
-        """Show the agent `observation` and get its action; `retried` hears of each retry.
+        """Sends `observation` and returns the action; `retried` is called at each retry.
 
-        Errors: AgentLost after all retries, Refused where the server says the request is wrong;
-        the history is then as before.
+        Errors: AgentLost after all retries, Refused if the server rejects the request; the history
+        is then unchanged.
         """
         messages = [*self.messages, {"role": "user", "content": observation}]
         settings = dict(self._agent.sampling)
@@ -212,18 +213,18 @@ class AsyncConversation:
 
     def _reply(self, answer: Any, seconds: float) -> Reply:
         try:
-            found = _Completion.model_validate(answer)
+            completion = _Completion.model_validate(answer)
         except ValidationError:
-            line = "the answer is no chat completion; is this an OpenAI-compatible server?"
+            line = "the answer is not a chat completion; is this an OpenAI-compatible server?"
             raise Refused(self._agent.endpoint.line(line), 200, None) from None
-        choice, usage = found.choices[0], found.usage
+        choice, usage = completion.choices[0], completion.usage
         text = choice.message.content or ""
         if len(text) > LONGEST_ACTION or not is_unicode(text):
             line = f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
             raise Refused(self._agent.endpoint.line(line), 200, None)
-        own = choice.colearn
-        ids = None if own is None else own.token_ids
-        finish = None if own is None else own.finish
+        extension = choice.colearn
+        ids = None if extension is None else extension.token_ids
+        finish = None if extension is None else extension.finish
         if finish is None:
             ended: Finish = "stop" if isinstance(choice.stop_reason, str) else "end"
             finish = "length" if choice.finish_reason == "length" else ended
@@ -249,7 +250,7 @@ class _Choice(BaseModel):
     message: _Message
     finish_reason: str
     stop_reason: str | int | None = None
-    """vLLM's: the stop string, where one ended the answer."""
+    """vLLM's field: the stop string that ended the answer, if any."""
     colearn: _Own | None = None
 
 
@@ -258,7 +259,7 @@ class _Usage(BaseModel):
 
 
 class _Completion(BaseModel):
-    """What is read of a chat completion."""
+    """The fields of a chat completion that are read."""
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None

@@ -1,4 +1,4 @@
-"""Requests to one endpoint: a limit on each, retries where they can help, errors on one line."""
+"""Requests to one endpoint, with timeouts, retries and one-line errors."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
-"""Seconds before the first and at most before any retry, where the server does not say."""
+"""Seconds before the first retry, and at most before any, unless the server sets them."""
 LONGEST_ANSWER = 4 * 2**20
-"""Bytes of an answer; what goes on after them is not read."""
+"""Most bytes of an answer."""
 _SHOWN = 300
-"""Characters of a server's own message that an error quotes."""
+"""Characters of a server's message that an error quotes."""
 
 Body = Callable[[int], Mapping[str, Any] | None]
-"""The JSON of a request's attempt number 0, 1, ..."""
+"""Returns the JSON of a request's attempt 0, 1, ..."""
 
 
 class RemoteError(ColearnError):
-    """An endpoint that could not be used; the line names agent, URL and what was wrong."""
+    """An endpoint failed; the line names agent, URL and cause."""
 
 
 class AgentLost(RemoteError):
-    """No answer in time, no connection or a server's failure, after all retries."""
+    """A timeout, lost connection or server failure, after all retries."""
 
 
 class Refused(RemoteError):
-    """The server said that the request is wrong: asking again does not help."""
+    """The server rejected the request; a retry does not help."""
 
     def __init__(self, message: str, status: int, code: str | None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Refused(RemoteError):
 
 
 class _Passing(Exception):
-    """A failure that another attempt may not meet."""
+    """A failure that another attempt may avoid."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -56,12 +56,12 @@ class _Passing(Exception):
 
 
 class Endpoint:
-    """One server's `/v1`, to be opened and closed in the event loop that uses it.
+    """One server's `/v1`; open and close it in the event loop that uses it.
 
     `timeout` limits each attempt as a whole, in seconds; `retries` counts attempts after the
-    first. The key is sent and never shown.
+    first. The key is sent and never printed.
 
-    Errors: ConfigError for a URL, key or limit that cannot be meant.
+    Errors: ConfigError for an invalid URL, key or limit.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Endpoint:
             raise ConfigError(f"agent '{name}': retries is {retries}, must be 0 or more")
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
             raise ConfigError(
-                f"agent '{name}': the key holds characters that no header can carry; set it anew"
+                f"agent '{name}': the key has characters that a header cannot hold; set another"
             )
         self._key = api_key or None
         self._client: httpx.AsyncClient | None = None
@@ -105,9 +105,9 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         retried: Callable[[str], None] = lambda reason: None,
     ) -> Any:
-        """The decoded JSON of an answer; `retried` hears why each further attempt is made.
+        """Returns the decoded JSON of an answer; `retried` is called with the reason of each retry.
 
-        Errors: Refused for an answer that is final, AgentLost when the attempts are used up.
+        Errors: Refused for a final error, AgentLost after all attempts.
         """
         for attempt in range(self.retries + 1):
             try:
@@ -116,7 +116,9 @@ class Endpoint:
                 reason, wait = str(failure), failure.wait
             if wait is not None and wait > self.timeout:
                 raise AgentLost(
-                    self.line(f"{reason}; asks to wait {wait:.0f} s, longer than the timeout")
+                    self.line(
+                        f"{reason}; the server asks to wait {wait:.0f} s, longer than the timeout"
+                    )
                 )
             if attempt < self.retries:
                 retried(reason)
@@ -126,7 +128,7 @@ class Endpoint:
         raise AgentLost(self.line(f"{reason} ({self.retries + 1} attempts)"))
 
     async def notify(self, method: str, path: str) -> None:
-        """One short attempt, for what need not succeed. Errors: RemoteError."""
+        """Makes one short attempt, for requests that may fail. Errors: RemoteError."""
         try:
             await self._once(method, path, None, {}, min(self.timeout, 2.0))
         except _Passing as failure:
@@ -162,10 +164,14 @@ class Endpoint:
         return self._read(response, raw)
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Errors: Refused where it is longer than anyone answers, or packed."""
+        """Errors: Refused for a body that is too long or compressed."""
         status = response.status_code
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise Refused(self.line("the answer is packed, which nobody asked for"), status, None)
+            raise Refused(
+                self.line("the answer is compressed, but no compression was requested"),
+                status,
+                None,
+            )
         raw = bytearray()
         async for part in response.aiter_raw():
             raw += part
@@ -197,7 +203,7 @@ class Endpoint:
         raise Refused(self.line(line), status, code if isinstance(code, str) else None)
 
     def _clean(self, text: str) -> str:
-        """A server's words for a terminal: one line, no control characters, without the key."""
+        """Returns a server's message as one line without control characters and without the key."""
         if self._key is not None:
             text = text.replace(self._key, "***")
         text = text[: 100 * _SHOWN]
@@ -209,7 +215,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 def _base(url: str, name: str) -> tuple[str, str]:
-    """The URL that ends in /v1, and the same without user and password."""
+    """Returns the URL that ends in /v1, with and without user and password."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -228,7 +234,7 @@ def _base(url: str, name: str) -> tuple[str, str]:
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds to wait, from a number or a date; None where there is neither."""
+    """Returns the seconds to wait, from a number or a date; None for neither."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A seat played by an agent behind a server."""
+"""Player of an agent at an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .agent import RemoteAgent
 from .async_agent import AsyncConversation
 
 Messages = tuple[dict[str, str], ...]
-"""What a seat's history is kept as: every request brings the whole of it, so a tree can fork."""
+"""A player's history; every request sends all of it, so that a tree can fork."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteTable(AsyncTable):
-    """A server; its connections belong to the agent's own event loop."""
+    """Generation by a server, whose connections belong to the agent's own event loop."""
 
     agent: RemoteAgent
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        """Errors: RemoteError where the server stays lost or says that a request is wrong."""
+        """Errors: RemoteError if the server stays unreachable or rejects a request."""
         return self.agent.run(self._all(asks, greedy))
 
     async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
@@ -47,7 +47,7 @@ class RemoteTable(AsyncTable):
 
 @dataclass(frozen=True, slots=True)
 class Remote(Player):
-    """A server at the table; what it says is never trained."""
+    """A player whose answers come from a server and are never trained."""
 
     own_table: RemoteTable
 
@@ -56,5 +56,5 @@ class Remote(Player):
         return self.own_table
 
     def close(self) -> None:
-        """Close its connections."""
+        """Closes the connections."""
         self.own_table.agent.close()

@@ -1,4 +1,4 @@
-"""Algorithms x seeds on one task: planned, launched side by side, reported."""
+"""Comparisons: algorithms x seeds on one task, planned, run in parallel and reported."""
 
 from .api import compare
 

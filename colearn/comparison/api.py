@@ -1,4 +1,4 @@
-"""A comparison from config to report."""
+"""`compare`: runs a comparison from a config and writes its report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colearn.report import write_report
 
 from .check import check_plans
 from .claim import check_claim, claim
-from .launch import Command, launch, raise_failures
+from .launch import Command, launch, launched_runs, raise_failures
 from .plan import make_plan
 from .progress import watch
 
@@ -27,12 +27,13 @@ def compare(
     console: Console | None = None,
     command: Command | None = None,
 ) -> Path:
-    """Run `config.compare`'s algorithms x seeds into `out` and report; the path of report.html.
+    """Run `config.compare`'s algorithms x seeds into `out`; returns the path of report.html.
 
-    `algorithms` names those that are run, by default all. Finished runs in `out` are kept,
-    unfinished ones resumed. `command_line` is what the report names as the command; `command` is
-    another program to make the runs. Failed runs are missing in the report, which is written from
-    the others before the error is raised.
+    algorithms: labels of the algorithms to run, by default all.
+    command_line: the command that the report shows.
+    command: a program that makes each run, in place of `colearn train`.
+    Finished runs in `out` are kept, unfinished ones are resumed. If runs fail, the report is
+    written from the others before the error is raised.
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
@@ -43,8 +44,8 @@ def compare(
     check_plans([plan])
     with held_folder(folder):
         claim(plan, folder, command_line)
-        budgets = {run.name: run.budget for run in plan.runs}
-        with watch(console or Console(), budgets) as watcher:
+        goals = {job.name: job.goal for job in launched_runs(plan, folder)}
+        with watch(console or Console(), goals) as watcher:
             failures = launch(plan, folder, watcher, command=command)
         if len(failures) == len(plan.runs):
             raise_failures(failures, len(plan.runs))

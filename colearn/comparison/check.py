@@ -1,4 +1,4 @@
-"""What every run needs, looked at once before the first one starts: task, devices and models."""
+"""Checks before the first run of a comparison starts: task items, devices and models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .plan import Plan
 
 
 def check_plans(plans: Iterable[Plan]) -> None:
-    """Read each task's items and see that each model and device is here.
+    """Check that each task's items can be read and that each model and device is available.
 
     Errors: ConfigError or TaskError, one line that names the key and the remedy.
     """
@@ -25,19 +25,19 @@ def check_plans(plans: Iterable[Plan]) -> None:
 
 
 def _needs(run: ResolvedRun) -> str:
-    """What decides whether such a run can start."""
+    """Everything that decides whether a run can start, as one string."""
     data = run.config.model_dump(mode="json", include={"task", "wrapper"})
     return json.dumps([data, run.config.evaluation.split, _devices(run), _bases(run)])
 
 
 def _devices(run: ResolvedRun) -> dict[str, str]:
-    """By field of the config."""
-    own = {field: name for name, field in map(run.device, run.networks)}
-    return {"run.device": run.config.run.device, **own}
+    """Device names by field of the config."""
+    by_network = {field: name for name, field in map(run.device, run.networks)}
+    return {"run.device": run.config.run.device, **by_network}
 
 
 def _bases(run: ResolvedRun) -> dict[str, str]:
-    """By path, the first field of the config that names it."""
+    """By model path, the first field of the config that names it."""
     fields: dict[str, str] = {}
     for key in run.networks:
         fields.setdefault(run.path(key), f"{key.section}.path")

@@ -1,4 +1,4 @@
-"""Which comparison a folder holds: another is refused; more algorithms, seeds, steps extend it."""
+"""Checks whether a folder belongs to a comparison; more algorithms, seeds or steps extend it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def check_claim(plan: Plan, out: Path) -> None:
     if RunFolder(out).status != "not started":
         raise CheckpointError(f"{out} holds a single run, not a comparison; {remedy}")
     if not folder.exists():
-        if folder.found():
+        if folder.unplanned_runs():
             raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
         return
     record = folder.record()
-    known, ours = record.digests, plan.digests
-    same = all(known.get(label, digest) == digest for label, digest in ours.items())
+    recorded = record.digests
+    same = all(recorded.get(label, digest) == digest for label, digest in plan.digests.items())
     if record.digest != plan.digest or not same:
         what = _first_difference(plan, folder)
         raise CheckpointError(f"{out} holds another comparison ({what}); {remedy}")
@@ -42,15 +42,15 @@ def check_claim(plan: Plan, out: Path) -> None:
 
 def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
     for run in plan.runs:
-        there, here = folder.settings(run.name), run.config.model_dump(mode="json")
-        key = first_difference(there, here) if there else None
+        recorded, planned = folder.settings(run.name), run.config.model_dump(mode="json")
+        key = first_difference(recorded, planned) if recorded else None
         if key is not None:
-            return f"first difference: {run.algorithm}'s {told_difference(key, there, here)}"
+            return f"first difference: {run.algorithm}'s {told_difference(key, recorded, planned)}"
     return "other settings"
 
 
 def claim(plan: Plan, out: Path, command: str | None) -> None:
-    """Make `out` the folder of this comparison; more algorithms, seeds and steps extend it.
+    """Record `out` as the folder of this comparison; more algorithms, seeds and steps extend it.
 
     Errors: as `check_claim`.
     """

@@ -1,4 +1,4 @@
-"""Runs as forks of one process that has imported what a run needs, once for all of them."""
+"""Client of the fork server: starts runs as forks of a process with all imports done."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from colearn.errors import ColearnError
 
 
 class Fork:
-    """One run's process, as `subprocess.Popen` shows its own."""
+    """A forked run's process, with `subprocess.Popen`'s `poll` and `wait`."""
 
     def __init__(self, forks: Forks, pid: int) -> None:
         self._forks, self.pid = forks, pid
 
     def poll(self) -> int | None:
-        """The exit code, below 0 for a signal's number; None while it runs.
+        """The exit code, minus the signal's number if killed by one; None while it runs.
 
-        Errors: ColearnError where the process that knows is gone.
+        Errors: ColearnError where the fork server has ended.
         """
         return self._forks.code(self.pid)
 
@@ -40,12 +40,12 @@ class Fork:
 
 
 class Forks:
-    """Starts `colearn` with arguments, each in a session of its own. Everything ends with it."""
+    """Starts `colearn` processes, each in its own session; leaving the block ends them all."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
         self._server: subprocess.Popen[bytes] | None = None
-        self._heard = b""
+        self._buffered = b""
         self._started: list[int] = []
         self._codes: dict[int, int] = {}
 
@@ -58,7 +58,7 @@ class Forks:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """What still runs is told to stop, as a run is whose parent has gone."""
+        """Close the server; runs that still work stop as if their parent had died."""
         if self._server is not None:
             for pipe in (self._server.stdin, self._server.stdout):
                 assert pipe is not None
@@ -66,13 +66,13 @@ class Forks:
             self._server.wait()
 
     def start(self, arguments: Sequence[str], log: Path, *, append: bool) -> Fork:
-        """`colearn ARGUMENTS`, with what it prints in the file `log`.
+        """Start `colearn ARGUMENTS`; its output goes to the file `log`.
 
         Errors: ColearnError where no process can be started.
         """
         if self._server is None:
             self._server = subprocess.Popen(
-                # -P: a file `json.py` in the folder one stands in is not Python's
+                # -P: a file `json.py` in the current folder must not shadow Python's
                 [sys.executable, "-P", "-m", "colearn.comparison.fork_server"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -98,19 +98,19 @@ class Forks:
         return self._codes.get(pid)
 
     def _listen(self, seconds: float | None) -> None:
-        """Take in what the server has said; wait for it that long, None for ever."""
+        """Read the server's answers; waits up to `seconds` for the first, None without a limit."""
         pipe = self._pipe()
         while select.select([pipe], [], [], seconds)[0]:
-            said = os.read(pipe.fileno(), 65536)
-            if not said:
+            data = os.read(pipe.fileno(), 65536)
+            if not data:
                 raise self._gone()
-            *lines, self._heard = (self._heard + said).split(b"\n")
+            *lines, self._buffered = (self._buffered + data).split(b"\n")
             for line in lines:
-                told = json.loads(line)
-                if "started" in told:
-                    self._started.append(told["started"])
+                message = json.loads(line)
+                if "started" in message:
+                    self._started.append(message["started"])
                 else:
-                    self._codes[told["ended"]] = told["code"]
+                    self._codes[message["ended"]] = message["code"]
             seconds = 0.0
 
     def _pipe(self) -> IO[bytes]:

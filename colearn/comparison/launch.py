@@ -1,4 +1,4 @@
-"""Running a plan: each run in a process of its own, several side by side."""
+"""Runs a plan: one process per run, several in parallel."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from colearn.config import dump_config
 from colearn.errors import ColearnError
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
-from colearn.record.log import last_error, log_lines
-from colearn.record.tail import MetricsTail
+from colearn.record.log import last_error, log_lines, log_size
+from colearn.record.tail import MetricsTail, NotesTail
 
 from .forks import Fork, Forks
 from .plan import Plan, PlannedRun
-from .progress import Watcher
+from .progress import Goal, Watcher
 
 Command = Callable[[Path, Path, bool], Sequence[str]]
 """(config file, run folder, resume) to a program that makes the run, with its arguments."""
@@ -32,7 +32,7 @@ _GRACE_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedRun:
-    """A planned run, where it goes and what it is called in the progress shown."""
+    """A planned run, its folder and its name in the progress display."""
 
     run: PlannedRun
     out: Path
@@ -42,6 +42,11 @@ class LaunchedRun:
     @property
     def folder(self) -> RunFolder:
         return self.run.folder(self.out)
+
+    @property
+    def goal(self) -> Goal:
+        """The run's budget and headline metric, for the progress display."""
+        return Goal(self.run.budget, self.run.config.train.iterations, self.run.metric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,7 @@ class _Process:
     job: LaunchedRun
     handle: subprocess.Popen[bytes] | Fork
     tail: MetricsTail
+    notes: NotesTail
 
 
 def launch(
@@ -68,15 +74,20 @@ def launch(
     command: Command | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """`launch_jobs` with every run of a plan and its `compare.workers` and `threads`."""
+    """Run `launch_jobs` on every run of a plan, with its `compare.workers` and `threads`."""
     return launch_jobs(
-        [LaunchedRun(run=run, out=out, name=run.name) for run in plan.runs],
+        launched_runs(plan, out),
         watcher,
         workers=plan.config.compare.workers,
         threads=plan.config.compare.threads,
         command=command,
         poll_seconds=poll_seconds,
     )
+
+
+def launched_runs(plan: Plan, out: Path) -> list[LaunchedRun]:
+    """A plan's runs under their own names."""
+    return [LaunchedRun(run=run, out=out, name=run.name) for run in plan.runs]
 
 
 def launch_jobs(
@@ -119,7 +130,7 @@ def launch_jobs(
 
 
 def raise_failures(failures: Sequence[Failure], runs: int) -> None:
-    """Nothing without failures.
+    """Raise the first failure, if there is one.
 
     Errors: ColearnError, one line with the first failed run, its log and its last error.
     """
@@ -129,7 +140,7 @@ def raise_failures(failures: Sequence[Failure], runs: int) -> None:
         raise ColearnError(
             f"{len(failures)} of {runs} runs failed: {first.name}: {first.reason} "
             f"(log: {first.log}){'; also ' + others if others else ''}; "
-            "mend the cause and run the same command again: finished runs are kept"
+            "fix the cause and run the same command again: finished runs are kept"
         )
 
 
@@ -138,9 +149,9 @@ def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
     if finished and job.run.extends(job.folder.record()):
         return False  # it is to be extended
     if finished:
-        tail = job.folder.tail()
+        tail = job.folder.tail(job.goal.metric)
         tail.advance()
-        watcher.advanced(job.name, tail.environment_steps, tail.mean_return)
+        watcher.advanced(job.name, tail.status)
         watcher.ended(job.name, "already finished")
     return finished
 
@@ -158,6 +169,7 @@ def _start(
     config.parent.mkdir(exist_ok=True)
     write_text(config, dump_config(job.run.config))
     resume = folder.status != "not started"
+    past = log_size(folder.log) if resume else 0
     handle: subprocess.Popen[bytes] | Fork
     if command is None:
         arguments = ["train", str(config), "--out", str(folder.path)]
@@ -174,19 +186,20 @@ def _start(
                 start_new_session=True,
             )
     watcher.started(job.name, _how(folder) if resume else "started")
-    return _Process(job, handle, folder.tail())
+    return _Process(job, handle, folder.tail(job.goal.metric), NotesTail(folder.log, start=past))
 
 
 def _how(folder: RunFolder) -> str:
-    """From where a run goes on."""
+    """How a run starts: from the beginning or from which iteration."""
     kept = folder.checkpoints.all()
     return f"resumed at iteration {kept[-1].iteration}" if kept else "restarted: no checkpoint"
 
 
 def _report_progress(process: _Process, watcher: Watcher) -> None:
+    for text in process.notes.advance():
+        watcher.noted(process.job.name, text)
     if process.tail.advance():
-        tail = process.tail
-        watcher.advanced(process.job.name, tail.environment_steps, tail.mean_return)
+        watcher.advanced(process.job.name, process.tail.status)
 
 
 def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
@@ -202,7 +215,7 @@ def _outcome(process: _Process, code: int, watcher: Watcher) -> list[Failure]:
 
 
 def _stop(processes: Sequence[_Process]) -> None:
-    """Give the runs time to write their checkpoints; a second interrupt takes it away."""
+    """Let the runs write their checkpoints and end; a second interrupt kills them."""
     for process in processes:
         _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
@@ -222,7 +235,7 @@ def _signal(process: _Process, number: signal.Signals) -> None:
 
 @contextmanager
 def _termination_interrupts() -> Iterator[None]:
-    """Let SIGTERM (a scheduler, a timeout) end the runs like Ctrl-C does."""
+    """Make SIGTERM (a scheduler, a timeout) end the runs as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What a comparison consists of: algorithms x seeds, each with a config of its own."""
+"""Plans of comparisons: algorithms x seeds, each with its own resolved config."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from colearn.record.difference import BUDGET, FREE, scheduled
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _SHARED = {"algorithm", "evaluation", "run", "train"}
-"""Sections that an entry of `compare.algorithms` changes in parts."""
+"""Sections of which an entry of `compare.algorithms` may change single keys only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,12 @@ class PlannedRun:
     """One algorithm with one seed."""
 
     algorithm: str
-    """Its label: a registered name, or any name whose settings give `algorithm.name`."""
+    """Label: a registered name, or any name whose settings contain `algorithm.name`."""
     config: Config
     budget: int
     """Environment steps; 0 where nothing is learned."""
+    metric: str = "return"
+    """Name of the headline metric."""
 
     @property
     def seed(self) -> int:
@@ -73,25 +75,25 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Hash of what all algorithms start from: the config without them, seeds and `FREE`."""
+        """Hash of the shared settings: the config without algorithms, seeds and `FREE` keys."""
         data = self.config.model_dump(mode="json", exclude={"algorithm"})
         del data["run"]["seed"]
         return _hash(_without(data, FREE))
 
     @property
     def digests(self) -> dict[str, str]:
-        """By algorithm, hash of what its resolved config makes of a run, seeds aside.
+        """Hash of each algorithm's resolved config, without seeds and `FREE` keys.
 
         More algorithms, seeds or environment steps extend a comparison instead of making another
-        one; steps not where rates or weights follow the share of them that is used.
+        one. With a schedule over the budget, another number of steps is another comparison.
         """
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for run in self.runs:
             data = run.config.model_dump(mode="json")
             del data["run"]["seed"]
             free = set(FREE) - ({BUDGET} if scheduled(data) else set())
-            found[run.algorithm] = _hash(_without(data, free))
-        return found
+            digests[run.algorithm] = _hash(_without(data, free))
+        return digests
 
 
 def _without(data: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
@@ -142,31 +144,37 @@ def make_plan(config: Config, algorithms: Sequence[str] | None = None) -> Plan:
     return Plan(
         config=config,
         runs=tuple(
-            PlannedRun(algorithm=label, config=_seeded(own, seed), budget=resolved[label].budget)
+            PlannedRun(
+                algorithm=label,
+                config=_seeded(labelled, seed),
+                budget=resolved[label].budget,
+                metric=resolved[label].headline.metric,
+            )
             for seed in seeds
-            for label, own in configs.items()
+            for label, labelled in configs.items()
         ),
         resolved=resolved,
     )
 
 
 def _resolved(configs: Mapping[str, Config]) -> dict[str, ResolvedRun]:
-    """The run of each config; those on one task, whose data may come from far, share it."""
+    """Resolve each config; configs with the same task share one task object and its data."""
     tasks: dict[str, DecPOMDP[Any, Any]] = {}
-    found = {}
+    resolved = {}
     for label, config in configs.items():
         played = config.model_dump(mode="json", include={"task", "wrapper"})
         key = json.dumps(played, sort_keys=True)
         if key not in tasks:
             tasks[key] = build_task(config)
-        found[label] = resolve(config, task=tasks[key])
-    return found
+        resolved[label] = resolve(config, task=tasks[key])
+    return resolved
 
 
 def config_of(config: Config, label: str) -> Config:
-    """The config of one run of the comparison: that of the entry `label` of `compare.algorithms`,
-    its dotted settings applied; any other algorithm, by its name or `module:Class`, has none.
+    """The config of one algorithm of a comparison, with its dotted settings applied.
 
+    label: an entry of `compare.algorithms`, or another algorithm's name or `module:Class`, which
+    has no settings there.
     `config.run.seed` is kept. Errors: ConfigError for a label that is neither, or a bad setting.
     """
     known = {*config.compare.algorithms, *registry.names("algorithms")}
@@ -179,11 +187,11 @@ def config_of(config: Config, label: str) -> Config:
 def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
     """The dotted settings of each run's algorithm, by label.
 
-    Errors: ConfigError for one that would replace a whole section of which it says a part.
+    Errors: ConfigError for a setting that would replace a whole section.
     """
-    for label, own in config.compare.algorithms.items():
-        for section in _SHARED & own.keys():
-            key = next(iter(_section(own[section])), "KEY")
+    for label, overrides in config.compare.algorithms.items():
+        for section in _SHARED & overrides.keys():
+            key = next(iter(_section(overrides[section])), "KEY")
             raise ConfigError(
                 f"compare.algorithms.{label}: {section} would replace that whole section; write "
                 f"dotted keys such as {section}.{key}"
@@ -192,7 +200,7 @@ def _entries(config: Config) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _known(config: Config, name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that an algorithm has, each part being the one that stands there in its run."""
+    """The settings that an algorithm has, with the parts that its run uses."""
     sections = config.algorithm.settings.items()
     chosen = {key: str(value["name"]) for key, value in sections if "name" in _section(value)}
     for key, value in overrides.items():
@@ -213,15 +221,15 @@ def _section(value: Any) -> Mapping[str, Any]:
 
 
 def _kept(settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that an algorithm has, of its parts those that the parts have."""
-    found: dict[str, Any] = {}
+    """The given settings without those that the algorithm or its parts lack."""
+    kept: dict[str, Any] = {}
     for key, value in settings.items():
         if known.get(key) is not None and isinstance(value, Mapping):
-            if own := _kept(value, known[key]):
-                found[key] = own
+            if below := _kept(value, known[key]):
+                kept[key] = below
         elif key in known:
-            found[key] = value
-    return found
+            kept[key] = value
+    return kept
 
 
 def _check_known(settings: Mapping[str, Any], known: Sequence[Mapping[str, Any]], at: str) -> None:
@@ -239,7 +247,10 @@ def _known_by_entry(
     config: Config, entries: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Errors: ConfigError for a setting that no algorithm of the comparison has."""
-    known = {entry: _known(config, _name(entry, own), own) for entry, own in entries.items()}
+    known = {
+        entry: _known(config, _name(entry, overrides), overrides)
+        for entry, overrides in entries.items()
+    }
     _check_known(config.algorithm.settings, tuple(known.values()), "algorithm")
     return known
 

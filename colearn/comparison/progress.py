@@ -1,38 +1,109 @@
-"""How far the runs are, as bars on a terminal and as lines anywhere else."""
+"""Progress of runs: bars on a terminal, lines of text elsewhere."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from colearn.record.meter import Status
+
 
 class Watcher(Protocol):
-    """What the launcher tells about its runs."""
+    """Receiver of the launcher's events."""
 
     def started(self, name: str, how: str) -> None: ...
 
-    def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None: ...
+    def advanced(self, name: str, status: Status) -> None: ...
+
+    def noted(self, name: str, text: str) -> None: ...
 
     def ended(self, name: str, outcome: str) -> None: ...
 
 
 _MANY = 16
+_FRACTION = 0.1
+"""Fraction of a run's budget after which a line is printed without a new evaluation."""
+_SECONDS = 60.0
+"""Seconds after which a line is printed without a new evaluation."""
+
+Clock = Callable[[], float]
 
 
-_SHARE = 0.1
-"""Of a run's budget, after which a line tells of it again though its return is the same."""
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A run's budget, and the metric that its progress shows."""
+
+    environment_steps: int
+    iterations: int | None = None
+    metric: str = "return"
+
+    def fraction(self, status: Status) -> float:
+        """Used fraction of the budget, of steps or iterations, whichever ends the run first."""
+        steps = status.environment_steps / max(1, self.environment_steps)
+        iterations = status.iteration / self.iterations if self.iterations else 0.0
+        return min(1.0, max(steps, iterations))
+
+
+Goals = Mapping[str, Goal]
+"""By run name."""
+
+
+class Pace:
+    """Estimates a run's remaining seconds from its progress since the first report.
+
+    The first report comes after loading and, in a new run, after the first evaluation.
+    """
+
+    def __init__(self, goal: Goal, clock: Clock) -> None:
+        self._goal, self._clock = goal, clock
+        self._first: tuple[float, float] | None = None
+
+    def left(self, status: Status) -> float | None:
+        """Remaining seconds; None before the first update and when the budget is used."""
+        at, fraction = self._clock(), self._goal.fraction(status)
+        if self._first is None:
+            self._first = fraction, at
+        made, passed = fraction - self._first[0], at - self._first[1]
+        if made <= 0 or passed <= 0 or fraction >= 1.0:
+            return None
+        return (1.0 - fraction) * passed / made
+
+
+def status_text(status: Status, label: str, left: float | None) -> str:
+    """Evaluation, training return, tokens per second and remaining time, as far as known."""
+    parts = []
+    if status.evaluation is not None:
+        parts.append(f"evaluation {label} {status.evaluation:.3f}")
+    if status.training_return is not None:
+        parts.append(f"training return {status.training_return:.3f}")
+    if status.tokens_per_second is not None:
+        parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
+    if left is not None:
+        parts.append(f"{_duration(left)} left")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.1f} h"
 
 
 class Lines:
-    """One line at each start, evaluation and end."""
+    """One line at each start, note, new evaluation value and end; else one a minute."""
 
-    def __init__(self, console: Console, budgets: dict[str, int]) -> None:
-        self._console = console
-        self._budgets = budgets
-        self._told: dict[str, tuple[int, float | None]] = {}
+    def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
+        self._console, self._goals, self._clock = console, goals, clock
+        self._printed: dict[str, tuple[int, float | None, float]] = {}
+        """Steps, evaluation and time of a run's latest line."""
+        self._paces = {name: Pace(goal, clock) for name, goal in goals.items()}
 
     def __enter__(self) -> Lines:
         return self
@@ -43,16 +114,24 @@ class Lines:
     def started(self, name: str, how: str) -> None:
         self._print(name, how)
 
-    def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
-        steps, value = self._told.get(name, (0, None))
-        on = environment_steps - steps > _SHARE * self._budgets[name]
-        if mean_return is not None and (mean_return != value or on):
-            self._told[name] = (environment_steps, mean_return)
-            self._print(
-                name,
-                f"{environment_steps}/{self._budgets[name]} environment steps, "
-                f"return {mean_return:.3f}",
-            )
+    def advanced(self, name: str, status: Status) -> None:
+        goal, left, at = self._goals[name], self._paces[name].left(status), self._clock()
+        steps, evaluation, printed_at = self._printed.get(name, (0, None, at))
+        due = (
+            status.evaluation != evaluation
+            or status.environment_steps - steps > _FRACTION * goal.environment_steps
+            or at - printed_at >= _SECONDS
+        )
+        if not due:
+            self._printed.setdefault(name, (steps, evaluation, printed_at))
+            return
+        self._printed[name] = (status.environment_steps, status.evaluation, at)
+        shown = status_text(status, goal.metric, left)
+        steps_shown = f"{status.environment_steps}/{goal.environment_steps} environment steps"
+        self._print(name, f"{steps_shown}, {shown}" if shown else steps_shown)
+
+    def noted(self, name: str, text: str) -> None:
+        self._print(name, text)
 
     def ended(self, name: str, outcome: str) -> None:
         self._print(name, outcome)
@@ -62,36 +141,38 @@ class Lines:
 
 
 class Bars:
-    """One bar per run: environment steps out of the budget, and the latest evaluation's return.
+    """One bar per run: environment steps out of the budget, and `status_text`.
 
-    Of many runs those at work are shown, under a bar that counts all of them.
+    With many runs, only running ones are shown, under a bar that counts all of them.
     """
 
-    def __init__(self, console: Console, budgets: dict[str, int]) -> None:
+    def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
+        self._goals = goals
+        self._paces = {name: Pace(goal, clock) for name, goal in goals.items()}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
-            TextColumn("{task.fields[latest]}"),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[latest]}", markup=False),
             TextColumn("{task.fields[state]}", markup=False),
             console=console,
         )
-        self._many = len(budgets) > _MANY
+        self._many = len(goals) > _MANY
         self._runs = self._progress.add_task(
-            "all", total=len(budgets), visible=self._many, unit="runs", latest="", state=""
+            "all", total=len(goals), visible=self._many, unit="runs", latest="", state=""
         )
         self._bars: dict[str, TaskID] = {
             name: self._progress.add_task(
                 name,
-                total=budget,
+                total=goal.environment_steps,
                 start=False,
                 visible=not self._many,
                 unit="steps",
-                latest="return -",
+                latest="",
                 state="waiting",
             )
-            for name, budget in budgets.items()
+            for name, goal in goals.items()
         }
 
     def __enter__(self) -> Bars:
@@ -110,9 +191,14 @@ class Bars:
         self._progress.start_task(self._bars[name])
         self._progress.update(self._bars[name], state=how, visible=True)
 
-    def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
-        latest = "return -" if mean_return is None else f"return {mean_return:.3f}"
-        self._progress.update(self._bars[name], completed=environment_steps, latest=latest)
+    def advanced(self, name: str, status: Status) -> None:
+        latest = status_text(status, self._goals[name].metric, self._paces[name].left(status))
+        self._progress.update(
+            self._bars[name], completed=status.environment_steps, latest=latest, state=""
+        )
+
+    def noted(self, name: str, text: str) -> None:
+        self._progress.update(self._bars[name], state=text)
 
     def ended(self, name: str, outcome: str) -> None:
         failed = outcome.startswith("failed")
@@ -121,6 +207,28 @@ class Bars:
         self._progress.stop_task(self._bars[name])
 
 
-def watch(console: Console, budgets: dict[str, int]) -> Bars | Lines:
-    """Bars on a terminal, lines elsewhere; `budgets` are environment steps by run name."""
-    return Bars(console, budgets) if console.is_terminal else Lines(console, budgets)
+class Silence:
+    """Shows nothing, for the ranks of a distributed run that do not print."""
+
+    def __enter__(self) -> Silence:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def started(self, name: str, how: str) -> None:
+        return None
+
+    def advanced(self, name: str, status: Status) -> None:
+        return None
+
+    def noted(self, name: str, text: str) -> None:
+        return None
+
+    def ended(self, name: str, outcome: str) -> None:
+        return None
+
+
+def watch(console: Console, goals: Goals) -> Bars | Lines:
+    """Bars on a terminal, lines elsewhere."""
+    return Bars(console, goals) if console.is_terminal else Lines(console, goals)

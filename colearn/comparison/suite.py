@@ -1,4 +1,4 @@
-"""A suite from settings to table: the comparisons of several tasks, run from one pool."""
+"""Suites: comparisons on several tasks, run from one pool and reported in one table."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def compare_suite(
     console: Console | None = None,
     command: Command | None = None,
 ) -> Path:
-    """Run every comparison of the suite into `out/TASK` and report; the path of index.html.
+    """Run every comparison of the suite into `out/TASK`; returns the path of index.html.
 
-    Finished runs are kept, unfinished ones resumed; `compare` says what the arguments are. The
-    table is written and shown on `console`; failed runs are missing in it, with the reason, before
-    the error is raised.
+    Finished runs are kept, unfinished ones resumed; arguments as for `compare`. The
+    table is written and shown on `console`, with the reason for each missing run, before the error
+    is raised.
     Errors: ConfigError before anything runs; CheckpointError if `out` holds something else;
     ColearnError naming the first failed run, its log and its last error line.
     """
@@ -67,7 +67,7 @@ def _compare(
         for task, plan in plans.items()
         for run in plan.runs
     ]
-    with watch(console, {job.name: job.run.budget for job in jobs}) as watcher:
+    with watch(console, {job.name: job.goal for job in jobs}) as watcher:
         failures = launch_jobs(
             jobs, watcher, workers=suite.workers, threads=suite.threads, command=command
         )
@@ -80,28 +80,29 @@ def _compare(
 
 
 def report_suite(folder: str | Path) -> Path:
-    """Write the reports and the table of a suite's folder from the finished runs; the path of
-    index.html.
+    """Write the reports and the table of a suite's folder from the finished runs.
+
+    Returns the path of index.html.
 
     Errors: CheckpointError if nothing is finished or a file cannot be read.
     """
-    found = SuiteFolder(Path(folder))
-    suite = found.settings()
-    reported = [task for task in suite.configs if _any_finished(found.comparison(task))]
+    suite_folder = SuiteFolder(Path(folder))
+    suite = suite_folder.settings()
+    reported = [task for task in suite.configs if _any_finished(suite_folder.comparison(task))]
     if not reported:
         raise CheckpointError(f"{folder}: no finished run to report")
     for task in reported:
-        write_report(found.comparison(task).path)
-    return write_suite_report(suite, found.path, found.record().command)
+        write_report(suite_folder.comparison(task).path)
+    return write_suite_report(suite, suite_folder.path, suite_folder.record().command)
 
 
 def is_suite_folder(folder: str | Path) -> bool:
-    """Whether `compare_suite` has made the folder."""
+    """Whether `compare_suite` made the folder."""
     return SuiteFolder(Path(folder)).exists()
 
 
 def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
-    """The plan of every task's comparison, checked before anything runs.
+    """Plan every task's comparison, by task.
 
     Errors: ConfigError naming the task's config and the key.
     """
@@ -121,7 +122,7 @@ def plan_suite(suite: SuiteSettings) -> dict[str, Plan]:
 
 
 def suite_config(suite: SuiteSettings, name: str) -> Config:
-    """A config of the suite with `each` laid over it, and the suite's seeds in it."""
+    """A config of the suite with the overrides of `each` and the suite's seeds applied."""
     config = load_config(name, suite.overrides)
     if suite.seeds is None:
         return config
@@ -130,4 +131,4 @@ def suite_config(suite: SuiteSettings, name: str) -> Config:
 
 
 def _any_finished(folder: ComparisonFolder) -> bool:
-    return any(run.status == "finished" for _, run in folder.found())
+    return any(run.status == "finished" for _, run in folder.unplanned_runs())

@@ -1,4 +1,4 @@
-"""The shipped kinds of credit, by name."""
+"""Shipped credit assignments, by name."""
 
 NAMES = {
     "team": "team:Team",

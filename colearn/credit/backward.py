@@ -1,4 +1,4 @@
-"""The final reward, propagated backward through the executed graph."""
+"""Backward credit (MHGPO): the final reward propagated through the executed graph."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
 @dataclass(frozen=True, kw_only=True)
 class Backward(Credit):
     """R_k = r + Aggr over the direct successors j of k of R_j, plus the action's own local reward
-    (MHGPO, Eq. 4). r is the team's reward of the action's own edge, which the paper has at the
-    endpoints alone: what is paid earlier is added on the way back. A successor is an action whose
-    prompt holds the text of action k (`Prompt.made_from`), in any branch of the tree; where a task
-    does not say, those who act at the next turn.
+    (MHGPO, Eq. 4). r is the team's reward of the action's own edge. The paper has it at the
+    endpoints alone; earlier rewards are added on the way back. A successor is an action, in any
+    branch, whose prompt contains the text of action k (`Prompt.made_from`). If the task does not
+    set it, successors are the actions of the next turn.
 
-    Each action's credit is then its whole worth, so the discount belongs at 0. Wrong when prompts
-    do not say what they were made from and several agents act in one turn.
+    Each credit already includes later rewards, so set the discount to 0. Wrong when prompts do not
+    set `made_from` and several agents act in one turn.
     """
 
     aggregate: Literal["mean", "max", "min", "sum"] = "mean"
+    """Aggr: how the credits of several successors combine."""
 
     reads = frozenset({"team", "local"})
     at_once = False
@@ -45,17 +46,17 @@ class Backward(Credit):
             for agent in node.actions:
                 after = [shared[one] for one in followers.get((node.index, agent), ())]
                 shared[node.index, agent] = node.reward + (aggregate(after) if after else 0.0)
-        found: list[dict[str, float]] = [{} for _ in tree.nodes]
+        credited: list[dict[str, float]] = [{} for _ in tree.nodes]
         for (index, agent), worth in shared.items():
-            found[index][agent] = worth + tree.nodes[index].local_rewards.get(agent, 0.0)
+            credited[index][agent] = worth + tree.nodes[index].local_rewards.get(agent, 0.0)
         for index, agent, reward in earned(tree):
-            found[index][agent] += reward
-        return tuple(found)
+            credited[index][agent] += reward
+        return tuple(credited)
 
 
 def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:
-    """By action, as (node that it led to, agent): the actions whose prompts hold its text."""
-    found: dict[tuple[int, str], list[tuple[int, str]]] = {}
+    """By action (node that it led to, agent): the actions whose prompts contain its text."""
+    followers: dict[tuple[int, str], list[tuple[int, str]]] = {}
     for node in tree.nodes:
         if node.parent is None:
             continue
@@ -66,5 +67,5 @@ def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:
                 sources = tuple((len(chain) - 2, before) for before in chain[-1].actions)
             for turn, before in sources:
                 made = (chain[turn + 1].index, before)
-                found.setdefault(made, []).append((node.index, agent))
-    return found
+                followers.setdefault(made, []).append((node.index, agent))
+    return followers

@@ -1,4 +1,4 @@
-"""A player's payoff and a reward for short replies."""
+"""Concise credit (MARSHAL): another credit plus a bonus for short replies."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .payoff import Payoff
 
 @dataclass(frozen=True, kw_only=True)
 class Concise(Credit):
-    """What `of` credits, and for each reply of l tokens
-    weight * max(0, 1 - (l - shortest) / (longest - shortest)) (MARSHAL, Eq. 4).
+    """The credit `of`, plus weight * max(0, 1 - (l - shortest) / (longest - shortest)) for each
+    reply of l tokens (MARSHAL, Eq. 4).
 
-    Wrong when a good reply is long: it then pays to say less. Actions of programs have no tokens
-    and earn nothing.
+    Wrong when good replies are long: the bonus then rewards leaving things out. Actions of programs
+    have no tokens and get no bonus.
     """
 
     of: Credit = field(default_factory=Payoff)
+    """The credit to which the bonus is added."""
     weight: float = 0.5
     """alpha"""
     shortest: int = 11
@@ -30,8 +31,7 @@ class Concise(Credit):
     longest: int = 2048
     """l_max, tokens."""
     only_beyond: bool = False
-    """As the authors' code does: nothing up to l_max, beyond it the same line, which is then below
-    0."""
+    """The authors' code: 0 up to l_max, and beyond it the same line, which is negative there."""
 
     at_once = False
 
@@ -44,20 +44,20 @@ class Concise(Credit):
         object.__setattr__(self, "reads", self.of.reads)
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        """Without the lengths, which an edge alone does not tell."""
+        """The credit `of` alone: an edge does not know the lengths."""
         return self.of.step(paid, agents)
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
-        found = [dict(own) for own in self.of(tree)]
+        credited = [dict(base) for base in self.of(tree)]
         for node in tree.nodes:
             for agent, action in node.actions.items():
                 if action.tokens:
-                    own = found[node.index].get(agent, 0.0)
-                    found[node.index][agent] = own + self.reward(len(action.tokens))
-        return tuple(found)
+                    base = credited[node.index].get(agent, 0.0)
+                    credited[node.index][agent] = base + self.reward(len(action.tokens))
+        return tuple(credited)
 
     def reward(self, tokens: int) -> float:
-        """Of one reply."""
+        """The bonus of one reply with this many tokens."""
         line = 1.0 - (tokens - self.shortest) / (self.longest - self.shortest)
         if self.only_beyond:
             return self.weight * min(0.0, line)

@@ -1,4 +1,4 @@
-"""One reward for each call of an agent, from its own, its turn's and the trajectory's quality."""
+"""Invocation credit (UnityMAS-O): a weighted sum of local, turn and trajectory reward per call."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from .payoff import Payoff
 class Invocation(Credit):
     """r_v = l_node r_v^node + l_turn r_v^turn + l_traj r^traj (UnityMAS-O, Eq. 12).
 
-    r^node is the agent's local reward, delayed ones included, r^turn the team's reward at this
-    turn, r^traj the sum of the team's rewards over the trajectory, the mean over the branches that
-    go on from here. Only who acts is credited; each credit is the action's whole worth, so the
-    discount belongs at 0. Wrong when the team's reward is paid turn by turn: `turn` and
-    `trajectory` then count it twice.
+    r^node is the agent's local reward, delayed rewards included, and r^turn the team's reward at
+    this turn. r^traj is the team's reward over the trajectory, averaged over the branches below.
+    Only acting agents are credited. Each credit already includes later rewards, so set the discount
+    to 0. Wrong when the team is paid turn by turn: `turn` and `trajectory` then count it twice.
     """
 
     node: float = 1.0
+    """l_node: weight of the agent's local reward."""
     turn: float = 0.0
+    """l_turn: weight of the team reward of the turn."""
     trajectory: float = 0.0
+    """l_traj: weight of the team reward of the trajectory."""
 
     reads = frozenset({"team", "local"})
 
@@ -41,14 +43,14 @@ class Invocation(Credit):
         ahead = tree.returns(1.0)
         local = Payoff()(tree)
         behind = [0.0] * len(tree.nodes)
-        found: list[dict[str, float]] = []
+        credited: list[dict[str, float]] = []
         for node in tree.nodes:
             if node.parent is None:
-                found.append({})
+                credited.append({})
                 continue
             whole = behind[node.parent] + ahead[node.index]
             behind[node.index] = behind[node.parent] + node.reward
             team = self.turn * node.reward + self.trajectory * whole
-            own = local[node.index]
-            found.append({a: self.node * own.get(a, 0.0) + team for a in node.actions})
-        return tuple(found)
+            local_rewards = local[node.index]
+            credited.append({a: self.node * local_rewards.get(a, 0.0) + team for a in node.actions})
+        return tuple(credited)

@@ -12,7 +12,7 @@ from colearn.contract.credit import Credit, Rewarded
 class Mixed(Credit):
     """r_i = alpha * r_team + r_i^loc (AT-GRPO, Eq. 3).
 
-    Wrong when local rewards can be had without helping the team: agents then settle for them.
+    Wrong when local rewards can be earned without helping the team: agents then optimise those.
     """
 
     alpha: float = 1.0

@@ -12,7 +12,7 @@ from colearn.contract.credit import Credit, Rewarded
 class Payoff(Credit):
     """r_i is the agent's local reward alone: players of a game, zero-sum or not (MARSHAL).
 
-    Wrong when the team shares one reward: nobody is then paid anything.
+    Wrong when the team shares one reward: every credit is then 0.
     """
 
     reads = frozenset({"local"})

@@ -1,4 +1,4 @@
-"""The shipped critics, by name."""
+"""Shipped critics, by name."""
 
 NAMES = {
     "centralized": "centralized:Centralized",

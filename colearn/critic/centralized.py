@@ -1,4 +1,4 @@
-"""The centralised critic of CoLLM-CC: one value of the joint history for the whole team."""
+"""Centralised critic (CoLLM-CC): one value of the joint history for the whole team."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from colearn.types import Node
 from .stream import StreamCritic
 
 TEAM = "team"
-"""The reader's name: it names the value model, its checkpoint and its metrics."""
+"""The reader's name, used for the value model, its checkpoint and its metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Centralized(StreamCritic):
     """V(h_t) or Q(h_t, a_t) of all agents' histories in one stream (CoLLM, Eq. 4 and 5).
 
-    A turn is what each agent sees, m_t, what no agent sees, then what each agent does, in the
-    task's order of agents; the stream adds the turn's number to each role. What all see alike is
-    written once, under the role "all". Wrong when the joint stream outgrows the critic's window:
-    use `Decentralized`.
+    A turn of the stream is each agent's observation, m_t, the privileged information, then each
+    agent's action, in the task's order of agents. Every piece is marked with its role and turn. An
+    observation that all agents share is written once, under the role "all".
+
+    Wrong when the joint stream exceeds the critic's window: use `Decentralized`.
     """
 
     value: Literal["v", "q"] = "v"
     global_info: bool = True
     privileged_info: bool = True
-    """Read what no agent sees as well, such as the hidden state."""
+    """Also read privileged information, such as the hidden state."""
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {TEAM: tuple(agents)}
 
     def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
         if node.terminal:
-            return ()  # V = 0 here: nothing is read
+            return ()  # V = 0 at the end: nothing to read
         shown = [Segment(agent, seen.text) for agent, seen in node.observations.items()]
         if len(shown) > 1 and len({segment.text for segment in shown}) == 1:
             shown = [Segment("all", shown[0].text)]
@@ -46,7 +47,7 @@ class Centralized(StreamCritic):
 
 
 def told(node: Node[Any], global_info: bool, privileged_info: bool) -> tuple[Segment, ...]:
-    """m_t and what no agent sees, each where it is on and the task says anything."""
+    """m_t and the privileged information, each if switched on and not empty."""
     texts = (
         ("global", global_info, node.global_info),
         ("hidden", privileged_info, node.privileged_info),

@@ -1,4 +1,4 @@
-"""The counterfactual critic: Q of the joint action, and with other answers of one agent."""
+"""Counterfactual critic (COMA): Q of the joint action and of one agent's alternatives."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .stream import check_length, tokens_of
 
 @dataclass(frozen=True, kw_only=True)
 class Counterfactual(Critic):
-    """Q(h_t, a_-i, a_i) of the joint history, with the answer in question last (COMA, Foerster et
-    al. 2018, with sampled answers for its sum over actions).
+    """Q(h_t, a_-i, a_i) of the joint history, with agent i's answer last (COMA, Foerster et al.
+    2018, with sampled answers for its sum over actions).
 
-    For each agent i the stream of `Centralized` branches after the observations: the others'
-    actions, then a_i or one of i's alternatives, where Q is read. The readings of an agent share
-    all of their row but the answer, and none of them costs an environment step. Only executed
-    actions have targets, so the value model is trained without the alternatives.
+    For each agent i the stream of `Centralized` branches after the observations: the other agents'
+    actions, then a_i or one of i's alternatives, where Q is read. The branches of an agent share
+    their prefix and cost no environment step. Only executed actions have targets, so the value
+    model is trained without the alternatives.
 
-    Wrong when the joint stream outgrows the critic's window, and for teams of many talkative
-    agents: a row holds the joint action once for every agent that acts.
+    Wrong when the joint stream exceeds the critic's window, and for large teams with long answers:
+    a row holds the joint action once per acting agent.
     """
 
     value: Literal["counterfactual"] = field(default="counterfactual", init=False)
     global_info: bool = True
     privileged_info: bool = True
-    """Read what no agent sees as well."""
+    """Also read privileged information."""
 
     read_once = True
 
@@ -82,7 +82,7 @@ class Counterfactual(Critic):
         packer, marks = Packer(), list[Mark]()
         piece_of: dict[int | None, int] = {None: -1}
         for node in tree.nodes:
-            here = before = piece_of[node.parent]
+            executed = before = piece_of[node.parent]
             for agent, action in node.actions.items():
                 shared = packer.add(_said(node, tokenize, without=agent), before)
                 texts = [action.text]
@@ -94,9 +94,9 @@ class Counterfactual(Critic):
                     marks.append(Mark(node.index, packer.last_index(answer), inside, agent))
                     check_length(packer.position_after(answer), limit)
                     if not number:
-                        here = answer  # the joint action with the last agent's answer last
+                        executed = answer  # the joint action with the last agent's answer last
             seen = () if node.terminal else self._joint.seen(node, reader)
-            piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), here)
+            piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
             check_length(packer.position_after(piece_of[node.index]), limit)
         return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
 

@@ -1,4 +1,4 @@
-"""The decentralised critics of CoLLM-DC: each agent's value of its own history."""
+"""Decentralised critics (CoLLM-DC): each agent's value of its own history."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .stream import StreamCritic
 class Decentralized(StreamCritic):
     """V_i(h_{i,t}) or Q_i(h_{i,t}, a_{i,t}), one reader per agent (CoLLM, Eq. 2 and 3).
 
-    A reader sees its agent's observations and actions only, and m_t where it is on: the paper
-    gives it to both critics. What no agent sees is for central critics, unless it is asked for:
-    players of a card game may each have a value that is told all hands.
+    A reader sees only its agent's observations and actions, plus m_t if `global_info` is on: the
+    paper gives m_t to both kinds of critics. Privileged information is off by default; in a card
+    game it lets each player's value read all hands.
 
-    Wrong when an agent's value hangs on what the others are learning: its target then moves with
-    them; use `Centralized`.
+    Wrong when an agent's value depends on what the others learn: its target then moves with them;
+    use `Centralized`.
     """
 
     value: Literal["v", "q"] = "v"
     global_info: bool = True
     privileged_info: bool = False
-    """Read what no agent sees as well, which makes it a critic of the state."""
+    """Also read privileged information, which makes it a critic of the state."""
 
     def readers(self, agents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return {agent: (agent,) for agent in agents}

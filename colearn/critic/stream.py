@@ -1,4 +1,4 @@
-"""Critics that read an append-only stream of marked text, in the value model's own tokens."""
+"""Base class of critics that read an append-only stream of marked text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from colearn.types import Node, Tree
 
 
 class StreamCritic(Critic):
-    """V(h_t) is read at the end of `seen` of node t, Q(h_{t-1}, a_{t-1}) at the end of `done`."""
+    """Reads V(h_t) at the end of `seen` of node t, Q(h_{t-1}, a_{t-1}) at the end of `done`."""
 
     value: Literal["v", "q"]
 
@@ -29,11 +29,11 @@ class StreamCritic(Critic):
 
     @abstractmethod
     def seen(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """What turn t adds before the joint action: observations, and m_t where it is on."""
+        """The segments of turn t before the joint action: observations, and m_t if switched on."""
 
     @abstractmethod
     def done(self, node: Node[Any], reader: str) -> Sequence[Segment]:
-        """The joint action that led to `node`, as far as the reader sees it."""
+        """The segments of the joint action into `node` that the reader sees."""
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
         stream = text_stream(tree, self, reader, tokenize)
@@ -42,20 +42,20 @@ class StreamCritic(Critic):
         needed = _above_values(tree, stream)
         for node in tree.nodes:
             if node.index not in needed:
-                continue  # no value depends on it: the last actions, for V
-            here = piece_of[node.parent]
+                continue  # no value depends on it, such as the last actions for V
+            piece = piece_of[node.parent]
             for tokens, read in ((stream.done[node.index], "q"), (stream.seen[node.index], "v")):
                 if tokens:
-                    here = packer.add(tokens, here)
+                    piece = packer.add(tokens, piece)
                 if self.value == read and stream.reads[node.index]:
-                    marks.append(Mark(node.index, packer.last_index(here)))
-            piece_of[node.index] = here
-            check_length(packer.position_after(here), limit)
+                    marks.append(Mark(node.index, packer.last_index(piece)))
+            piece_of[node.index] = piece
+            check_length(packer.position_after(piece), limit)
         return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
 
 
 def check_length(tokens: int, limit: int) -> None:
-    """Errors: ConfigError for what a critic cannot read as a whole."""
+    """Errors: ConfigError for a stream longer than the critic's limit."""
     if tokens > limit:
         raise ConfigError(
             f"critic.max_length: a stream of {tokens} tokens exceeds {limit}; raise it, or shorten "
@@ -65,7 +65,7 @@ def check_length(tokens: int, limit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """For each node of a tree: the ids it adds before and after the value of its turn."""
+    """For each node of a tree: the token ids of its observations and of the action into it."""
 
     seen: tuple[tuple[int, ...], ...]
     done: tuple[tuple[int, ...], ...]
@@ -74,7 +74,7 @@ class Stream:
 
 
 def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: Tokenize) -> Stream:
-    """The stream of `reader` in the critic's own words: roles and turns marked, then the text."""
+    """The stream of `reader` as token ids; each piece is marked with its role and turn."""
     agents = critic.readers(tree.agents)[reader]
     seen, done, reads = [], [], []
     for node in tree.nodes:
@@ -88,19 +88,19 @@ def text_stream(tree: Tree[Any], critic: StreamCritic, reader: str, tokenize: To
             if node.parent is not None
             else ()
         )
-        here = node.observations if critic.value == "v" else node.actions
-        reads.append(any(agent in here for agent in agents))
+        agents_read = node.observations if critic.value == "v" else node.actions
+        reads.append(any(agent in agents_read for agent in agents))
     return Stream(tuple(seen), tuple(done), tuple(reads))
 
 
 def piece_tag(role: str, turn: int) -> str:
-    """What stands before a piece of the stream."""
+    """The marker before each piece of the stream."""
     return f"\n[{role} {turn}]\n"
 
 
 def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
-    """Each piece ends with its own last word and not with a line break: a value is read there, and
-    needs no attention to find m_t, or the newest observation, where that is one word."""
+    """Token ids of marked segments. A piece ends with its last word, without a line break: a value
+    is read there, and a one-word m_t or observation needs no attention to be found."""
     ids: list[int] = []
     for segment in segments:
         ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))
@@ -108,7 +108,7 @@ def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> lis
 
 
 def _above_values(tree: Tree[Any], stream: Stream) -> set[int]:
-    """Nodes with a value, and all on the way to them."""
+    """Nodes with a value, and their ancestors."""
     needed: set[int] = set()
     for node in reversed(tree.nodes):
         if stream.reads[node.index] or node.index in needed:

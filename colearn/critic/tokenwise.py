@@ -1,4 +1,4 @@
-"""PPO's critics: each agent's value of its own history, token by token."""
+"""Token-level critics (PPO): each agent's value of its own history before every token."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from .stream import check_length
 
 @dataclass(frozen=True, kw_only=True)
 class Tokenwise(Critic):
-    """V_i before every token of an action, of the very ids that the agent has read and said: the
-    value model and the agents it values must share a tokenizer.
+    """V_i before every token of an action, read from the agent's own token ids: the value model and
+    its agents must share a tokenizer.
 
-    Wrong when actions are long and rewards few: most of what it learns is to copy one number from
-    token to token. Wrong when a role is called often with long prompts: all of its calls in an
-    episode stand in one row, whose mask grows with the square. Use `Decentralized`, which reads one
-    value an action.
+    Wrong when actions are long and rewards sparse: it mostly learns to copy one number from token
+    to token. Wrong when a role is called often with long prompts: all calls of an episode share one
+    row, whose mask grows quadratically. `Decentralized` reads one value per action.
     """
 
     value: Literal["token"] = field(default="token", init=False)
@@ -39,25 +38,25 @@ class Tokenwise(Critic):
         return {agent: (agent,) for agent in agents}
 
     def row(self, tree: Tree[Any], reader: str, tokenize: Tokenize, *, limit: int) -> Row:
-        """The agent's history over the whole tree, all of its contexts side by side, with a mark
-        before every token of its actions. Without a mark where its texts have no tokens."""
+        """The agent's history over the whole tree, its contexts packed side by side, with a mark
+        before every token of its actions. Texts without tokens have no marks."""
         packer, marks = Packer(), []
         for context in contexts(tree, reader):
             piece_of: dict[int | None, int] = {None: -1}
             for part in context:
-                here = piece_of[part.parent]
+                piece = piece_of[part.parent]
                 if part.action is not None and part.action.tokens:
-                    here = packer.add(part.action.tokens, here)
-                    start = packer.pieces[here].start
+                    piece = packer.add(part.action.tokens, piece)
+                    start = packer.pieces[piece].start
                     marks += [
                         Mark(part.node, start + k, inside=k)
                         for k in range(len(part.action.tokens) - 1)
                     ]
                 if part.observation is not None and part.observation.tokens:
-                    here = packer.add(part.observation.tokens, here)
-                    marks.append(Mark(part.node, packer.last_index(here)))
-                piece_of[part.node] = here
-                check_length(packer.position_after(here), limit)
+                    piece = packer.add(part.observation.tokens, piece)
+                    marks.append(Mark(part.node, packer.last_index(piece)))
+                piece_of[part.node] = piece
+                check_length(packer.position_after(piece), limit)
         return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
 
     def values(
@@ -75,11 +74,15 @@ class Tokenwise(Critic):
     def numbers(
         self, tree: Tree[Any], reader: str, row: Row, values: AgentValues
     ) -> tuple[float, ...]:
-        own = values[reader]
-        assert isinstance(own, TokenValues), "values of tokens"
-        found = []
+        agent_values = values[reader]
+        assert isinstance(agent_values, TokenValues), "values of tokens"
+        numbers = []
         for mark in row.marks:
-            value = own[mark.node] if mark.inside is None else own.inside[mark.node][mark.inside]
-            assert value is not None, "a target stands wherever a value was read"
-            found.append(value)
-        return tuple(found)
+            value = (
+                agent_values[mark.node]
+                if mark.inside is None
+                else agent_values.inside[mark.node][mark.inside]
+            )
+            assert value is not None, "every value that was read has a target"
+            numbers.append(value)
+        return tuple(numbers)

@@ -1,4 +1,4 @@
-"""Where the models of a run live. The shipped kinds of hosts, by name."""
+"""Model hosts: the placement of a run's models. Shipped kinds by name."""
 
 NAMES = {
     "local": "kinds:Local",

@@ -1,4 +1,4 @@
-"""The kinds of hosts."""
+"""Host kinds: the settings of each, and how it is built."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Local(HostKind):
-    """All models in this process; in a run of several processes each has all of them."""
+    """All models in this process. In a run of several processes each process holds all of them."""
 
     threads: bool = False
-    """Models on different bases learn side by side, in threads. It pays where each base has a
-    device of its own; on one CPU they would share its cores."""
+    """Models on different bases update at the same time, one thread per base. Useful where each
+    base has its own device; on one CPU the threads share its cores."""
 
     def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
         from .local import LocalHost

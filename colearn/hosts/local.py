@@ -11,7 +11,8 @@ from colearn.config import Config, ResolvedRun
 from colearn.contract import Hosted, Learner, ModelHost, NetworkKey
 from colearn.contract.host import Given, one_by_one
 from colearn.contract.player import past_self
-from colearn.contract.weights import Publish
+from colearn.contract.weight_sync import Publish
+from colearn.generate.transformers import TransformersGenerator, share_cores
 from colearn.learn.follower import NetworkFollower
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
@@ -21,8 +22,8 @@ from colearn.models.team import TeamBuilder
 
 
 class LocalHost(ModelHost):
-    """Loads the run's networks, with a learner for each that is trained and a follower for each
-    that follows one."""
+    """Loads the run's networks: a learner for each trained one, a follower for each reference and
+    past self."""
 
     def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, *, threads: bool = False) -> None:
         networks = TeamBuilder(run).build()
@@ -33,11 +34,14 @@ class LocalHost(ModelHost):
             if key.kind in ("reference", "past")
         }
         self.players = _players(run, networks, self.learners, tokenizers)
+        plain = [one for one in self.generators if isinstance(one, TransformersGenerator)]
+        if len(plain) == len({id(one.base) for one in plain}):
+            share_cores(plain)
         self.networks = {k: one for k, one in networks.items() if k.kind in ("actor", "critic")}
         self._pool = ThreadPoolExecutor(thread_name_prefix="model") if threads else None
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        """Models on one base take turns: which adapter is on belongs to one thread at a time."""
+        """Models on one base take turns, since a base has one active adapter at a time."""
         if self._pool is None:
             return one_by_one(calls)
         groups: dict[int, dict[NetworkKey, Callable[[], Given]]] = {}
@@ -90,8 +94,8 @@ def _players(
     learners: Mapping[NetworkKey, Learner],
     tokenizers: Tokenizers,
 ) -> dict[str, Hosted]:
-    """One generator for each base in memory, so that agents that share it speak in one batch; one
-    for each agent where the config wants them apart."""
+    """One generator per base in memory, so that agents on it decode in one batch; one per agent
+    where the generator keeps them apart."""
     config = run.config
     agents: dict[str, str] = {}
     voices: dict[int | str, dict[str, Voice]] = {}
@@ -114,7 +118,7 @@ def _players(
 def _sources(
     base: Base, learners: Mapping[NetworkKey, Learner], networks: Mapping[NetworkKey, Network]
 ) -> list[Publish]:
-    """What publishes the weights that agents on this base speak with and that change."""
+    """Publishers of the weights on this base that change during a run."""
     sources: list[Publish] = []
     for key, network in networks.items():
         if network.base is base and key.kind == "actor" and key in learners:
@@ -127,8 +131,8 @@ def _sources(
 def _speakers(
     config: Config, networks: Mapping[NetworkKey, Network]
 ) -> Iterator[tuple[str, str, Network]]:
-    """Everyone whom a language model plays: the name, the agent whose settings it has, and the
-    network; first those of the config, then the agents' past selves."""
+    """Players that a language model plays: name, agent whose settings it uses, and network.
+    The config's voices come first, then the agents' past selves."""
     for agent, settings in config.voices.items():
         yield agent, agent, networks[NetworkKey("actor", settings.model)]
     slots = dict.fromkeys(key.slot for key in networks if key.slot is not None)

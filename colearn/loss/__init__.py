@@ -1,3 +1,3 @@
-"""The shipped policy losses, by name."""
+"""Policy losses by name."""
 
 NAMES = {"policy_gradient": "policy_gradient:PolicyGradient"}

@@ -1,4 +1,4 @@
-"""The policy gradient of Eq. 1, 2 and 4, with PPO clipping, KL penalty and entropy bonus."""
+"""Policy-gradient loss (CoLLM Eq. 1, 2, 4) with PPO clipping, KL penalty and entropy bonus."""
 
 from __future__ import annotations
 
@@ -19,42 +19,44 @@ from .ppo_clip import clipped_gain
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(PolicyLoss):
-    """Loss -rho A per action, rho = pi(a|h) / pi_old(a|h): at rho = 1 its gradient is
-    -A grad log pi(a|h), the whole response being one action (CoLLM, Sec. 5.2).
+    """Loss -rho A per action with rho = pi(a|h) / pi_old(a|h), where an action is a full response.
+
+    At rho = 1 its gradient is -A grad log pi(a|h) (CoLLM, Sec. 5.2).
 
     Wrong when many epochs run without `clip`: a sequence ratio is a product over all tokens.
     """
 
     ratio: Literal["sequence", "token"] = "sequence"
-    """"token": a ratio, a clip and a term of their own for each token (PPO, GRPO)."""
+    """"token": each token has its own ratio, clip and loss term (PPO, GRPO)."""
     reduction: Literal["sample_mean", "token_mean", "action_mean"] = "sample_mean"
     """Divide the sum by the minibatch's actions (the paper's 1/|beta|) or by its tokens.
     "action_mean": the mean over actions of the mean over an action's tokens (GRPO, MHGPO Eq. 6)."""
     clip: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
-    """epsilon: no gain from moving the ratio below 1 - epsilon or above 1 + epsilon."""
+    """epsilon: moving the ratio below 1 - epsilon or above 1 + epsilon has no gain."""
     clip_high: Annotated[float, Field(gt=0.0, description="0.28 is DAPO's")] | None = None
-    """Another epsilon above 1 (DAPO)."""
+    """epsilon of the upper bound (DAPO); None: `clip`."""
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     kl: Weight = 0.0
-    """Weight of KL(policy || reference), per token: what the policy says, judged by how much less
-    the reference would say it (k3 on the policy's own samples: exp(d) - d - 1). It keeps the policy
-    from saying what the reference never would, and lets it give up what the reference might."""
+    """Weight of KL(policy || reference), per token: the k3 estimator exp(d) - d - 1 on the policy's
+    own samples. It penalises tokens that are unlikely under the reference, and does not penalise
+    dropping tokens that are likely under it."""
     reference_update_every: Count | None = None
-    """Every so many iterations the reference becomes the policy as it then is. In self-play a
-    policy gradient cycles around a mixed equilibrium; held back by the policy of a while ago it
-    comes to rest there (R-NaD, magnetic mirror descent). None: the reference stays what it was."""
+    """Number of iterations after which the policy is copied to the reference; None: never. In
+    self-play a policy gradient cycles around a mixed equilibrium; regularised towards a recent
+    policy it converges (R-NaD, magnetic mirror descent)."""
     entropy: Weight = 0.0
-    """Weight of the entropy bonus, per token, over all words, legal or not."""
+    """Weight of the entropy bonus, per token, over the whole vocabulary."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
     """Source of log pi_old. "recompute": a forward pass of the trainer before the first of several
-    steps. "behaviour": the generator's, one pass cheaper; its arithmetic and weights may differ."""
+    steps. "behaviour": the generator's log-probabilities; saves a pass, but arithmetic and weights
+    may differ."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
-    """C: what an action (with ratio "token", a token) teaches weighs min(C, pi_old / pi_behaviour):
-    truncated importance weights for samples of older weights or of another engine."""
+    """C: the term of an action (with ratio "token", of a token) has weight
+    min(C, pi_old / pi_behaviour): truncated importance weights for stale or foreign samples."""
     anneal_fraction: Anneal | None = None
-    """The fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never.
-    Early they keep exploration legal; late they prevent convergence."""
+    """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
+    they keep exploration legal; late they prevent convergence."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,10 +71,14 @@ class PolicyGradient(PolicyLoss):
             raise ConfigError(
                 "reference_update_every: there is no reference to move; set kl above 0"
             )
-        # The contract's flags follow from the weights; nothing else is ever set here.
+        # The contract's flags follow from the weights.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
         object.__setattr__(self, "by_token", self.ratio == "token")
+
+    @property
+    def corrects_staleness(self) -> bool:
+        return self.importance_cap is not None or super().corrects_staleness
 
     def at(self, done: float) -> PolicyGradient:
         if self.anneal_fraction is None:
@@ -129,7 +135,7 @@ class PolicyGradient(PolicyLoss):
         return loss, floats(metrics)
 
     def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
-        """[N] as it is where tokens are terms, else [S]: an action's is the sum over its tokens."""
+        """Log-ratio of each term: [N] for tokens, else [S], summed over an action's tokens."""
         if self.ratio == "token":
             return log_ratio
         return torch.zeros_like(batch.advantages, dtype=log_ratio.dtype).index_add(
@@ -137,7 +143,7 @@ class PolicyGradient(PolicyLoss):
         )
 
     def _token_weights(self, batch: PolicyBatch) -> Tensor:
-        """[N] what a token's term weighs; an action lies in one micro-batch as a whole."""
+        """Weight of each token's term, [N]; a micro-batch contains whole actions."""
         one = torch.ones_like(batch.logprobs)
         if self.reduction != "action_mean":
             return one
@@ -147,6 +153,6 @@ class PolicyGradient(PolicyLoss):
 
 
 def floats(metrics: dict[str, Tensor]) -> dict[str, float]:
-    """All metrics with one copy from the device."""
+    """Metrics as floats, with one copy from the device."""
     numbers = torch.stack([value.detach().float() for value in metrics.values()]).tolist()
     return dict(zip(metrics, numbers, strict=True))

@@ -15,7 +15,7 @@ def clipped_gain(
     high: float | None,
     dual: float | None,
 ) -> Tensor:
-    """min(rho A, clip(rho, 1 - low, 1 + high) A), shapes all alike; `plain` is rho A.
+    """min(rho A, clip(rho, 1 - low, 1 + high) A) for tensors of equal shape; `plain` is rho A.
 
     With `dual` c > 1 the gain of an action with A < 0 is at least c A (Ye et al. 2020).
     """

@@ -1,4 +1,4 @@
-"""The value loss: squared error, Eq. 3 and 5 of CoLLM."""
+"""Value loss: squared error (CoLLM Eq. 3 and 5), optionally expectile or clipped."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ def value_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Sum of (target - V)^2 over this micro-batch, divided by the minibatch's `total` values.
 
-    Targets are constants. `settings.expectile` weighs an error by 2 tau where the target is above V
-    and by 2 (1 - tau) where it is below: V then estimates the tau-expectile, at 1/2 the mean. With
-    `settings.clip` the error is the larger of that of V and that of V kept within +-clip of
-    `old_values` (PPO). The metrics add up over micro-batches; the variance explained is
+    Targets are constants. `settings.expectile` weights an error by 2 tau if the target is above V
+    and by 2 (1 - tau) if below: V estimates the tau-expectile (1/2: the mean). With `settings.clip`
+    the error is the maximum over V and V clamped to +-clip around `old_values` (PPO). Metrics add
+    up over micro-batches; explained variance is
     1 - value_error / (target_square - target_mean^2).
+
+    Errors: ConfigError for `clip` without `old_values`.
     """
     targets = targets.detach()
     plain = (values - targets) ** 2

@@ -1,1 +1,1 @@
-"""Models: loading, sharing one base among adapters, value heads, the embedded small model."""
+"""Models: loading, adapters on shared base weights, value heads, embedded small models."""

@@ -1,7 +1,8 @@
-"""Any number of LoRA adapters on one set of base weights, shared in memory."""
+"""LoRA adapters that share one set of base weights in memory."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,29 +19,31 @@ if TYPE_CHECKING:
     from colearn.config import LoRASettings
 
 NO_ADAPTER = "__base__"
-"""peft's name, in a mixed batch, for rows that use the base weights alone."""
+"""peft's adapter name for rows of a mixed batch that use the base weights only."""
 
 
 class Adapted(nn.Module):
-    """A causal language model on which adapters are injected and switched by name."""
+    """A causal language model with adapters that are injected and selected by name."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
         self.model: Any = model
         self.adapters: list[str] = []
         self._causal = model
+        self.selected: str | Sequence[str | None] | None = None
+        """The argument of the innermost active `using`."""
         self._row_adapters: list[str] | None = None
         self.model.eval()
 
     @property
     def causal(self) -> PreTrainedModel:
-        """The transformers model itself, adapters injected."""
+        """The transformers model, with the injected adapters."""
         return self._causal
 
     def add_adapter(self, name: str, lora: LoRASettings) -> None:
-        """Inject a fresh adapter (float32, B = 0: it changes nothing until it is trained).
+        """Inject a new adapter: float32, B = 0, so outputs change only after training.
 
-        Errors: ConfigError where the model has no such layers.
+        Errors: ConfigError if the model has none of the target layers.
         """
         from peft import LoraConfig
 
@@ -51,9 +54,9 @@ class Adapted(nn.Module):
         )
         try:
             self._inject(name, settings)
-        except ValueError as error:
-            told = " ".join(str(error).split())
-            raise ConfigError(f"lora.targets: {told} ('all-linear' fits every model)") from None
+        except (ValueError, re.error) as error:  # targets in one text are a pattern
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"lora.targets: {reason} ('all-linear' fits every model)") from None
         self.adapters.append(name)
         self.model.eval()
 
@@ -63,7 +66,7 @@ class Adapted(nn.Module):
 
         if not self.adapters:
             with warnings.catch_warnings():
-                # peft asks the model by a name that transformers is about to drop
+                # peft reads a property that transformers has deprecated
                 warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is", FutureWarning)
                 self.model = get_peft_model(self._causal, settings, adapter_name=name)
             for layer in self.model.modules():
@@ -79,10 +82,19 @@ class Adapted(nn.Module):
 
     @contextmanager
     def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
-        """Run with one adapter, with none, or (inference only) with one for each row."""
+        """Select one adapter, none, or (inference only) one for each row of the batch."""
         if not self.adapters:
             yield
             return
+        before, self.selected = self.selected, adapters
+        try:
+            with self._selecting(adapters):
+                yield
+        finally:
+            self.selected = before
+
+    @contextmanager
+    def _selecting(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
         if not isinstance(adapters, str) and adapters is not None:
             if len(set(adapters)) > 1:
                 self._row_adapters = [adapter or NO_ADAPTER for adapter in adapters]
@@ -101,7 +113,7 @@ class Adapted(nn.Module):
         yield
 
     def adapter_parameters(self, name: str) -> dict[str, nn.Parameter]:
-        """The trained tensors of one adapter, by peft's name."""
+        """The trained tensors of one adapter, keyed by peft's parameter name."""
         return {
             key: parameter for key, parameter in self.model.named_parameters() if f".{name}." in key
         }

@@ -1,8 +1,10 @@
-"""One set of base weights in memory: backbone and head, called apart."""
+"""One set of base weights: backbone and LM head with separate forward passes."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +14,8 @@ from colearn.contract.rows import Visibility
 from colearn.errors import ConfigError
 
 from .adapters import Adapted
+from .packed_products import PackedProducts, worthwhile
+from .recomputation import recomputing
 from .tree_attention import NAME, by_blocks
 from .tree_mask import TreeMask
 
@@ -20,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Base(Adapted):
-    """A causal language model as a backbone, a head and switchable adapters.
+    """A causal language model split into backbone, LM head and selectable adapters.
 
-    The backbone and the head are called apart: a critic never runs the head, and an actor runs it
-    at its action tokens only. `compute` is the autocast type; trained weights stay float32.
+    A critic never runs the head, and an actor runs it at its action tokens only. `compute` is the
+    autocast type; trained weights stay float32.
     """
 
     def __init__(self, model: PreTrainedModel, compute: torch.dtype = torch.float32) -> None:
@@ -32,19 +36,20 @@ class Base(Adapted):
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(NAME)
         self.revision = 0
-        """Times that a learner has written to the weights or an adapter: fused optimisers leave
-        torch's own count of writes alone."""
+        """Number of times a learner has written the weights or an adapter. Fused optimisers do not
+        increment torch's own version counter."""
         self.in_use = threading.RLock()
-        """Held while a generator runs: which adapter is on belongs to one thread at a time."""
+        """Held while a generator runs: the selected adapter belongs to one thread at a time."""
+        self._packed: PackedProducts | None = None
 
     @property
     def config(self) -> Any:
-        """Of the text model, where the model reads images too."""
+        """Config of the text model, also for models that read images."""
         return self._causal.config.get_text_config()
 
     @property
     def positions(self) -> int | None:
-        """Tokens that it was made to read at most, where its config says so."""
+        """Maximum number of positions, if the model's config names one."""
         return getattr(self.config, "max_position_embeddings", None)
 
     @property
@@ -58,10 +63,12 @@ class Base(Adapted):
         position_ids: Tensor | None = None,
         mask: Tensor | Visibility | None = None,
         cache: Any = None,
+        checkpointing: bool = False,
     ) -> Tensor:
-        """[B, T, D] last hidden states. `mask` is [B, 1, T, keys] bool over the cache's keys, or
-        the pattern of packed trees."""
-        with self._autocast():
+        """Last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's keys, or
+        the attention pattern of packed trees. `checkpointing` recomputes activations in backward.
+        """
+        with self._autocast(), self._recomputing(checkpointing):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
                 attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
@@ -72,7 +79,7 @@ class Base(Adapted):
         return states
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., V] float32 logits of hidden states, with the model's own scaling."""
+        """Float32 logits [..., V] of hidden states, with the model's own scaling."""
         with self._autocast():
             logits: Tensor = self._causal.get_output_embeddings()(hidden)
         logits = logits.float()
@@ -87,13 +94,31 @@ class Base(Adapted):
             logits = torch.tanh(logits / cap) * cap
         return logits
 
+    def packed(self) -> AbstractContextManager[None]:
+        """Run linear layers on packed weights, where that is faster; for inference only. The
+        copies are kept until `unpack`, which must come before the weights change."""
+        if not worthwhile(self.device, self.compute):
+            return nullcontext()
+        if self._packed is None:
+            self._packed = PackedProducts(self._causal)
+        return self._packed.used()
+
+    def unpack(self) -> None:
+        """Free the packed weights."""
+        self._packed = None
+
+    def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
+        if not (checkpointing and torch.is_grad_enabled()):
+            return nullcontext()
+        return recomputing(self._causal, partial(self.using, self.selected))
+
     def _autocast(self) -> Any:
         return torch.autocast(
             self.device.type, dtype=self.compute, enabled=self.compute != torch.float32
         )
 
     def _masks(self, mask: Tensor | Visibility, position_ids: Tensor | None, cache: Any) -> Any:
-        """The mask in the form the architecture takes: one, or one for each kind of layer."""
+        """The mask in the architecture's form: one, or one for each kind of layer."""
         kinds = set(getattr(self.config, "layer_types", None) or ())
         unknown = kinds - {"full_attention", "sliding_attention"}
         if unknown:
@@ -117,7 +142,7 @@ class Base(Adapted):
         return {"full_attention": self._form(mask), "sliding_attention": self._form(near)}
 
     def _blocks(self, mask: Visibility, window: int | None) -> Tensor | None:
-        """A packed tree's attention without a mask, where this model and device can."""
+        """Block attention for packed trees, or None if the model or device has no such path."""
         if not isinstance(mask, TreeMask) or self._causal.config._attn_implementation != NAME:
             return None
         if window is not None and mask.longest > window:
@@ -127,7 +152,7 @@ class Base(Adapted):
         return by_blocks(mask, self.device, heads * size)
 
     def _form(self, mask: Tensor) -> Tensor:
-        """Scaled-dot-product attention takes the bool mask; eager attention adds one."""
+        """The bool mask for scaled-dot-product attention; an additive mask for eager attention."""
         if self._causal.config._attn_implementation != "eager":
             return mask
         added = torch.zeros(mask.shape, dtype=self.compute, device=mask.device)

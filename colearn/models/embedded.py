@@ -1,14 +1,14 @@
-"""The embedded model: a small real transformers model, made once on this machine for one task.
+"""Embedded models: small transformers models built locally for one task, without a download.
 
-It needs no network and no download. Its words are the task's own, also those that only critics are
-told, and a word that it never met is spelled out in characters; it is warm-started by maximum
-likelihood on legal but uncoordinated actions, so that reinforcement learning starts from agents
-that speak the task's language and do not yet work together. Seeded and cached: the same task and
-settings give the same folder. `embedded:3` starts from other weights than `embedded`, and so on.
+The vocabulary holds the task's words, including those that only critics read. Other words are
+split into characters. The warm start is maximum likelihood on legal but uncoordinated actions:
+the agents know the task's language and do not yet coordinate. Models are seeded and cached: the
+same task and settings give the same folder. `embedded:3` has other initial weights than `embedded`.
 
-Where all agents start alike and uniform, nothing an agent does tells the others what it observed,
-and listening to it earns nothing: a saddle point that no gradient leaves. `embedded-tiny-varied:3`
-starts from legal play that differs, at random, by agent, turn and observation.
+If all agents start with the same uniform policy, an action carries no information about the
+agent's observation, and listening to it earns nothing: a saddle point with zero gradient.
+`embedded-tiny-varied:3` starts from legal play that differs, at random, by agent, turn and
+observation.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from string import printable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from colearn.agents.language import check_length, read_prompt
 from colearn.cache import cache_folder
@@ -31,6 +32,7 @@ from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name, placed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
+from colearn.notes import note
 from colearn.rollout.transition import (
     begin,
     items_of,
@@ -51,9 +53,9 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded"
 POSITIONS = 32768
-"""Tokens of the longest text."""
+"""Maximum number of tokens in a text."""
 DRILLS = 4096
-"""Different ones; the warm start draws from them."""
+"""Number of distinct drills that the warm start samples from."""
 
 _TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'assistant' %}<answer>{{ m['content'] }}<end>"
@@ -65,7 +67,7 @@ _SPECIAL = ("<pad>", "<unk>", "<end>", "<user>", "<system>", "<answer>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Size of the model and length of its warm start."""
+    """Model size and warm-start length."""
 
     width: int
     layers: int
@@ -75,23 +77,23 @@ class Recipe:
     batch: int = 32
     learning_rate: float = 5e-3
     spread: float = 0.1
-    """Standard deviation of fresh weights: copying forms sooner than from transformers' 0.02."""
+    """Standard deviation of initial weights. Copying emerges sooner than at transformers' 0.02."""
     draw: tuple[int, ...] = ()
-    """The N of `embedded:N`: other fresh weights and other batches of the warm start."""
+    """The N of `embedded:N`: selects the initial weights and the warm-start batches."""
     version: int = 4
     copies: bool = False
-    """Begin with an attention layer, the last, that hands on the words it looks at, and with other
-    weights small beside them: copying is then there and need only be aimed."""
+    """Initialise the last attention layer to output the words it attends to, with small other
+    weights: copying then exists and only has to be directed."""
     drills: float = 0.0
-    """Share of the warm start that is no play: random words of the task's, and a run of them as
-    the answer, so that every word can be copied, whether or not play has shown it."""
+    """Fraction of warm-start examples that are drills: random words of the task, and a run of them
+    as the answer. Every word can then be copied, whether or not it occurs in play."""
     concentration: float = 0.0
-    """Above 0, legal play is not uniform: for each agent, turn and observation the probabilities of
-    the actions are drawn once from a symmetric Dirichlet distribution of this concentration."""
+    """Above 0, legal play is not uniform: for each agent, turn and observation the action
+    probabilities are drawn once from a symmetric Dirichlet distribution of this concentration."""
 
     @property
     def key(self) -> dict[str, Any]:
-        """What names the folder; what is off is left out, as in sizes that never had it."""
+        """The fields that name the folder; disabled options are left out."""
         return {
             k: v
             for k, v in asdict(self).items()
@@ -121,34 +123,52 @@ RECIPES = {
 
 
 def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
-    """The folder of the model for `task`, made now if it is not cached.
+    """The folder of the model for `task`; builds the model if it is not cached.
 
     The cache is $COLEARN_CACHE, or colearn/ under the user's cache folder.
     Errors: ConfigError naming `field` for an unknown size or a task without `legal_action`.
     """
     recipe = embedded_recipe(task, name, field)
     size = name.partition(":")[0]
-    episodes, told = _play(task, recipe)
+    episodes, texts = _play(task, recipe)
     key = hashlib.blake2b(
-        json.dumps([recipe.key, _plain(episodes), told]).encode(), digest_size=8
+        json.dumps([recipe.key, _plain(episodes), texts]).encode(), digest_size=8
     ).hexdigest()
     folder = cache_folder() / f"{size}-{key}"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    if folder.is_dir():
+        return folder
+    with _lock(name, folder):
         if not folder.is_dir():
+            note(f"makes the model '{name}' for this task, once; it is kept in {folder}")
             aside = folder.with_suffix(".partial")
             shutil.rmtree(aside, ignore_errors=True)
-            _make(recipe, _tokenizer(task, episodes, told), episodes, aside)
+            _make(recipe, _tokenizer(task, episodes, texts), episodes, aside)
             aside.rename(folder)
     return folder
+
+
+@contextmanager
+def _lock(name: str, folder: Path) -> Iterator[None]:
+    """Hold the lock of a model's folder; a note says that another process holds it."""
+    lock = FileLock(f"{folder}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        note(f"waits for the model '{name}', which another process makes")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def embedded_parts(
     task: DecPOMDP[Any, Any], name: str, field: str
 ) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
-    """Architecture and tokenizer of the model that `embedded_model` gives, no weight made.
+    """Config and tokenizer of the model that `embedded_model` builds, without weights.
 
-    Errors: as there.
+    Errors: as `embedded_model`.
     """
     recipe = embedded_recipe(task, name, field)
     tokenizer = _tokenizer(task, *_play(task, recipe))
@@ -156,11 +176,11 @@ def embedded_parts(
 
 
 _Episode = list[list[tuple[Prompt, str]]]
-"""By agent and context: the observations and action texts of its turns."""
+"""For each agent and context: the observations and action texts of its turns."""
 
 
 def embedded_recipe(task: DecPOMDP[Any, Any], name: str, field: str) -> Recipe:
-    """Errors: as in `embedded_model`."""
+    """The recipe of an embedded model's name. Errors: as `embedded_model`."""
     size, _, draw = name.partition(":")
     if size not in RECIPES:
         raise ConfigError(f"{field}: no embedded model '{size}'; {nearest(size, RECIPES)}")
@@ -189,8 +209,8 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
 
 
 def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], list[str]]:
-    """Episodes on the training items with uncoordinated legal actions, and every m_t and every
-    privileged text on the way."""
+    """Episodes of uncoordinated legal actions on the training items, with all global and
+    privileged texts that occur in them."""
     items = items_of(task, "train")
     episodes, information = [], set[str]()
     for number in range(recipe.episodes):
@@ -209,23 +229,23 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[_Episode], lis
                 for agent, prompt in seen.items()
             }
             for agent, prompt in seen.items():
-                with placed(task, name):  # a word is a token or more, and counted at once
+                with placed(task, name):  # a word is at least one token, and cheaper to count
                     check_length(agent, len(prompt.whole.split()), POSITIONS)
                 if prompt.fresh:
                     contexts[agent].append([])
                 contexts[agent][-1].append((prompt, actions[agent]))
-            if turn + 1 == task.horizon:  # nobody reads what a slow last step would say
+            if turn + 1 == task.horizon:  # the last step adds no observation, and may be slow
                 break
             outcome = step(task, state, actions, rng, name)
             state = outcome.state
             if outcome.done:
                 break
-        episodes.append([turns for own in contexts.values() for turns in own if turns])
+        episodes.append([turns for agent in contexts.values() for turns in agent if turns])
     return episodes, sorted(information)
 
 
 def _plain(episodes: Sequence[_Episode]) -> list[Any]:
-    """Episodes as what names the folder: texts, with a system text and earlier turns if any."""
+    """Episodes as JSON for the folder's name: texts, with system text and earlier turns if any."""
     return [
         [[(_shown(prompt), done) for prompt, done in turns] for turns in episode]
         for episode in episodes
@@ -248,7 +268,7 @@ def _legal(
     rng: np.random.Generator,
     item: str,
 ) -> str:
-    """A legal action, drawn as the recipe says."""
+    """A legal action, sampled from the recipe's distribution."""
     if not recipe.concentration:
         return legal_action(task, state, agent, rng, item) or ""
     words: Sequence[str] = task.action_words(agent)
@@ -278,8 +298,8 @@ def _make(
 
 
 def _begin_with_copies(model: Any) -> None:
-    """Embeddings stand out from all else; the last layer's attention gives on what it attends to,
-    which the tied output reads as the words themselves."""
+    """Set large embeddings and an identity value and output projection in the last attention.
+    The tied LM head then reads the attended words."""
     with torch.no_grad():
         model.model.embed_tokens.weight.normal_(0.0, 0.1)
         attention = model.model.layers[-1].self_attn
@@ -307,17 +327,15 @@ def _architecture(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> LlamaCo
 
 
 def _turns(task: DecPOMDP[Any, Any]) -> range:
-    """The turns that a critic's stream may number."""
+    """Turn numbers that may occur in a critic's stream."""
     return range(max(10, task.horizon))
 
 
 def _tokenizer(
-    task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], told: Sequence[str]
+    task: DecPOMDP[Any, Any], episodes: Sequence[_Episode], information: Sequence[str]
 ) -> PreTrainedTokenizerBase:
-    """Whole words, with the space before them, as single tokens: short texts, few of them. So is
-    what stands over a piece of a critic's stream, half of a short piece otherwise. What is no word
-    of the task's (two words said without a space, a name that no episode showed) falls into the
-    longest pieces known, in the end into characters."""
+    """A tokenizer with one token for each word and its leading space, and for each heading in a
+    critic's stream. Unknown words are split into the longest known pieces, down to characters."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -330,7 +348,7 @@ def _tokenizer(
     )
     played = [turn for episode in episodes for turns in episode for turn in turns]
     texts = {text for prompt, done in played for text in (prompt.whole, done)}
-    texts |= {*told}
+    texts |= {*information}
     roles = (*task.agents, "all", "global")
     texts |= {piece_tag(role, n) for role in roles for n in _turns(task)}
     words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
@@ -361,7 +379,7 @@ def _warm_start(
     episodes: Sequence[_Episode],
     recipe: Recipe,
 ) -> None:
-    """Maximum likelihood of the actions, and of nothing else, given the history before them."""
+    """Train by maximum likelihood on action tokens only, given the history."""
     from colearn.agents import ChatFormat
 
     chat = ChatFormat(tokenizer)
@@ -409,7 +427,7 @@ def _warm_start(
 def _drill(
     chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """Ids and labels: up to 24 random words, then one to three of them in a row."""
+    """Token ids and labels: up to 24 random words, then a run of one to three of them."""
     known = sorted(word for word in tokenizer.get_vocab() if word[0] == " " and word[1:].isalpha())
     words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
     count = int(rng.integers(1, 4))

@@ -1,4 +1,4 @@
-"""Where the bases of a run come from, once the embedded models that it names are made."""
+"""Model folders of a run: builds its embedded models and resolves every path."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .embedded import EMBEDDED, embedded_model
 
 
 def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]:
-    """By the path in the config, the folder or hub name of each base of these networks.
+    """Folder or hub name of each base of these networks, keyed by the path in the config.
 
-    An embedded model is made for the run's task. Errors: ConfigError naming the field.
+    Embedded models are built for the run's task. Errors: ConfigError naming the field.
     """
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for key in keys:
         path = run.path(key)
-        if path not in found:
+        if path not in folders:
             made = path.startswith(EMBEDDED)
             field = f"{key.section}.path"
-            found[path] = str(embedded_model(run.task, path, field)) if made else path
-    return found
+            folders[path] = str(embedded_model(run.task, path, field)) if made else path
+    return folders
 
 
 def with_folders(run: ResolvedRun) -> ResolvedRun:
-    """The run with the folder of each embedded model in place of its name. Errors: as above."""
+    """The run with each embedded model's name replaced by its folder. Errors: as `base_folders`."""
     folders, config = base_folders(run, run.networks), run.config
     models = {
         name: model.model_copy(update={"path": folders[model.path]})

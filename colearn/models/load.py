@@ -1,4 +1,4 @@
-"""Loading base weights and tokenizers: safetensors only, mistakes named by their config key."""
+"""Loads base weights (safetensors only) and tokenizers; errors name the config key."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def resolve_device(name: str, field: str = "run.device") -> torch.device:
-    """'auto' is the first accelerator, or the CPU.
+    """The torch device of a name; 'auto' is the first accelerator, or the CPU.
 
-    Errors: ConfigError naming `field` for a device that this machine does not have.
+    Errors: ConfigError naming `field` if the machine has no such device.
     """
     if name != "auto":
         try:
@@ -46,18 +46,21 @@ def resolve_device(name: str, field: str = "run.device") -> torch.device:
 
 
 def _check_accelerator(device: torch.device, field: str) -> None:
-    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    count = 0 if found is None else torch.accelerator.device_count()
-    if found is None or found.type != device.type or (device.index or 0) >= count:
-        here = "cpu" if found is None else f"cpu and {found.type}:0 to {found.type}:{count - 1}"
+    usable = torch.accelerator.is_available()
+    accelerator = torch.accelerator.current_accelerator() if usable else None
+    count = 0 if accelerator is None else torch.accelerator.device_count()
+    if accelerator is None or accelerator.type != device.type or (device.index or 0) >= count:
+        available = "cpu"
+        if accelerator is not None:
+            available += f" and {accelerator.type}:0 to {accelerator.type}:{count - 1}"
         raise ConfigError(
-            f"{field}: no device {device} on this machine, which has {here}; use auto or one of "
-            "these"
+            f"{field}: no device {device} on this machine, which has {available}; use auto or one "
+            "of these"
         )
 
 
 def check_model(path: str, *, field: str) -> None:
-    """Whether a folder or hub name holds config, tokenizer and safetensors; no weight is read.
+    """Check that a folder or hub name holds config, tokenizer and safetensors, without loading.
 
     Errors: ConfigError naming `field`.
     """
@@ -70,18 +73,18 @@ def check_model(path: str, *, field: str) -> None:
     with _reading(path, field):
         if not any(has_file(path, name) for name in names):
             raise OSError(f"none of {', '.join(names)}")
-        index = Path(path) / names[1]  # not there where the path is a hub's name
+        index = Path(path) / names[1]  # absent if the path is a hub name
         if index.is_file():
             for name in sorted(set(json.loads(index.read_text())["weight_map"].values())):
                 if not (index.parent / name).is_file():
                     raise OSError(f"{name} is missing")
         for file in sorted(Path(path).glob("*.safetensors")):
-            with safe_open(file, framework="pt"):  # reads what is in it, and whether all is there
+            with safe_open(file, framework="pt"):  # reads the header and checks the length
                 pass
 
 
 def read_config(path: str, field: str) -> PretrainedConfig:
-    """A model's config.json. Errors: ConfigError naming `field`."""
+    """Load a model's config.json. Errors: ConfigError naming `field`."""
     from transformers import AutoConfig
 
     with _reading(path, field):
@@ -89,7 +92,10 @@ def read_config(path: str, field: str) -> PretrainedConfig:
 
 
 def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
-    """The tokenizer at a folder or hub name; a missing pad token becomes the end token."""
+    """Load a tokenizer; a missing pad token becomes the end token.
+
+    Errors: ConfigError naming `field`.
+    """
     from transformers import AutoTokenizer
 
     with _reading(path, field):
@@ -100,13 +106,13 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
 
 
 class Tokenizers:
-    """A run's tokenizers, each loaded once: one of 256,000 words takes hundreds of megabytes."""
+    """Cache of a run's tokenizers: one with 256,000 words takes hundreds of megabytes."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, PreTrainedTokenizerBase] = {}
 
     def load(self, path: str, *, field: str) -> PreTrainedTokenizerBase:
-        """As `load_tokenizer`."""
+        """The cached tokenizer; loads it on first use. Errors: as `load_tokenizer`."""
         if path not in self._loaded:
             self._loaded[path] = load_tokenizer(path, field=field)
         return self._loaded[path]
@@ -115,8 +121,8 @@ class Tokenizers:
 def load_base(
     path: str, *, compute: str, trained: bool, device: torch.device, field: str, head: bool = True
 ) -> Base:
-    """A base model. All-weights training keeps float32 weights whatever the compute type; a
-    frozen base is stored in the compute type. Without `head` the LM head is dropped.
+    """Load a base model. Full fine-tuning keeps float32 weights for every compute type; a frozen
+    base is stored in the compute type. Without `head` the LM head is dropped.
 
     Errors: ConfigError naming `field` for a missing or unsafe (pickled) model.
     """
@@ -127,15 +133,15 @@ def load_base(
     dtype = DTYPES[compute]
     with _reading(path, field), _quiet():
         model: Any
-        model, found = AutoModelForCausalLM.from_pretrained(
+        model, loading = AutoModelForCausalLM.from_pretrained(
             path,
             dtype=torch.float32 if trained else dtype,
             use_safetensors=True,
-            trust_remote_code=False,  # a model is weights; its folder's code is not run
+            trust_remote_code=False,  # code in a model folder is never executed
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-        _check_whole(model, found, head=head)
+        _check_whole(model, loading, head=head)
     if not head:
         model.set_output_embeddings(nn.Identity())
     model.to(device)
@@ -145,7 +151,7 @@ def load_base(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without transformers' tables of weights: what is wrong with them is said here."""
+    """Suppress transformers' weight tables: `_check_whole` reports weight errors."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -158,7 +164,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _reading(path: str, field: str) -> Iterator[None]:
-    """Errors: ConfigError for whatever a loader makes of a damaged file."""
+    """Convert any loader error on a damaged file to a ConfigError."""
     try:
         yield
     except MemoryError:
@@ -167,23 +173,24 @@ def _reading(path: str, field: str) -> Iterator[None]:
         raise _no_model(path, field, error) from None
 
 
-def _check_whole(model: Any, found: Mapping[str, Any], *, head: bool) -> None:
-    """Errors: ValueError where the files lack a weight, which would be random, or have another
-    shape of one; the head may be missing where it is dropped."""
-    for name, there, wanted in sorted(found["mismatched_keys"]):
+def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
+    """Errors: ValueError for a weight that is missing (it would be random) or has another shape.
+    A head that is dropped may be missing."""
+    for name, stored, expected in sorted(loading["mismatched_keys"]):
         raise ValueError(
-            f"{name} has shape {tuple(there)} in the file and {tuple(wanted)} by config.json"
+            f"{name} has shape {tuple(stored)} in the file and {tuple(expected)} by config.json"
         )
     dropped = set() if head else set(model.get_output_embeddings().parameters())
     parameters = dict(model.named_parameters())
-    for name in sorted(found["missing_keys"]):
+    for name in sorted(loading["missing_keys"]):
         if parameters.get(name) not in dropped:
             raise ValueError(f"no file holds {name}")
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str) -> None:
-    """`words`: ids that the model knows. Ids that were added to a tokenizer may go beyond.
+    """Check that the model has an embedding for each of the tokenizer's base words.
 
+    `words` is the size of the model's embedding; added tokens may exceed it.
     Errors: ConfigError naming `field`.
     """
     if tokenizer.vocab_size > words:

@@ -1,4 +1,4 @@
-"""What a learner trains: a base, one adapter of it or all of it, and perhaps a value head."""
+"""Trainable network: a base or one adapter of it, with an optional value head."""
 
 from __future__ import annotations
 
@@ -9,54 +9,69 @@ from torch.utils.checkpoint import checkpoint
 from colearn.contract.rows import Outputs, RowBatch
 
 from .base import Base
+from .chosen_logprobs import chosen_logprobs
 from .value_head import ValueHead
 
-_LOGITS_AT_ONCE = 2**27
-"""Elements of one block of logits; longer batches compute them in blocks, again in backward."""
+_LOGITS_AT_ONCE = 2**24
+"""Elements in one block of logits. Longer batches compute blocks, and again in backward."""
 
 
 class Network(nn.Module):
-    """Teacher-forced forward pass over packed rows: log-probabilities at actions, V at marks.
+    """Teacher-forced forward pass over packed rows: log-probabilities at actions, values at marks.
 
-    `adapter` None trains every weight of the base; a name trains that adapter alone.
+    `adapter` None trains all weights of the base; a name trains only that adapter. With
+    `checkpointing` a training pass keeps the inputs of layers only and recomputes the rest.
     """
 
-    def __init__(self, base: Base, adapter: str | None = None, head: ValueHead | None = None):
+    def __init__(
+        self,
+        base: Base,
+        adapter: str | None = None,
+        head: ValueHead | None = None,
+        *,
+        checkpointing: bool = False,
+    ):
         super().__init__()
         self.base = base
         self.adapter = adapter
         self.head = head
+        self.checkpointing = checkpointing
 
     def trained(self) -> dict[str, nn.Parameter]:
-        """Parameters that an optimiser steps, by name, the same in every process."""
+        """Trained parameters by name, in the same order in every process."""
         if self.adapter is None:
             weights = self.base.causal.named_parameters()
-            found = {f"model.{name}": parameter for name, parameter in weights}
+            parameters = {f"model.{name}": parameter for name, parameter in weights}
         else:
-            found = {
+            parameters = {
                 f"adapter.{name}": parameter
                 for name, parameter in self.base.adapter_parameters(self.adapter).items()
             }
         if self.head is not None:
-            found |= {f"head.{name}": parameter for name, parameter in self.head.named_parameters()}
-        return found
+            head = self.head.named_parameters()
+            parameters |= {f"head.{name}": parameter for name, parameter in head}
+        return parameters
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint holds: the trained parameters, and the value head's scale."""
-        found: dict[str, Tensor] = {**self.trained()}
+        """Tensors of a checkpoint: the trained parameters and the value head's scale."""
+        tensors: dict[str, Tensor] = {**self.trained()}
         if self.head is not None:
-            found["head.scale"] = self.head.scale
-        return found
+            tensors["head.scale"] = self.head.scale
+        return tensors
 
     def forward(
         self, batch: RowBatch, *, entropy: bool = False, reference: bool = False
     ) -> Outputs:
-        """Errors: ValueError for marks without a value head. `reference`: adapters off."""
+        """Outputs in the order of the batch's rows; `reference` disables adapters.
+
+        Errors: ValueError for marks without a value head.
+        """
         with self.base.using(None if reference else self.adapter):
             hidden = self.base.hidden(
                 batch.input_ids,
                 position_ids=batch.position_ids if batch.mask is not None else None,
                 mask=batch.mask,
+                checkpointing=self.checkpointing,
             )
         states = hidden[batch.token_rows, batch.token_columns]
         values = hidden.new_zeros(0, dtype=torch.float32)
@@ -66,8 +81,9 @@ class Network(nn.Module):
             values = self.head(hidden[batch.mark_rows, batch.mark_columns])
             if batch.mark_places is not None:
                 values = values[batch.mark_places]
+        hot = any(row.temperature != 1.0 for row in batch.rows)
         logprobs, entropies = self._logprobs(
-            states, batch.token_ids, batch.temperatures, entropy, reference
+            states, batch.token_ids, batch.temperatures if hot else None, entropy, reference
         )
         if batch.token_places is not None:
             logprobs = logprobs[batch.token_places]
@@ -75,32 +91,35 @@ class Network(nn.Module):
         return Outputs(logprobs=logprobs, entropy=entropies, values=values)
 
     def _logprobs(
-        self, states: Tensor, ids: Tensor, temperatures: Tensor, entropy: bool, reference: bool
+        self,
+        states: Tensor,
+        ids: Tensor,
+        temperatures: Tensor | None,
+        entropy: bool,
+        reference: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        block = max(1, _LOGITS_AT_ONCE // self.base.config.get_text_config().vocab_size)
+        """Log-probabilities [N] and entropies [N]; `temperatures` None: all are 1."""
         if not len(ids):
             empty = states.new_zeros(0, dtype=torch.float32)
             return empty, empty if entropy else None
 
-        def score(part: Tensor, target: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+        def score(part: slice) -> tuple[Tensor, Tensor]:
             with self.base.using(None if reference else self.adapter):
-                logits = self.base.logits(part) / temperature[:, None]
-            normaliser = logits.logsumexp(-1)
-            chosen = logits.gather(-1, target[:, None]).squeeze(-1) - normaliser
+                logits = self.base.logits(states[part])
+            if temperatures is not None:
+                logits = logits / temperatures[part, None]
             if not entropy:
+                chosen = chosen_logprobs(logits, ids[part])
                 return chosen, chosen.detach()
+            normaliser = logits.logsumexp(-1)
+            chosen = logits.gather(-1, ids[part, None]).squeeze(-1) - normaliser
             return chosen, normaliser - (logits.softmax(-1) * logits).sum(-1)
 
-        parts = []
-        for start in range(0, len(ids), block):
-            inputs = (
-                states[start : start + block],
-                ids[start : start + block],
-                temperatures[start : start + block],
-            )
-            if len(ids) > block and torch.is_grad_enabled():
-                parts.append(checkpoint(score, *inputs, use_reentrant=False))
-            else:
-                parts.append(score(*inputs))
+        block = max(1, _LOGITS_AT_ONCE // self.base.config.get_text_config().vocab_size)
+        slices = [slice(start, start + block) for start in range(0, len(ids), block)]
+        if len(slices) > 1 and torch.is_grad_enabled():
+            parts = [checkpoint(score, part, use_reentrant=False) for part in slices]
+        else:
+            parts = [score(part) for part in slices]
         logprobs = torch.cat([chosen for chosen, _ in parts])
         return logprobs, torch.cat([spread for _, spread in parts]) if entropy else None

@@ -1,4 +1,4 @@
-"""A network's weights as a `WeightUpdate`."""
+"""Exports a network's weights as a `WeightUpdate`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .network import Network
 
 
 def published(network: Network, version: int) -> WeightUpdate:
-    """What a network says with; its value head stays behind."""
+    """The weights that generation needs; the value head is left out."""
     base, adapter = network.base, network.adapter
     if adapter is None:
         weights = {name: tensor.detach() for name, tensor in plain_weights(base).items()}
@@ -20,7 +20,7 @@ def published(network: Network, version: int) -> WeightUpdate:
 
 
 def plain_weights(base: Base) -> dict[str, Tensor]:
-    """The base's own weights by their checkpoint names; tied ones under every name they have."""
+    """The base's weights by checkpoint name; tied weights appear under each of their names."""
     return {
         name.replace(".base_layer.", "."): tensor
         for name, tensor in base.causal.state_dict(keep_vars=True).items()
@@ -29,10 +29,10 @@ def plain_weights(base: Base) -> dict[str, Tensor]:
 
 
 def adapter_weights(base: Base, name: str) -> dict[str, Tensor]:
-    """One adapter's weights by the names that peft writes to a file."""
+    """One adapter's weights, keyed by the names in peft's files."""
     from peft import get_peft_model_state_dict
 
-    found: dict[str, Tensor] = get_peft_model_state_dict(
+    weights: dict[str, Tensor] = get_peft_model_state_dict(
         base.model, adapter_name=name, save_embedding_layers=False
     )
-    return {key: tensor.detach() for key, tensor in found.items()}
+    return {key: tensor.detach() for key, tensor in weights.items()}

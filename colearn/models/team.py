@@ -1,7 +1,7 @@
-"""From settings to networks: which weights exist, which are shared, and who reads which.
+"""Builds a run's networks from its settings and shares base weights among them.
 
-Models with the same path, compute type and device that carry LoRA (or are not trained) stand on one
-frozen base; a critic with LoRA on that path stands there too. The rest has weights of its own.
+Models with the same path, compute type and device share one frozen base if they use LoRA or are
+not trained; so does a critic with LoRA on that path. All others have separate weights.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from colearn.seeding import derive_seed
 from .base import Base
 from .load import load_base, resolve_device
 from .network import Network
+from .recomputation import checkpointed_layers
 from .value_head import ValueHead
 
 
 class TeamBuilder:
-    """Loads each set of base weights once."""
+    """Builds networks; loads each set of base weights once."""
 
     def __init__(self, run: ResolvedRun) -> None:
         self.run = run
@@ -38,7 +39,7 @@ class TeamBuilder:
         return networks
 
     def network(self, key: NetworkKey) -> Network:
-        """One network; those on one frozen base share it. Errors: as `build`."""
+        """Build one network, on a shared frozen base if possible. Errors: as `build`."""
         settings = self.run.settings(key)
         if key.kind == "critic":
             network = self._network(key, settings, trained=True, head=False)
@@ -46,7 +47,7 @@ class TeamBuilder:
             return network
         if key.kind == "actor":
             return self._network(key, settings, trained=key in self.run.learners)
-        # what follows a model has weights (or an adapter) that nobody else has
+        # a follower has its own weights or adapter
         return self._network(key, settings, trained=key.kind == "past" or self.run.moving)
 
     def _network(
@@ -58,7 +59,8 @@ class TeamBuilder:
         head: bool = True,
     ) -> Network:
         if trained and settings.lora is None:
-            return Network(self._load(key, trained=True, head=head))
+            base = self._load(key, trained=True, head=head)
+            return Network(base, checkpointing=self._checkpointing(key, base))
         shared = (self.run.path(key), settings.dtype, str(self._device(key)))
         if shared not in self._frozen:
             self._frozen[shared] = self._load(key, trained=False)
@@ -69,10 +71,20 @@ class TeamBuilder:
             self._adapt(base, key.adapter, settings.lora)
         except ConfigError as error:
             raise ConfigError(f"{key.section}.{error}") from None
-        return Network(base, key.adapter)
+        return Network(base, key.adapter, checkpointing=self._checkpointing(key, base))
+
+    def _checkpointing(self, key: NetworkKey, base: Base) -> bool:
+        """Errors: ConfigError if the setting is on and the architecture has no such layers."""
+        wanted = self.run.settings(key).checkpointing
+        if wanted and not checkpointed_layers(base.causal):
+            raise ConfigError(
+                f"{key.section}.checkpointing: {type(base.causal).__name__} has no layers that "
+                "transformers can checkpoint; leave it out"
+            )
+        return wanted
 
     def _device(self, key: NetworkKey) -> torch.device:
-        """Errors: ConfigError where this machine has no such device."""
+        """The network's device. Errors: ConfigError if the machine has no such device."""
         return resolve_device(*self.run.device(key))
 
     def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:

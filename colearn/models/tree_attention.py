@@ -1,8 +1,8 @@
-"""Attention over packed trees block by block: no mask, and no product that the mask would discard.
+"""Block attention over packed trees: computes visible query-key pairs only, without a mask.
 
-Each block is one call of torch's fused kernel. The outputs of the blocks that a query takes part in
-are merged by their log-sum-exp, and the backward kernels run block by block on the merged result,
-as in ring attention (Liu et al. 2023, arXiv 2310.01889), whose blocks lie on several devices.
+Each block is one call of torch's fused kernel. The outputs of a query's blocks are merged by their
+log-sum-exp, and the backward kernels run block by block on the merged result. Ring attention (Liu
+et al. 2023, arXiv 2310.01889) merges in the same way over devices.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from einops import rearrange, reduce, repeat
 from torch import Tensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.autograd.function import once_differentiable
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -21,31 +22,31 @@ from transformers.masking_utils import sdpa_mask
 from .tree_mask import Rows, TreeMask
 
 NAME = "colearn_tree"
-"""Of the attention implementation, in a transformers model's config while it is in memory."""
+"""Name of the attention implementation, set in a model's config while it is in memory."""
 
 _CALL = 2**19
-"""The fixed time of a block's call, in multiplications of the dense mask that take as long: a pair
-of a query and a key costs heads * head size of them. From `benchmarks/tree_attention.py`."""
+"""Fixed cost of a block's call, in multiplications of dense attention, where a query-key pair costs
+heads * head size. Measured by `benchmarks/tree_attention.py`."""
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 
 class Carrier(Tensor):
-    """An empty tensor of four dimensions, which transformers passes on to attention as it is, with
-    the blocks of a batch in place of a mask's elements."""
+    """An empty 4-d mask tensor that carries a batch's blocks through transformers to attention."""
 
     rows: tuple[Rows, ...]
 
     @staticmethod
     def of(rows: tuple[Rows, ...]) -> Carrier:
-        carrier = torch.empty((1, 1, 0, 0), dtype=torch.bool).as_subclass(Carrier)
+        with unset_fake_temporarily():  # a dry run: fake tensors cannot be subclassed again
+            carrier = torch.empty((1, 1, 0, 0), dtype=torch.bool).as_subclass(Carrier)
         carrier.rows = rows
         return carrier
 
 
 def by_blocks(mask: TreeMask, device: torch.device, width: int) -> Carrier | None:
-    """The blocks of a batch, where they are possible on this device and faster than its mask.
+    """A batch's blocks as a mask, or None if the device has no block path or the mask is faster.
     `width` is heads * head size."""
     if device.type != "cpu" or mask.rows is None:
         return None
@@ -66,7 +67,7 @@ def tree_attention(
     scaling: float | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface: blocks if the mask carries them, else its own sdpa.
+    """transformers' attention interface: block attention for a `Carrier`, else sdpa.
 
     `query` [B, heads, T, D], `key` and `value` [B, key heads, T, D]; the result is
     [B, T, heads, D].
@@ -92,29 +93,29 @@ class _Blocks(torch.autograd.Function):
     ) -> Tensor:
         keys, values = _repeated(key, query), _repeated(value, query)
         batch, heads, width, size = query.shape
-        # as the projection after it reads it: [B, T, heads, D]
+        # in the layout of the output projection: [B, T, heads, D]
         exact = torch.promote_types(query.dtype, torch.float32)
         merged = query.new_zeros((batch, width, heads, size), dtype=exact).transpose(1, 2)
         normaliser = query.new_zeros((batch, heads, width), dtype=exact)
         for first, last, blocks in rows:
             for block in blocks:
-                asked = slice(block.first, block.last)
+                queried = slice(block.first, block.last)
                 read = slice(block.start, block.end)
                 part, logsum = _forward(
-                    query[first:last, :, asked],
+                    query[first:last, :, queried],
                     keys[first:last, :, read],
                     values[first:last, :, read],
                     0.0,
                     block.causal,
                     scale=scale,
                 )
-                before = normaliser[first:last, :, asked]
-                output = merged[first:last, :, asked]
-                if block.causal:  # the first of each token
+                before = normaliser[first:last, :, queried]
+                output = merged[first:last, :, queried]
+                if block.causal:  # each token's first block
                     output.copy_(part)
                     before.copy_(logsum)
                 else:
-                    # of two softmaxes, the share of the second one is a logistic function
+                    # the second softmax's share is a logistic function of the log-sum-exps
                     share = torch.sigmoid(logsum - before)[..., None]
                     output.lerp_(part.to(exact), share)
                     before.copy_(torch.logaddexp(before, logsum))
@@ -132,20 +133,20 @@ class _Blocks(torch.autograd.Function):
         of_keys, of_values = torch.zeros_like(keys), torch.zeros_like(values)
         for first, last, blocks in context.rows:
             for block in blocks:
-                asked = slice(block.first, block.last)
+                queried = slice(block.first, block.last)
                 read = slice(block.start, block.end)
                 to_query, to_keys, to_values = _backward(
-                    gradient[first:last, :, asked],
-                    query[first:last, :, asked],
+                    gradient[first:last, :, queried],
+                    query[first:last, :, queried],
                     keys[first:last, :, read],
                     values[first:last, :, read],
-                    result[first:last, :, asked],
-                    normaliser[first:last, :, asked],
+                    result[first:last, :, queried],
+                    normaliser[first:last, :, queried],
                     0.0,
                     block.causal,
                     scale=context.scale,
                 )
-                of_query[first:last, :, asked] += to_query
+                of_query[first:last, :, queried] += to_query
                 of_keys[first:last, :, read] += to_keys
                 of_values[first:last, :, read] += to_values
         summed = partial(
@@ -164,7 +165,7 @@ class _Blocks(torch.autograd.Function):
 
 
 def _repeated(keys: Tensor, query: Tensor) -> Tensor:
-    """Grouped-query attention: each key head once for every query head that reads it."""
+    """Grouped-query attention: repeat each key head for its query heads."""
     times = query.shape[1] // keys.shape[1]
     return repeat(keys, "row head token width -> row (head times) token width", times=times)
 

@@ -1,4 +1,4 @@
-"""Attention patterns of packed trees: as a dense mask, and as blocks that need none."""
+"""Attention patterns of packed trees: as a dense mask and as blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from colearn.contract.rows import Piece
 
 
 class Block(NamedTuple):
-    """Queries [first, last) attend to keys [start, end); causally if both are the same range."""
+    """Queries [first, last) attend to keys [start, end), causally if the ranges are equal."""
 
     first: int
     last: int
@@ -27,13 +27,13 @@ class Block(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        """Products of a query with a key that the block costs."""
+        """Number of query-key pairs that the block computes."""
         whole = (self.last - self.first) * (self.end - self.start)
         return whole // 2 if self.causal else whole
 
 
 class Rows(NamedTuple):
-    """Neighbouring rows of a batch, [first, last), that have the same blocks."""
+    """Adjacent rows [first, last) of a batch with equal blocks."""
 
     first: int
     last: int
@@ -42,35 +42,35 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeMask:
-    """The attention pattern of a batch of packed rows: every token sees its own ancestors, as far
-    as its window goes. Padding sees itself in the dense mask, and nothing in the blocks."""
+    """Attention pattern of a batch of packed rows: a token attends to its ancestors within its
+    window. Padding attends to itself in the dense mask and to nothing in the blocks."""
 
     pieces: tuple[tuple[Piece, ...], ...]
-    """Of each row."""
+    """The pieces of each row."""
     width: int
     """T, padding included."""
 
     def dense(self, device: torch.device) -> Tensor:
-        """[B, 1, T, T] True where a query may attend."""
+        """Bool mask [B, 1, T, T], True where a query may attend."""
         return torch.stack([_visible(row, self.width) for row in self.pieces])[:, None].to(device)
 
     @cached_property
     def rows(self) -> tuple[Rows, ...] | None:
-        """The same pattern as blocks; None where a window cuts the piece that it belongs to."""
-        found: list[Rows] = []
+        """The pattern as blocks; None if a window is shorter than its piece."""
+        runs: list[Rows] = []
         for number, pieces in enumerate(self.pieces):
             blocks = tree_blocks(pieces)
             if blocks is None:
                 return None
-            if found and found[-1].blocks == blocks:
-                found[-1] = found[-1]._replace(last=number + 1)
+            if runs and runs[-1].blocks == blocks:
+                runs[-1] = runs[-1]._replace(last=number + 1)
             else:
-                found.append(Rows(number, number + 1, blocks))
-        return tuple(found)
+                runs.append(Rows(number, number + 1, blocks))
+        return tuple(runs)
 
     @cached_property
     def longest(self) -> int:
-        """Tokens of the longest branch."""
+        """Number of tokens in the longest branch."""
         return max(
             (
                 piece.first_position + piece.end - piece.start
@@ -82,7 +82,7 @@ class TreeMask:
 
 
 class _Segment(NamedTuple):
-    """Pieces in a row that only follow each other."""
+    """A run of pieces without branching."""
 
     start: int
     end: int
@@ -92,15 +92,15 @@ class _Segment(NamedTuple):
 
 
 def tree_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...] | None:
-    """A row's attention as blocks: each piece causally on itself, first, and then the tokens of
-    all pieces below it on all of its visible keys. No key is copied and no pair computed in vain.
+    """A row's attention as blocks: first each piece causally on itself, then all of its
+    descendants' tokens on its visible keys. No key is copied and no invisible pair is computed.
 
-    None where a piece cannot see all of its own tokens: its window is shorter than the piece.
+    None if a piece's window is shorter than the piece.
     """
     segments = _segments(pieces)
-    if any(one.visible_from > one.first_position for one in segments):
+    if any(segment.visible_from > segment.first_position for segment in segments):
         return None
-    blocks = [Block(one.start, one.end, one.start, one.end) for one in segments]
+    blocks = [Block(s.start, s.end, s.start, s.end) for s in segments]
     below: list[list[_Segment]] = [[] for _ in segments]
     for segment in segments:
         above = segment.parent
@@ -122,7 +122,7 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...] | None:
 
 
 def _segments(pieces: Sequence[Piece]) -> list[_Segment]:
-    """Non-empty runs of pieces, each the only child of the one before it, parents first."""
+    """Non-empty runs of pieces in which each is its predecessor's only child, parents first."""
     children = [0] * len(pieces)
     for piece in pieces:
         if piece.parent >= 0:
@@ -151,7 +151,7 @@ def _segments(pieces: Sequence[Piece]) -> list[_Segment]:
 
 
 def _visible(pieces: Sequence[Piece], width: int) -> Tensor:
-    """[T, T] which packed tokens each packed token may attend to; padding attends to itself."""
+    """Bool [T, T]: the tokens each token may attend to; padding attends to itself."""
     seen = torch.zeros((width, width), dtype=torch.bool)
     positions = torch.zeros(width, dtype=torch.long)
     ancestors: list[list[int]] = []

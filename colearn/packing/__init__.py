@@ -1,1 +1,1 @@
-"""Trees as rows of tokens: contexts of one agent, and pieces one behind the other."""
+"""Packing of trees into token rows: the contexts of an agent, and the packer."""

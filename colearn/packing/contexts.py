@@ -1,4 +1,4 @@
-"""One agent's contexts in a tree: what it reads together, from a fresh prompt to the next one."""
+"""Contexts of one agent in a tree: the nodes from one fresh prompt to the next."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from colearn.types import Action, Observation, Tree
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one node adds to a context."""
+    """Contribution of one node to a context."""
 
     node: int
     parent: int | None
-    """The node before it in the same context; None where the context begins."""
+    """The previous node in the context; None at its start."""
     action: Action | None
-    """The agent's, that led to the node."""
+    """The agent's action that led to the node."""
     observation: Observation | None
-    """What the agent sees there."""
+    """The agent's observation at the node."""
 
     @property
     def size(self) -> int:
-        """Tokens."""
+        """Number of tokens."""
         acted = 0 if self.action is None else len(self.action.tokens)
         return acted + (0 if self.observation is None else len(self.observation.tokens))
 
 
 def contexts(tree: Tree[object], agent: str) -> list[list[Part]]:
-    """The contexts of an agent, in the order of their first nodes, each with parents first. Without
-    fresh prompts there is one, and it holds every node.
+    """The contexts of an agent, in the order of their first nodes, each with parents first.
 
-    A node with a fresh prompt ends one context with its action and opens another. Of a cut node
-    only the candidate's action is read: nobody answers to what is seen there.
+    Without fresh prompts one context holds every node. A node with a fresh prompt ends one context
+    with its action and starts another. A cut node contributes only the candidate's action, since
+    no agent acts on its observation.
     """
-    found: list[list[Part]] = []
+    parts_by_context: list[list[Part]] = []
     of_node: list[int] = []
     for node in tree.nodes:
         if node.cut and not node.samples(agent):
-            of_node.append(-1)  # another agent's candidate: nothing of it goes on or is trained
+            of_node.append(-1)  # another agent's candidate: not continued and not trained
             continue
         seen = None if node.cut else node.observations.get(agent)
         before = None if node.parent is None else of_node[node.parent]
         opens = before is None or (seen is not None and seen.fresh)
         if before is not None:
-            found[before].append(
+            parts_by_context[before].append(
                 Part(node.index, node.parent, node.actions.get(agent), None if opens else seen)
             )
         if opens:
-            found.append([Part(node.index, None, None, seen)])
-        of_node.append(len(found) - 1 if opens else _same(before))
-    return found
+            parts_by_context.append([Part(node.index, None, None, seen)])
+        of_node.append(len(parts_by_context) - 1 if opens else _same(before))
+    return parts_by_context
 
 
 def _same(context: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Packing: pieces of a tree's histories, one behind the other in one row of tokens."""
+"""Packer: concatenates the pieces of a tree's histories into one token row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from colearn.contract.rows import Piece
 
 @dataclass(slots=True)
 class Packer:
-    """Tokens and pieces of a row that is being made."""
+    """Builds the tokens and pieces of one row."""
 
     tokens: list[int] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
 
     def add(self, tokens: Sequence[int], parent: int, visible_from: int = 0) -> int:
-        """The number of the new piece, behind piece `parent` of its history (-1 at the root)."""
+        """Append a piece after piece `parent` (-1 at the root) and return its number."""
         first = self.position_after(parent)
         start = len(self.tokens)
         self.tokens.extend(tokens)
@@ -24,14 +24,14 @@ class Packer:
         return len(self.pieces) - 1
 
     def position_after(self, piece: int) -> int:
-        """Tokens of the history that ends with this piece."""
+        """Number of tokens in the history that ends with this piece."""
         if piece < 0:
             return 0
         before = self.pieces[piece]
         return before.first_position + before.end - before.start
 
     def last_index(self, piece: int) -> int:
-        """Place in the row of the last token of that history."""
+        """Row index of the last token in the history that ends with this piece."""
         while self.pieces[piece].end == self.pieces[piece].start:
             piece = self.pieces[piece].parent
         return self.pieces[piece].end - 1

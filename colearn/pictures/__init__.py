@@ -1,4 +1,4 @@
-"""Pictures of a state: what a task gives (`Picture`), and the SVG that is drawn of it."""
+"""Pictures of a state: the data that a task provides (`Picture`) and their SVG."""
 
 from .picture import Cell, Mark, Panel, Picture
 

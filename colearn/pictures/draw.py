@@ -1,4 +1,4 @@
-"""Pictures of episodes as inline SVG: one path per colour and mark, so that a page stays light."""
+"""Draws pictures as inline SVG, one path per colour and mark to keep pages small."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .picture import Cell, Panel, Picture
 SIDE = 24
 """Of a cell, in units of its SVG, and in pixels where the panel is small."""
 _SMALL = 4
-"""Columns or rows; of larger panels a cell is _DENSE pixels wide, so that four fit into a row."""
+"""Most columns or rows at full size; in larger panels a cell is _DENSE pixels wide."""
 _DENSE = 16
 _KINDS = ("#4c9f70", "#c2703d", "#5b7fbf", "#b65f8f", "#a39b3b", "#5fa8ad", "#8a6fb0", "#9a9a9a")
-"""For kinds whose colour the task does not give."""
+"""Colours for kinds that the task gives none."""
 _AGENTS = ("#1f6fd0", "#c2185b", "#0f6b3a", "#6b2fa0", "#8a5200", "#00616b")
-"""Of the discs with an agent's number; dark enough for white digits."""
+"""Colours of the discs with an agent's number; dark enough for white digits."""
 _NUMBERS = "123456789abcdefghijklmnopqrstuvwxyz"
 _MARKS = {
     "missing": "missing",
@@ -28,7 +28,7 @@ At = tuple[int, int]
 
 
 class Drawing:
-    """The colours of kinds and agents over a whole page, and pictures in them."""
+    """Colours of kinds and agents, consistent over a page, and the drawing of pictures."""
 
     def __init__(self, pictures: Iterable[Picture], agents: Sequence[str]) -> None:
         panels = [(picture, panel) for picture in pictures for panel in picture.panels]
@@ -46,15 +46,15 @@ class Drawing:
         self._marks = [mark for mark in _MARKS if any(cell.mark == mark for cell in cells)]
 
     def legend(self, *, changes: bool) -> str:
-        """What the colours and marks mean; `changes` where pictures of later turns are drawn."""
-        here = [(0, 0)]
+        """Legend of colours and marks; `changes`: explain the mark of changed cells."""
+        corner = [(0, 0)]
         entries = [
-            (f'<path d="{_squares(here)}" class="block" fill="{colour}"/>', kind)
+            (f'<path d="{_squares(corner)}" class="block" fill="{colour}"/>', kind)
             for kind, colour in self._kinds.items()
         ]
-        entries += [(self._discs(here, owner), owner) for owner in self._owners]
-        entries += [(_mark(mark, here), _MARKS[mark]) for mark in self._marks]
-        entries += [(_corners(here), "other than a turn before")] * changes
+        entries += [(self._discs(corner, owner), owner) for owner in self._owners]
+        entries += [(_mark(mark, corner), _MARKS[mark]) for mark in self._marks]
+        entries += [(_corners(corner), "other than a turn before")] * changes
         keys = "".join(
             f'<span><svg viewBox="0 0 {SIDE} {SIDE}" width="16" height="16">{inside}</svg>'
             f"{escape(text)}</span>"
@@ -122,7 +122,7 @@ class Drawing:
 
 
 def changed(panel: Panel, earlier: Panel) -> list[At]:
-    """The cells in which something else stands than in the `earlier` panel."""
+    """Cells that differ from the `earlier` panel."""
 
     def standing(cell: Cell | None) -> tuple[str, str] | None:
         return None if cell is None or cell.mark == "missing" else (cell.kind, cell.owner)
@@ -136,7 +136,7 @@ def changed(panel: Panel, earlier: Panel) -> list[At]:
 
 
 def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | None:
-    """The panel in the same place, if it is one of the same grid."""
+    """The panel at the same position, if its grid is the same."""
     if place < len(known) and (known[place].columns, known[place].rows) == (
         panel.columns,
         panel.rows,
@@ -146,7 +146,7 @@ def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | Non
 
 
 def _told(panel: Panel) -> str:
-    """The panel in words, for those who cannot see it."""
+    """Description of the panel for screen readers."""
     marks = [cell.mark for cell in panel.cells.values()]
     counts = (f"{marks.count(mark)} {mark}" for mark in _MARKS if mark in marks)
     standing = len(marks) - marks.count("missing")

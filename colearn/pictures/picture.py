@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Any, Literal, get_args
 
 Mark = Literal["", "missing", "extra", "wrong"]
-"""How a cell differs from the goal: nothing stands where something should, something where nothing
-should, or another kind than should."""
+"""How a cell differs from the goal: a missing item, an extra item, or one of the wrong kind."""
 
 LARGEST = 1000
 """The most columns or rows of a panel."""
@@ -22,10 +21,10 @@ LARGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell that is not empty, or that should not be."""
+    """A cell that is not empty, or should not be."""
 
     kind: str = ""
-    """What stands here, or, where it is missing, what should; it chooses the colour."""
+    """Kind of the cell's item, or of the missing one; it determines the colour."""
     owner: str = ""
     """The agent that placed it, by name."""
     mark: Mark = ""
@@ -33,7 +32,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A grid of `columns` x `rows` cells.
+    """A titled grid of `columns` x `rows` cells.
 
     Errors: ValueError for a cell outside the grid or an unknown mark.
     """
@@ -42,7 +41,7 @@ class Panel:
     columns: int
     rows: int
     cells: Mapping[tuple[int, int], Cell]
-    """By (column from the left, row from the top), both from 0; all others are empty."""
+    """By (column from the left, row from the top), both from 0; other cells are empty."""
 
     def __post_init__(self) -> None:
         if not 0 < self.columns <= LARGEST or not 0 < self.rows <= LARGEST:
@@ -58,15 +57,15 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """Panels to be drawn, and what their colours are.
+    """Panels to draw, and their colours.
 
     Errors: ValueError for a colour that is not `#rrggbb`.
     """
 
     groups: tuple[tuple[Panel, ...], ...]
-    """Panels of one group belong together (a layer) and stand side by side."""
+    """Panels by group (a layer); a group's panels are drawn side by side."""
     colours: Mapping[str, str] = field(default_factory=dict)
-    """`#rrggbb` by kind; the report chooses for kinds that are not here."""
+    """`#rrggbb` by kind; other kinds get a colour from the report."""
     caption: str = ""
 
     def __post_init__(self) -> None:
@@ -81,13 +80,13 @@ class Picture:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of all cells in the order of the panels, '' left out."""
+        """Kinds of all cells in the order of the panels, without ''."""
         cells = chain.from_iterable(panel.cells.values() for panel in self.panels)
         return tuple(dict.fromkeys(cell.kind for cell in cells if cell.kind))
 
     def plain(self) -> dict[str, Any]:
-        """The picture for JSON: a cell is [column, row, kind, owner, mark], kind and owner as
-        places in the lists `kinds` and `owners`, -1 for none."""
+        """The picture as JSON data. A cell is [column, row, kind, owner, mark]; kind and owner
+        are indices into `kinds` and `owners`, -1 for none."""
         kinds = self.kinds
         every = chain.from_iterable(panel.cells.values() for panel in self.panels)
         owners = tuple(dict.fromkeys(cell.owner for cell in every if cell.owner))
@@ -116,9 +115,9 @@ class Picture:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Picture:
-        """What `plain` gave.
+        """The picture that `plain` returned as `data`.
 
-        Errors: KeyError, IndexError, TypeError or ValueError where it did not.
+        Errors: KeyError, IndexError, TypeError or ValueError for other data.
         """
         kinds, owners = (*map(str, data["kinds"]), ""), (*map(str, data["owners"]), "")
 

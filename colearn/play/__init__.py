@@ -1,4 +1,4 @@
-"""A task's episodes with every agent behind a server of its own."""
+"""Plays a task's episodes with every agent behind its own server."""
 
 from .episode import Loss, PlayedEpisode
 from .person import Person

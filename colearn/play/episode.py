@@ -1,11 +1,11 @@
-"""One episode: the agents act at their endpoints, the task steps here.
+"""Plays one episode: agents act at their endpoints, the task steps in this process.
 
-Whoever follows a play is told of it in events, mappings with `kind` and `episode`:
+Followers of a play receive events, mappings with `kind` and `episode`:
 
     started   item
     observed  turn, observations by agent, and the world, None where the task does not show it:
               picture, the text of `render`, and world, `picture` as plain data
-    asked     turn, agent: a person, who is to answer in the page
+    asked     turn, agent: a person whose answer the page waits for
     retried   turn, agent, reason
     acted     turn, agent, text, tokens, seconds
     stepped   turn, reward, local_rewards
@@ -39,16 +39,16 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaySetting:
-    """What the episodes of one play share."""
+    """Settings and resources shared by the episodes of a play."""
 
     task: DecPOMDP[Any, Any]
     agents: Mapping[str, AsyncRemoteAgent | Person]
     seed: int
     greedy: bool
     thread: Executor
-    """Where the task's other functions run, one after another."""
+    """Runs the task's other functions, one after another."""
     steps: Executor
-    """Where the task steps."""
+    """Runs the task's steps."""
     tell: Tell | None
 
 
@@ -63,17 +63,17 @@ class Loss:
 
 @dataclass(slots=True)
 class PlayedEpisode:
-    """An episode as far as it came. Action tokens are known from colearn's servers only."""
+    """An episode up to its last turn. Only colearn's servers report action tokens."""
 
     tree: Tree[Any]
-    """A chain; observations without tokens."""
+    """The episode as a chain; observations have no tokens."""
     replies: list[dict[str, Reply]] = field(default_factory=list)
-    """By turn and agent."""
+    """Replies by turn and agent."""
     lost: Loss | None = None
     retries: dict[str, int] = field(default_factory=dict)
-    """By agent, where there were any."""
+    """Number of retries by agent, without zeros."""
     recovered: dict[str, int] = field(default_factory=dict)
-    """By agent, where a server lost the session and the episode went on without it."""
+    """Sessions lost by servers and replayed, by agent, without zeros."""
 
 
 class _Lost(Exception):
@@ -83,7 +83,7 @@ class _Lost(Exception):
 
 
 async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpisode:
-    """Play one item out; `number`, with the seed, fixes all randomness.
+    """Play one item to its end; `number`, with the seed, fixes all randomness.
 
     An agent that stays lost ends the episode. Errors: TaskError where the task breaks its contract.
     """
@@ -102,7 +102,7 @@ class _Seat(Player):
 
 
 class _Play(AsyncTable):
-    """The table of one episode: asks the endpoints, and tells whoever follows."""
+    """The table of one episode: asks the endpoints and informs the followers."""
 
     def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item
@@ -208,9 +208,11 @@ class _Play(AsyncTable):
             self._tell("ended", **{"return": tree.returns(1.0)[0], "metrics": metrics})
         else:
             self._tell("lost", turn=lost.turn, agent=lost.agent, reason=lost.reason)
-        retries = {agent: sum(talk.retries for talk in own) for agent, own in self.talks.items()}
+        retries = {
+            agent: sum(talk.retries for talk in talks) for agent, talks in self.talks.items()
+        }
         recovered = {
-            agent: sum(talk.recovered for talk in own) for agent, own in self.talks.items()
+            agent: sum(talk.recovered for talk in talks) for agent, talks in self.talks.items()
         }
         return PlayedEpisode(
             tree=tree,
@@ -226,10 +228,10 @@ class _Play(AsyncTable):
 
 
 async def _beside(pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Run what may be slow beside the event loop."""
+    """Run slow work in a pool, without blocking the event loop."""
     return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
 def _look(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:
-    """The world as text and as plain data, each None where the task does not offer it."""
+    """The state as text and as a picture's plain data; None where the task offers neither."""
     return {"picture": rendered(task, state, item), "world": pictured(task, state, item)}

@@ -1,4 +1,4 @@
-"""A seat that a person takes, in the page of the play."""
+"""A person in an agent's seat, who answers in the page of the play."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from colearn.client.async_agent import Reply
 
 PERSON = "person"
-"""In place of a server's URL: `--agent NAME=person`."""
+"""Stands for a person in place of a server's URL: `--agent NAME=person`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +19,16 @@ class _Place:
 
 
 class Person:
-    """What `AsyncRemoteAgent` is to a play, with somebody at the page instead of a server.
+    """A person at the page, with the interface of `AsyncRemoteAgent`.
 
-    Nobody is hurried: an episode waits for its answer.
+    There is no time limit: an episode waits for its answer.
     """
 
     endpoint = _Place()
 
     def __init__(self) -> None:
         self._asked: dict[int, asyncio.Future[str]] = {}
-        """By episode, what is waited for."""
+        """Awaited answers by episode."""
 
     async def __aenter__(self) -> Person:
         return self
@@ -38,11 +38,11 @@ class Person:
             waiting.cancel()
 
     def seated(self, episode: int) -> PersonTurns:
-        """The person in one episode."""
+        """The person's conversation in one episode."""
         return PersonTurns(self, episode)
 
     def answer(self, episode: int, text: str) -> bool:
-        """What the person said; False where the episode is not waiting for it."""
+        """Deliver the person's answer; False where the episode is not waiting for one."""
         waiting = self._asked.pop(episode, None)
         if waiting is None or waiting.done():
             return False
@@ -59,7 +59,7 @@ class Person:
 
 @dataclass(slots=True)
 class PersonTurns:
-    """An episode's conversation with the person; the page shows what was said before."""
+    """A person's conversation in one episode; the page shows earlier turns."""
 
     person: Person
     episode: int
@@ -74,10 +74,10 @@ class PersonTurns:
         seed: int | None = None,
         retried: Callable[[str], None] = lambda reason: None,
     ) -> Reply:
-        """The person's answer."""
+        """Wait for the person's answer."""
         started = time.perf_counter()
         text = await self.person.heard(self.episode)
         return Reply(text=text, tokens=None, seconds=time.perf_counter() - started, finish="end")
 
     async def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: there is nothing to release."""

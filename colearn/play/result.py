@@ -1,4 +1,4 @@
-"""What a play came to: the metrics of evaluation, and what went wrong on the way."""
+"""Result of a play: evaluation metrics, lost episodes and retries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from colearn.experiment.evaluation.played import mean_outcomes, mean_turns
 from .episode import PlayedEpisode
 
 _LISTED = 12
-"""Episode numbers that the summary names for one reason."""
+"""Most episode numbers that the summary lists for one reason."""
 
 
 @dataclass(frozen=True)
@@ -27,39 +27,38 @@ class Played:
     episodes: list[PlayedEpisode]
     settings: EvaluationSettings
     split_size: int
-    """Items of the split, of which `settings.episodes` may be fewer or more."""
+    """Number of items in the split; `settings.episodes` may differ."""
     pays: frozenset[Paid]
     """The kinds of reward that the task pays, which `return` sums."""
     credit: Credit
-    """Of the objective."""
+    """Credit assignment of the training objective."""
 
     @property
     def whole(self) -> list[PlayedEpisode]:
-        """Those that were played out."""
+        """Episodes played to their end."""
         return [episode for episode in self.episodes if episode.lost is None]
 
     @property
     def lost(self) -> list[PlayedEpisode]:
-        """Those that an agent's loss ended early."""
+        """Episodes that ended early because an agent was lost."""
         return [episode for episode in self.episodes if episode.lost is not None]
 
     @property
     def retries(self) -> Counter[str]:
-        """Attempts after the first, by agent."""
+        """Repeated attempts, by agent."""
         return sum((Counter(episode.retries) for episode in self.episodes), Counter[str]())
 
     @property
     def recovered(self) -> Counter[str]:
-        """Sessions that servers lost and conversations went on without, by agent."""
+        """Sessions lost by servers and replayed, by agent."""
         return sum((Counter(episode.recovered) for episode in self.episodes), Counter[str]())
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Means over the episodes that were played out, named as by `evaluate_team`.
+        """Means over the completed episodes, named as by `evaluate_team`.
 
         `tokens_per_turn` is missing where an endpoint does not count its tokens, `pass@k` where an
-        item was not played out often enough for the largest k; without a single episode there are
-        none.
+        item has fewer completed episodes than the largest k. Empty without a completed episode.
 
         Errors: ConfigError where `pass_at` is set and the task has no metric `pass`.
         """
@@ -82,7 +81,7 @@ class Played:
         return metrics
 
     def summary(self) -> Iterator[str]:
-        """Lines for a reader: what was lost and why, and what was retried."""
+        """Lines of text: lost episodes with their reasons, and retries."""
         lost = self.lost
         yield f"played {len(self.episodes) - len(lost)} of {len(self.episodes)} episodes"
         reasons: dict[str, list[str]] = {}
@@ -109,7 +108,7 @@ class Played:
 
     @property
     def _fewest(self) -> int:
-        """Episodes played out of the item that has the fewest, 0 where all of its are lost."""
+        """Fewest completed episodes of any item."""
         round_size = self.settings.episodes or self.split_size
         counts = Counter(
             episode.tree.episode % round_size % self.split_size for episode in self.whole

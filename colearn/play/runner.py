@@ -1,4 +1,4 @@
-"""A task's evaluation with the agents at their endpoints, many episodes at once."""
+"""Evaluates a task with agents at their endpoints, many episodes concurrently."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def play(
 ) -> Played:
     """Play the items of a split with the same items, seeds and metrics as `evaluate_team`.
 
-    The agents are not open yet. `pool` steps the task; without one it steps in a thread, one
-    episode after another, as in the trainer. `tell` hears the events of `episode` and, before
+    The agents must not be open yet. `pool` steps the task; without one it steps in a thread, one
+    episode after another, as in the trainer. `tell` receives the events of `episode` and, before
     them, `planned` with agents and items, after them `finished` with the metrics.
 
     Errors: RemoteError or ConfigError where an agent cannot be reached or used at the start; an
@@ -80,8 +80,9 @@ async def play_item(
     seed: int = 0,
     greedy: bool = True,
 ) -> PlayedEpisode:
-    """Play one item of your own, which need be in no split: a deployed team at work. The last
-    node's state is what came of it. The agents are not open yet.
+    """Play one item, which need not be in a split: a deployed team at work.
+
+    The last node's state is the result. The agents must not be open yet.
 
     Errors: as for `play`; an agent lost on the way is `Episode.lost`.
     """
@@ -105,12 +106,12 @@ async def play_item(
 
 
 async def _all(room: PlaySetting, items: list[Any], at_once: int) -> list[PlayedEpisode]:
-    """Every item's episode, in order, `at_once` of them side by side."""
-    found: dict[int, PlayedEpisode] = {}
+    """Every item's episode, in order, `at_once` of them concurrently."""
+    episodes: dict[int, PlayedEpisode] = {}
 
     async def work(waiting: Iterator[tuple[int, Any]]) -> None:
         for number, item in waiting:
-            found[number] = await play_episode(room, number, item)
+            episodes[number] = await play_episode(room, number, item)
 
     waiting = iter(enumerate(items))
     mistake: ColearnError | None = None
@@ -122,4 +123,4 @@ async def _all(room: PlaySetting, items: list[Any], at_once: int) -> list[Played
         mistake = next(error for error in errors.exceptions if isinstance(error, ColearnError))
     if mistake is not None:
         raise mistake
-    return [found[number] for number in range(len(items))]
+    return [episodes[number] for number in range(len(items))]

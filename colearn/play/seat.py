@@ -1,4 +1,4 @@
-"""What a person's page receives: that seat alone while an episode runs, everything at its end."""
+"""Filters events for a person's page: that seat alone during an episode, everything at its end."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 Event = Mapping[str, Any]
 
 _PRIVATE = ("asked", "retried", "acted")
-"""Events of one agent."""
+"""Events about a single agent."""
 _REVEALED = ("observed", "acted", "stepped")
 """Events that are sent again, in full, once the episode has ended."""
 
 
 def seen_from(seat: str, log: Sequence[Event], index: int) -> Iterator[Event]:
-    """What `seat` is told of event `index` of a play.
+    """The events that `seat` receives for event `index` of a play.
 
     Others' observations, actions and rewards, the world and the item, which may hold the answer,
-    are withheld until the episode has ended or is lost; then they are told before its end is.
+    are withheld until the episode has ended or is lost. They are then sent before the event of its
+    end.
     """
     event = log[index]
     kind = event["kind"]
@@ -29,11 +30,11 @@ def seen_from(seat: str, log: Sequence[Event], index: int) -> Iterator[Event]:
         if event["agent"] == seat:
             yield event
     elif kind == "observed":
-        own = {name: text for name, text in event["observations"].items() if name == seat}
-        yield {**event, "observations": own, "picture": None, "world": None}
+        seen = {name: text for name, text in event["observations"].items() if name == seat}
+        yield {**event, "observations": seen, "picture": None, "world": None}
     elif kind == "stepped":
-        own = {name: paid for name, paid in event["local_rewards"].items() if name == seat}
-        yield {**event, "local_rewards": own}
+        paid = {name: reward for name, reward in event["local_rewards"].items() if name == seat}
+        yield {**event, "local_rewards": paid}
     else:
         if kind in ("ended", "lost"):
             yield from (

@@ -1,4 +1,4 @@
-"""What is played, and how: from a run, a config or a task's name to settings."""
+"""Loads the settings of a play from a run, a config or a task's name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colearn.record.folder import COMPARISON, CONFIG
 
 
 def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
-    """The config behind a run's folder, a shipped config's name, a .yaml file or a task's name.
+    """The config of a run's folder, a shipped config's name, a .yaml file or a task's name.
 
     Errors: ConfigError, one line that names the key and the remedy.
     """
@@ -26,7 +26,7 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
         return load_config({"task": {"name": source}, "models": {}}, overrides)
     known = [*tasks, *shipped_configs()]
     raise ConfigError(
-        f"task: '{source}' is no run's folder, config or task; "
+        f"task: '{source}' is not a run's folder, a config or a task; "
         f"{nearest(source, known, listed='colearn tasks and colearn configs')}"
     )
 

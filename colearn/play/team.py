@@ -1,4 +1,4 @@
-"""The agents of a play: each of the task's agents at an address of its own."""
+"""Builds the agents of a play: a remote agent or a person for each of the task's agents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_team(
 
 
 def _pairs(given: Sequence[str], option: str, kind: str, agents: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not name or not value:
@@ -65,10 +65,10 @@ def _pairs(given: Sequence[str], option: str, kind: str, agents: Sequence[str]) 
             )
         if name not in agents:
             raise ConfigError(f"{option}: the task has no agent '{name}'; {nearest(name, agents)}")
-        if name in found:
+        if name in values:
             raise ConfigError(f"{option}: agent '{name}' is given twice; leave one out")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _key(agent: str, variable: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The page of a play: a small server on this machine that passes events on as they happen."""
+"""Server of a play's page: forwards events as they happen, on this machine only."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ FILES = {
 
 
 class Watch:
-    """Keeps every event, so that whoever comes late reads from the start.
+    """Keeps every event, so that a page opened late starts from the first one.
 
     Errors: ConfigError where the port is taken.
     """
 
     def __init__(self, title: str, port: int, people: Mapping[str, Person] | None = None) -> None:
-        """`people`: by agent, those who answer in the page."""
+        """people: persons by agent."""
         self.people = people or {}
         self._log: list[dict[str, Any]] = [{"kind": "titled", "title": title}]
         self._news = asyncio.Event()
@@ -64,17 +64,17 @@ class Watch:
         self._wake()
 
     def end(self) -> None:
-        """No more events: the pages' connections close once they have all."""
+        """Mark the end: connections close once they have received every event."""
         self._over = True
         self._wake()
 
     @property
     def urls(self) -> dict[str, str]:
-        """By person, the page of that seat; one for all where nobody plays."""
+        """Page by person; with no person, a single page under ""."""
         return {name: f"{self.url}?seat={quote(name)}" for name in self.people} or {"": self.url}
 
     async def follow(self, after: int, seat: str | None = None) -> AsyncIterator[str]:
-        """Server-sent events from number `after` on, of a person those of that seat."""
+        """Server-sent events from number `after` on, filtered for a person's seat."""
         yield "retry: 1000\n\n"
         while True:
             news = self._news
@@ -175,7 +175,7 @@ class PersonSaid(BaseModel):
 class _QuietServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave Ctrl-C to the program around it."""
+        """Install no signal handlers: the surrounding program handles Ctrl-C."""
         yield
 
 
@@ -193,11 +193,11 @@ def _file(name: str) -> Response:
 
 
 def _bind(port: int) -> socket.socket:
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((HOST, port))
+        listening.bind((HOST, port))
     except OSError as error:
-        found.close()
+        listening.close()
         raise ConfigError(f"--watch-port {port}: {error.strerror}; take another or 0") from None
-    return found
+    return listening

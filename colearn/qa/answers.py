@@ -1,5 +1,5 @@
-"""How good a short answer is, as SQuAD's evaluation script counts it: in [0, 1], the best of the
-gold answers."""
+"""Short-answer metrics of SQuAD's evaluation script: in [0, 1], the best over the gold
+answers."""
 
 from __future__ import annotations
 

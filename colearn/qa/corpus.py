@@ -1,4 +1,4 @@
-"""Where passages come from: given ones, or the files of a folder."""
+"""Passage sources: passages in memory, or the files of a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from colearn.json_text import read_json
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of text that can be found."""
+    """A titled text that a retriever can return."""
 
     title: str
     text: str
@@ -52,7 +52,7 @@ class Passages(Corpus):
         return Passages, (self.given,)  # another process hashes texts otherwise
 
     def passages(self) -> tuple[Passage, ...]:
-        """As given."""
+        """The passages as given."""
         return self.given
 
 
@@ -68,12 +68,12 @@ class Folder(Corpus):
 
     def passages(self) -> tuple[Passage, ...]:
         """In order of the files' names."""
-        found = tuple(passage for path in self._files() for passage in _read(path))
-        if not found:
+        passages = tuple(passage for path in self._files() for passage in _read(path))
+        if not passages:
             raise ConfigError(
                 f"task.corpus: no passages under {self.path}; put .jsonl, .txt or .md files there"
             )
-        return found
+        return passages
 
     @property
     def digest(self) -> str:

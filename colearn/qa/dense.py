@@ -1,4 +1,4 @@
-"""Finding passages by what they mean: dot products of a sentence encoder's mean-pooled states."""
+"""Dense retrieval: dot products of a sentence encoder's mean-pooled states."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Encoder:
         """[texts, width]"""
         import torch
 
-        found = []
+        vectors = []
         for first in range(0, len(texts), self.retriever.batch):
             inputs = self.tokenizer(
                 list(texts[first : first + self.retriever.batch]),
@@ -88,8 +88,8 @@ class _Encoder:
                 means = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
                 if self.retriever.normalize:
                     means = torch.nn.functional.normalize(means, dim=-1)
-            found.append(means.float().numpy())
-        return np.concatenate(found)
+            vectors.append(means.float().numpy())
+        return np.concatenate(vectors)
 
 
 class _DenseIndex:

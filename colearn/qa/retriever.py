@@ -1,4 +1,4 @@
-"""Finding passages: BM25 over a corpus, with the index and the answers kept."""
+"""BM25 retrieval over a corpus, with cached index and results."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class _WordIndex:
         if not words:
             return ()
         scores = self.table.get_scores(words)
-        found = np.flatnonzero(scores > 0)
-        if len(found) > k:
-            least = np.partition(scores[found], -k)[-k]
-            found = found[scores[found] >= least]
-        order = np.argsort(-scores[found], kind="stable")[:k]
-        return tuple(self.passages[n] for n in found[order])
+        matches = np.flatnonzero(scores > 0)
+        if len(matches) > k:
+            least = np.partition(scores[matches], -k)[-k]
+            matches = matches[scores[matches] >= least]
+        order = np.argsort(-scores[matches], kind="stable")[:k]
+        return tuple(self.passages[n] for n in matches[order])
 
     def _built(self, retriever: BM25) -> Any:
         table = self.engine.BM25(k1=retriever.k1, b=retriever.b)

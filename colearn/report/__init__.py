@@ -1,4 +1,4 @@
-"""Figures, tables, curves, pictures and pages of a comparison's finished runs."""
+"""Reports of comparisons: statistics, tables, curves, pictures and HTML pages."""
 
 from .write import write_report
 

@@ -22,14 +22,14 @@ _LABELS = {
     "wall_seconds": "training time (s)",
 }
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
-"""Okabe and Ito's, without those that vanish on white or on black."""
+"""Okabe and Ito's palette, without the colours that are invisible on white or black."""
 _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
 _INK, _GRID, _BACKGROUND = "#22262b", "#d9dde2", "#ffffff"
 _DARK = {_INK: "#dfe3e8", _GRID: "#3a4048", _BACKGROUND: "#171a1e"}
 
 
 def colour(index: int) -> str:
-    """The colour of the comparison's algorithm number `index`, told apart by the colour-blind."""
+    """Colour of algorithm number `index`, from a palette for colour-blind readers."""
     return _COLOURS[index % len(_COLOURS)]
 
 
@@ -47,7 +47,7 @@ def write_curves(summary: Summary, path: Path) -> None:
 
 
 def panel_svg(summary: Summary, axis: str) -> str:
-    """The headline metric over an axis as SVG text for the width of a phone, self-contained."""
+    """The headline metric over one axis as a self-contained SVG, legible at a phone's width."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis)
@@ -66,8 +66,8 @@ def small_svg(curves: Mapping[int, Curve]) -> str:
 
 
 def darkened(svg: str) -> str:
-    """The same picture for dark pages: drawing takes long, three colours are all that differs."""
-    return re.sub("|".join(_DARK), lambda found: _DARK[found[0]], svg)
+    """Recolours an SVG for dark pages, which is faster than drawing it twice."""
+    return re.sub("|".join(_DARK), lambda match: _DARK[match[0]], svg)
 
 
 def _svg(figure: Figure) -> str:

@@ -9,18 +9,20 @@ from itertools import permutations
 from colearn.contract import Headline
 from colearn.statistics import MeanEstimate, can_differ, differ, probability_of_improvement
 
-from .show import show_estimate
+from .show import show_estimate, show_number
 
 Ends = tuple[MeanEstimate | None, MeanEstimate | None, MeanEstimate | None]
 """First value of the headline metric, last value, and the gain within each seed."""
 
 _SPELLED_OUT = 4
+LEAST_EXPLAINED = 0.5
+"""Explained variance below which a critic is too poor to be compared."""
 RETURN = Headline()
 
 
 @dataclass(frozen=True, slots=True)
 class _Caution:
-    """Why a change is not called one: of one algorithm, and of all."""
+    """Why a change is not significant: wording for one algorithm, and for all."""
 
     alone: str
     together: str
@@ -41,7 +43,7 @@ class PairFinding:
     y: str
     probability: MeanEstimate
     differs: bool
-    """The exact rank test tells them apart at 95%."""
+    """Whether the exact rank test is significant at 95%."""
     enough_seeds: bool
 
 
@@ -49,7 +51,7 @@ def compare_pairs(
     finals: Mapping[str, Sequence[float]], judged: Headline = RETURN
 ) -> list[PairFinding]:
     """Every ordered pair of algorithms, from the headline metric's final values by seed."""
-    finals = {label: [judged.sign * value for value in own] for label, own in finals.items()}
+    finals = {label: [judged.sign * value for value in values] for label, values in finals.items()}
     pairs = []
     for x, y in permutations(finals, 2):
         pairs.append(
@@ -65,8 +67,9 @@ def compare_pairs(
 
 
 def improved(gain: MeanEstimate | None) -> int:
-    """1 where the gain's interval lies above 0, -1 where it lies below, else 0; and 0 wherever so
-    few runs could not tell two algorithms apart either, however far apart they ended."""
+    """1 if the gain's 95% interval is above 0, -1 if below, else 0.
+
+    Always 0 with so few seeds that no two algorithms could differ significantly."""
     if gain is None or gain.low is None or gain.high is None:
         return 0
     if not can_differ(gain.seeds, gain.seeds):
@@ -77,7 +80,7 @@ def improved(gain: MeanEstimate | None) -> int:
 def headline(
     changes: Mapping[str, Ends], pairs: Sequence[PairFinding], judged: Headline = RETURN
 ) -> str:
-    """One honest sentence: who improved, from what to what, and which pairs differ."""
+    """One sentence: which algorithms improved, from what to what, and which pairs differ."""
     cautions = [_caution(gain) for _, _, gain in changes.values()]
     shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
     told = [
@@ -100,6 +103,27 @@ def headline(
             end = "highest" if judged.better == "higher" else "lowest"
             told.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
     return f"Evaluation {judged.label}: " + "; ".join([*told, *_differences(pairs, judged)]) + "."
+
+
+def critic_caution(explained: Mapping[str, MeanEstimate | None]) -> str:
+    """A sentence on critics whose explained variance is below `LEAST_EXPLAINED`; "" if there are
+    none, or if nothing is compared. `explained` has an entry per algorithm, None without critic."""
+    poor = {
+        label: value.mean
+        for label, value in explained.items()
+        if value is not None and value.mean < LEAST_EXPLAINED
+    }
+    if not poor or len(explained) < 2:
+        return ""
+    named = [f"{label} ({show_number(mean)})" for label, mean in poor.items()]
+    who = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    critics, explain, them = (
+        ("critics", "explain", "them") if len(named) > 1 else ("critic", "explains", "it")
+    )
+    return (
+        f"The {critics} of {who} {explain} less than half of the variance of returns: "
+        f"this comparison says nothing about {them}."
+    )
 
 
 def _development(ends: Ends, judged: Headline) -> str:

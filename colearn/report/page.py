@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from .show import show_number
 
 
 def render(template: str, **values: Any) -> str:
-    """One of `templates/`, filled in; every string is escaped but those marked as HTML."""
+    """Render one of `templates/`; every string is escaped unless it is marked as HTML."""
     return _environment().get_template(template).render(values)
 
 
@@ -38,6 +39,7 @@ def _environment() -> Environment:
         "data_uri": _data_uri,
         "number": _number,
         "setting": show,
+        "svg_height": _svg_height,
     }
     return environment
 
@@ -48,6 +50,12 @@ def _printable(value: Any) -> Any:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else show_number(value)
+
+
+def _svg_height(svg: str) -> int:
+    """Pixels for a frame that shows a drawing, with room for a scroll bar."""
+    height = re.search(r'<svg[^>]*\sheight="(\d{1,5})', svg)
+    return 320 if height is None else int(height[1]) + 20
 
 
 def _data_uri(svg: str) -> str:

@@ -16,12 +16,12 @@ from colearn.errors import ConfigError
 from colearn.registry import task_class, without_own_code
 
 _LEFT_OUT = ("compare", "run.seed")
-"""What no run has, and what differs within an algorithm."""
+"""Keys that no run uses, or that differ between seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One dotted key, and its value for each algorithm, in their order, as YAML writes it."""
+    """A dotted key and its value for each algorithm, in order, as YAML."""
 
     key: str
     values: tuple[str, ...]
@@ -38,47 +38,48 @@ def settings_table(configs: Iterable[Mapping[str, Any]]) -> list[Setting]:
     """
     flat = [dotted(_resolved(config)) for config in configs]
     keys = dict.fromkeys(key for one in flat for key in one)
-    found = [
+    table = [
         Setting(key=key, values=tuple(show(one[key]) if key in one else "-" for one in flat))
         for key in keys
         if not any(key == left or key.startswith(f"{left}.") for left in _LEFT_OUT)
     ]
-    return sorted(found, key=lambda setting: not setting.differs)
+    return sorted(table, key=lambda setting: not setting.differs)
 
 
 def show(value: Any) -> str:
-    """A value in one line of YAML, which a config takes too."""
+    """A value as one line of YAML, which a config accepts."""
     text = yaml.safe_dump(value, default_flow_style=True, width=1_000_000, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...")
 
 
 def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with the defaults of its algorithm and task, where these are
-    installed here. A report runs no code that a config brings."""
-    found = dict(config)
+    """A config with the defaults of its algorithm and task, where these are installed.
+
+    A report imports no code that a config names."""
+    resolved = dict(config)
     try:
         with without_own_code():
             algorithm = build_algorithm(load_config(config))
-            found["algorithm"] = {"name": config["algorithm"]["name"], **_plain(algorithm)}
+            resolved["algorithm"] = {"name": config["algorithm"]["name"], **_plain(algorithm)}
             parameters = inspect.signature(task_class(config["task"]["name"])).parameters
     except (ConfigError, KeyError):
-        return found
+        return resolved
     given = {
         name: parameter.default
         for name, parameter in parameters.items()
         if parameter.default is not parameter.empty
     }
-    found["task"] = {**_plain(given), **config["task"]}
-    return found
+    resolved["task"] = {**_plain(given), **config["task"]}
+    return resolved
 
 
 def _plain(value: Any) -> Any:
-    """What YAML can write: a dataclass as a mapping, a part with its name, a tuple as a list, all
-    else as text."""
+    """Plain data for YAML: a dataclass as a mapping with its part's name, a tuple as a list,
+    anything else as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         name = part_name(value)
-        own = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        value = own if name is None else {"name": name, **own}
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        value = fields if name is None else {"name": name, **fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -19,8 +19,8 @@ def show_number(value: float) -> str:
 def show_estimate(value: MeanEstimate | None) -> str:
     """`mean [low, high]`, the mean alone where there is no interval, a dash for no value.
 
-    The bounds have as many decimals as the mean: those of its three significant digits, or of the
-    wider bound's where the mean is next to nothing beside it.
+    The bounds have as many decimals as the mean, which has three significant digits. Where the mean
+    is tiny beside the wider bound, that bound's digits decide.
     """
     if value is None:
         return "-"

@@ -16,21 +16,21 @@ from .settings import Setting, settings_table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What was compared, on what, and by which command."""
+    """The compared algorithms, their task and models, and the command."""
 
     task: str
     task_settings: dict[str, Any]
     algorithms: dict[str, dict[str, Any]]
-    """Settings in the config that are the algorithm's own, its `name` among them, by label."""
+    """Settings of the config's `algorithm` section, `name` among them, by label."""
     seeds: list[int]
     models: dict[str, str]
     parameters: dict[str, int]
     agents: list[str]
     critic: str | None
     environment_steps: int | None
-    """The budget of each run, in joint actions; None where runs have different ones."""
+    """Budget of each run in joint actions; None where the runs' budgets differ."""
     headline: Headline
-    """The metric that all runs are judged by; `return` where they name different ones."""
+    """The metric that ranks all runs; `return` where the runs name different ones."""
     evaluation: dict[str, Any]
     settings: list[Setting]
     """All of them, by algorithm."""
@@ -45,7 +45,7 @@ class Missing:
     run: str
     status: Status
     environment_steps: int
-    """How many it has made so far."""
+    """Joint actions made so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def read_source(path: Path) -> Source:
     elif RunFolder(path).status != "not started":
         planned = [(None, RunFolder(path))]
     else:
-        planned = folder.found()
+        planned = folder.unplanned_runs()
     runs, missing = [], []
     for label, run in planned:
         status = run.status
@@ -115,8 +115,8 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
     )
 
 
-def _merged(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: value for one in found for name, value in one.items()}
+def _merged(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for one in mappings for name, value in one.items()}
 
 
 def _different(values: Iterable[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A suite's table as Markdown, as a page, as JSON and on a terminal."""
+"""Writes a suite's table as Markdown, HTML and JSON, and prints it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) 
 
 
 def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> None:
-    """The table of a finished suite; one per task where the terminal is too narrow for all."""
+    """Print the table of a finished suite; one table per task on a narrow terminal."""
     figures = read_figures(suite, folder)
     longest = max(map(len, suite.rows.values()))
     wide = longest + (_WIDEST_CELL + 3) * len(figures.columns) + 4 <= console.width

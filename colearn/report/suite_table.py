@@ -1,4 +1,4 @@
-"""The figures of a suite's table: per row and task response time, cost and the task's metrics."""
+"""Figures of a suite's table: response time, cost and metrics, by algorithm and task."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a suite has measured."""
+    """Measured figures of a suite."""
 
     columns: tuple[Column, ...]
     values: dict[str, tuple[MeanEstimate | None, ...]]
-    """By row's label, one for each column."""
+    """Figures by row label, one for each column."""
     notes: tuple[str, ...]
-    """Why cells have no figure, or fewer seeds than were planned."""
+    """Notes on cells that have no figure, or fewer seeds than planned."""
     marks: dict[tuple[str, int], int]
-    """By row's label and number of the column: the number of the note, from 1."""
+    """Number of a cell's note, from 1, by row label and column number."""
     seeds: tuple[int, ...]
-    """The seeds that any figure rests on."""
+    """Seeds with at least one figure."""
 
     def best(self, column: int) -> set[str]:
-        """The labels whose mean, as it is shown, is the best of a column; none where all are."""
+        """Labels with the best displayed mean of a column; empty where all are equal."""
         means = {
             label: value.mean
             for label, row in self.values.items()
@@ -57,13 +57,13 @@ class Figures:
 
 def suite_columns(suite: SuiteSettings) -> tuple[Column, ...]:
     """Time, cost and metrics of each task."""
-    found: list[Column] = []
+    columns: list[Column] = []
     for task in suite.configs:
-        found += [
+        columns += [
             Column(task=task, key=TIME, title="Time", scale=1.0, high=False),
             Column(task=task, key=COST, title="Cost", scale=1.0, high=False),
         ]
-        found += [
+        columns += [
             Column(
                 task=task,
                 key=column.metric,
@@ -73,7 +73,7 @@ def suite_columns(suite: SuiteSettings) -> tuple[Column, ...]:
             )
             for column in suite.columns[task].metrics
         ]
-    return tuple(found)
+    return tuple(columns)
 
 
 def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
@@ -94,7 +94,7 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
 
     for task in suite.configs:
         planned = _planned(ComparisonFolder(folder / task))
-        own = [(n, column) for n, column in enumerate(columns) if column.task == task]
+        task_columns = [(n, column) for n, column in enumerate(columns) if column.task == task]
         for label, printed in suite.rows.items():
             where = f"{suite.columns[task].title}, {printed}"
             folders = planned.get(label, [])
@@ -102,12 +102,12 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
             runs = [read_run(run, label) for run in finished]
             seeds |= {run.seed for run in runs}
             missing = _why_missing(folders, finished, suite.configs[task], label)
-            for number, column in own:
-                found = estimate([_figure(run, column) for run in runs])
-                values[label].append(found)
+            for number, column in task_columns:
+                figure = estimate([_figure(run, column) for run in runs])
+                values[label].append(figure)
                 if missing:
                     marks[label, number] = note(f"{where}: {missing}")
-                elif found is None:
+                elif figure is None:
                     reason = f"its evaluation gave no finite '{_metrics(column)[0]}'"
                     marks[label, number] = note(f"{where}: {reason}")
     return Figures(
@@ -121,10 +121,10 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
 
 def _planned(folder: ComparisonFolder) -> dict[str, list[RunFolder]]:
     """The folders of every label's runs."""
-    found: dict[str, list[RunFolder]] = {}
+    runs_by_label: dict[str, list[RunFolder]] = {}
     for label, run in folder.planned():
-        found.setdefault(label, []).append(run)
-    return found
+        runs_by_label.setdefault(label, []).append(run)
+    return runs_by_label
 
 
 def _why_missing(

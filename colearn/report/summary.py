@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from colearn.record import Best, Line, Run, RunRecord
+from colearn.record.time_use import bottleneck, shares
 from colearn.statistics import (
     MeanEstimate,
     Profile,
@@ -25,14 +26,14 @@ from colearn.statistics import (
     time_weighted_average,
 )
 
-from .finding import PairFinding, compare_pairs, headline
+from .finding import PairFinding, compare_pairs, critic_caution, headline
 from .source import Compared, Missing, Source
 
 AXES = ("environment_steps", "generated_tokens", "wall_seconds")
-"""What returns are drawn against; each is a field of an evaluation."""
+"""Horizontal axes of the curves; each is a field of an evaluation."""
 
 SMOOTHING = 0.05
-"""Scale of the curves' moving average, as a share of the axis that a run covers."""
+"""Scale of the curves' moving average, as a fraction of a run's extent on the axis."""
 
 LEVELS = 5
 """Returns at which performance profiles are read."""
@@ -60,19 +61,21 @@ class Change:
     gain: MeanEstimate | None
 
 
+EXPLAINED_VARIANCE = "critic/explained_variance"
+
 DIAGNOSTICS = {
     "grad_norm": "Gradient norm of the actors",
     "critic/grad_norm": "Gradient norm of the critics",
-    "critic/explained_variance": "Variance of returns that the critic explains",
+    EXPLAINED_VARIANCE: "Variance of returns that the critic explains",
     "kl": "KL to the reference (nats per token)",
     "entropy": "Entropy (nats per token)",
     "nll": "Negative log-likelihood of sampled tokens (nats)",
     "clip_fraction": "Share of clipped terms",
 }
-"""Metrics of updates that are drawn, by what their names end in; means over the models."""
+"""Update metrics that are drawn, by the end of their names; means over the models."""
 
 OBJECTIVE = "objective"
-"""What the algorithm maximises; with `/AGENT`, to one agent."""
+"""Metric of the training objective; with `/AGENT`, one agent's."""
 
 RETURNS = ("return", "exact_return")
 """Metrics in the unit of a task's optimum."""
@@ -98,17 +101,24 @@ class AlgorithmSummary:
     metrics: dict[str, Change]
     """Every evaluation metric, `return` among them; seconds for response_seconds."""
     overhead: dict[str, MeanEstimate | None]
-    """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes."""
+    """Means per run: counts, wall_seconds in seconds, peak_memory_gb in 10^9 bytes, and costs of
+    the task's services by their names."""
     curves: dict[str, Curve]
     """The headline metric of evaluations, by axis."""
     metrics_curves: dict[str, Curve]
     """All other metrics of evaluations over environment steps, the training objective too."""
+    time_use: dict[str, MeanEstimate | None]
+    """Shares of an iteration's time by activity and name; empty without a timeline."""
+    bottleneck: str
+    """One line on the means of `time_use`; empty without a timeline."""
+    explained_variance: MeanEstimate | None
+    """Of the critics: each run's median over its updates. None without a critic."""
     diagnostics: dict[str, Curve]
-    """Of updates, over environment steps; `DIAGNOSTICS` says what each is."""
+    """Update diagnostics over environment steps, by the keys of `DIAGNOSTICS`."""
     interquartile_mean: MeanEstimate | None
-    """Of the headline metric's final values; None below five seeds, as is the profile."""
+    """Interquartile mean of the headline metric's final values; None below five seeds."""
     profile: Profile | None
-    """Of the same values, at levels that all algorithms of the comparison share."""
+    """Performance profile of the same values; None below five seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +128,7 @@ class RunSummary:
     algorithm: str
     seed: int
     files: dict[str, str]
-    """Paths from the report's own folder, of those that are there."""
+    """Paths of existing files, relative to the report's folder."""
     best: Best | None
     """The evaluation with the best headline metric."""
     first: float | None
@@ -140,7 +150,7 @@ class Summary:
     compared: Compared
     headline: str
     optimum: float | None
-    """Of the headline metric, where it is a return."""
+    """Optimum of the headline metric, where that is a return."""
     missing: list[Missing]
     runs: list[RunSummary]
     algorithms: dict[str, AlgorithmSummary]
@@ -169,11 +179,13 @@ def summarise(source: Source) -> Summary:
     pairs = compare_pairs({label: values for label, values in finals.items() if values}, judged)
     changes = {label: algorithm.metrics[judged.metric] for label, algorithm in algorithms.items()}
     optima = {run.record.optimum for run in source.runs} - {None}
+    sentences = [
+        headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
+        critic_caution({label: a.explained_variance for label, a in algorithms.items()}),
+    ]
     return Summary(
         compared=source.compared,
-        headline=headline(
-            {k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged
-        ),
+        headline=" ".join(sentence for sentence in sentences if sentence),
         optimum=optima.pop() if len(optima) == 1 and judged.metric in RETURNS else None,
         missing=list(source.missing),
         runs=[_summarise_run(run, source.folder, judged.metric) for run in source.runs],
@@ -186,6 +198,11 @@ def _summarise_algorithm(
     runs: Sequence[Run], levels: Sequence[float], judged: str
 ) -> AlgorithmSummary:
     final = _ends(runs, judged)[1]
+    times = [shares(line.metrics for line in run.updates) for run in runs]
+    time_use = {
+        key: estimate([one.get(key) for one in times])
+        for key in dict.fromkeys(key for one in times for key in one)
+    }
     names = dict.fromkeys(
         [judged, *(name for run in runs for e in run.evaluations for name in e.metrics)]
     )
@@ -193,7 +210,8 @@ def _summarise_algorithm(
         seeds=[run.seed for run in runs],
         metrics={name: change(runs, name) for name in names},
         overhead={
-            name: estimate([read(run.record) for run in runs]) for name, read in _OVERHEAD.items()
+            **{n: estimate([read(run.record) for run in runs]) for n, read in _OVERHEAD.items()},
+            **_costs(runs),
         },
         curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),
         metrics_curves=_curves(
@@ -204,19 +222,28 @@ def _summarise_algorithm(
                 if n != judged and n not in _OWN
             },
         ),
+        time_use=time_use,
+        bottleneck=bottleneck({key: one.mean for key, one in time_use.items() if one}),
+        explained_variance=estimate([_median(run, EXPLAINED_VARIANCE) for run in runs]),
         diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
         interquartile_mean=interquartile_mean(final),
         profile=performance_profile(final, levels),
     )
 
 
+def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
+    """Costs of the task's services by name; a run that did not use one counts as 0."""
+    names = dict.fromkeys(name for run in runs for name in run.record.costs)
+    return {n: estimate([run.record.costs.get(n, 0.0) for run in runs]) for n in names}
+
+
 def is_objective(name: str) -> bool:
-    """Whether a metric is the training objective, of all agents or of one."""
+    """Whether a metric is the training objective, for all agents or for one."""
     return name.partition("/")[0] == OBJECTIVE
 
 
 def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
-    """Evenly spaced inside the range of all final returns; none where all are alike."""
+    """Evenly spaced levels inside the range of all final returns; empty where all are equal."""
     every = [value for values in finals.values() for value in values]
     if not every or min(every) == max(every):
         return []
@@ -239,45 +266,51 @@ def change(runs: Sequence[Run], metric: str) -> Change:
 
 
 Points = Callable[[Run], list[tuple[Line, float]]]
-"""A run's lines that have a value, and that value."""
+"""Lines of a run that have the metric, with its values."""
 
 
 def _evaluated(metric: str) -> Points:
     def read(run: Run) -> list[tuple[Line, float]]:
-        found = ((line, line.metrics.get(metric)) for line in run.evaluations)
-        return [(line, value) for line, value in found if value is not None]
+        points = ((line, line.metrics.get(metric)) for line in run.evaluations)
+        return [(line, value) for line, value in points if value is not None]
 
     return read
 
 
 def _diagnosed(name: str) -> Points:
-    """Mean over models of the metrics that end in `name`; a critic's are its own."""
+    """Mean over models of the metrics that end in `name`; critics are separate."""
 
     def read(run: Run) -> list[tuple[Line, float]]:
-        found = []
+        points = []
         for line in run.updates:
             values = [
                 value for key, value in line.metrics.items() if value is not None and _is(key, name)
             ]
             if values:
-                found.append((line, float(np.mean(values))))
-        return found
+                points.append((line, float(np.mean(values))))
+        return points
 
     return read
 
 
+def _median(run: Run, name: str) -> float | None:
+    """Median over a run's updates; None if no update has the metric."""
+    values = [value for _, value in _diagnosed(name)(run)]
+    return float(np.median(values)) if values else None
+
+
 def _is(key: str, name: str) -> bool:
-    kind, _, own = name.rpartition("/")
-    return key.rpartition("/")[2] == own and key.startswith("critic/") == (kind == "critic")
+    kind, _, metric = name.rpartition("/")
+    return key.rpartition("/")[2] == metric and key.startswith("critic/") == (kind == "critic")
 
 
 def _curves(runs: Sequence[Run], wanted: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
-    found = {name: curve(runs, axis, points) for name, (axis, points) in wanted.items()}
-    return {name: one for name, one in found.items() if one is not None}
+    curves = {name: curve(runs, axis, points) for name, (axis, points) in wanted.items()}
+    return {name: one for name, one in curves.items() if one is not None}
 
 
 def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
-    """Smoothed values of all runs over an axis; None where no run has any."""
+    """Smoothed values of all runs over an axis; None where no run has values."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for run in runs:
         points = [(float(getattr(line, axis)), value) for line, value in read(run)]

@@ -1,4 +1,4 @@
-"""The report's tables as plain cells, and their Markdown."""
+"""Result tables of a report, as cells, Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ _OVERHEAD = {
     "peak_memory_gb": "Peak memory (GB)",
 }
 
+_EXPLAINED = (
+    "Explained variance is the critics' share of the variance of returns, the median over updates. "
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultCell:
     text: str
     note: str = ""
-    """What stands below the text in small: the interval, or a lack of seeds."""
+    """Small print below the text: the interval, or missing seeds."""
     best: bool = False
     blank: bool = False
-    """Nothing can stand here: an algorithm against itself."""
+    """An empty cell: an algorithm against itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTable:
     name: str
-    """Of its files."""
+    """Stem of its file names."""
     title: str
     note: str
     columns: tuple[str, ...]
@@ -54,7 +58,7 @@ class ResultTable:
         return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
 
     def csv(self) -> str:
-        """A row per algorithm or quantity; an interval stands in a column of its own."""
+        """The table as CSV, one row per algorithm or quantity; intervals have their own columns."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         noted = [any(cells[n].note for _, cells in self.rows) for n in range(len(self.columns))]
@@ -70,7 +74,7 @@ class ResultTable:
         return out.getvalue()
 
     def latex(self) -> str:
-        """A `tabular` with booktabs' rules."""
+        """The table as a LaTeX `tabular` with booktabs' rules."""
         lines = [
             f"% {self.title}",
             "% needs \\usepackage{booktabs}",
@@ -87,13 +91,14 @@ class ResultTable:
 
 def tables(summary: Summary) -> list[ResultTable]:
     """Performance, its shape over five seeds or more, all other metrics, the training objective,
-    overhead, and, with two algorithms or more, who improves over whom."""
+    overhead, time use, and, with two algorithms or more, who improves over whom."""
     made = [
         _performance(summary),
         _shape(summary),
         _other_metrics(summary),
         _objective(summary),
         _overhead(summary),
+        _time_use(summary),
     ]
     if summary.pairs:
         made.append(_improvement(summary))
@@ -111,6 +116,8 @@ def _performance(summary: Summary) -> ResultTable:
             _metric(a, "tokens_per_turn").last for a in algorithms.values()
         ],
     }
+    if any(a.explained_variance is not None for a in algorithms.values()):
+        columns["Explained variance"] = [a.explained_variance for a in algorithms.values()]
     best = {
         f"{title} after": _best(columns[f"{title} after"], judged.sign),
         "Response time (s)": _best(columns["Response time (s)"], -1),
@@ -121,6 +128,7 @@ def _performance(summary: Summary) -> ResultTable:
         title="Performance, response time and cost",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
         "the last (after, and time and cost). Response time is that of a turn's slowest agent. "
+        f"{_EXPLAINED if 'Explained variance' in columns else ''}"
         f"Of {judged.metric}, {judged.better} is better. "
         "Bold: best mean, which need not differ from the others.",
         columns=tuple(columns),
@@ -172,7 +180,7 @@ def _other_metrics(summary: Summary) -> ResultTable:
         name="task_metrics",
         title="Other metrics",
         note="Means over seeds with 95% intervals, at the first evaluation (before) and "
-        "the last (after). Whether more or less of one is better, the task's page says.",
+        "the last (after). The task's page states whether higher or lower is better.",
         columns=tuple(algorithms),
         rows=tuple(
             (
@@ -189,7 +197,7 @@ def _other_metrics(summary: Summary) -> ResultTable:
 
 
 def _objective(summary: Summary) -> ResultTable:
-    found = {k: _metric(a, OBJECTIVE) for k, a in summary.algorithms.items()}
+    changes = {k: _metric(a, OBJECTIVE) for k, a in summary.algorithms.items()}
     return ResultTable(
         name="objective",
         title="Training objective",
@@ -204,13 +212,15 @@ def _objective(summary: Summary) -> ResultTable:
                     for value in (change.first, change.last)
                 ),
             )
-            for label, change in found.items()
+            for label, change in changes.items()
             if change.last is not None
         ),
     )
 
 
 def _overhead(summary: Summary) -> ResultTable:
+    every = (name for algorithm in summary.algorithms.values() for name in algorithm.overhead)
+    services = {name: name.capitalize() for name in every if name not in _OVERHEAD}
     return ResultTable(
         name="overhead",
         title="Training overhead",
@@ -221,24 +231,46 @@ def _overhead(summary: Summary) -> ResultTable:
             (
                 title,
                 tuple(
-                    _count(algorithm.overhead[key], len(algorithm.seeds))
+                    _count(algorithm.overhead.get(key), len(algorithm.seeds))
                     for algorithm in summary.algorithms.values()
                 ),
             )
-            for key, title in _OVERHEAD.items()
+            for key, title in {**_OVERHEAD, **services}.items()
+        ),
+    )
+
+
+def _time_use(summary: Summary) -> ResultTable:
+    algorithms = summary.algorithms
+    keys = dict.fromkeys(key for a in algorithms.values() for key in a.time_use)
+    lines = [f"{name}: {a.bottleneck}." for name, a in algorithms.items() if a.bottleneck]
+
+    def cell(algorithm: AlgorithmSummary, key: str) -> ResultCell:
+        found = algorithm.time_use.get(key)
+        return ResultCell(text="-" if found is None else f"{found.mean:.0%}")
+
+    return ResultTable(
+        name="time_use",
+        title="Where the time went",
+        note="Shares of the time of an iteration, evaluations not counted. Shares add up to more "
+        "than one where models work at the same time. " + " ".join(lines),
+        columns=tuple(algorithms),
+        rows=tuple(
+            (key.replace("/", " ", 1), tuple(cell(a, key) for a in algorithms.values()))
+            for key in sorted(keys)
         ),
     )
 
 
 def _improvement(summary: Summary) -> ResultTable:
     judged = summary.compared.headline
-    found = {(pair.x, pair.y): pair for pair in summary.pairs}
+    pairs = {(pair.x, pair.y): pair for pair in summary.pairs}
     labels = tuple(dict.fromkeys(pair.x for pair in summary.pairs))
 
     def cell(x: str, y: str) -> ResultCell:
         if x == y:
             return ResultCell(text="", blank=True)
-        pair = found[x, y]
+        pair = pairs[x, y]
         return _cell(pair.probability, pair.probability.seeds, pair.differs)
 
     note = (
@@ -262,7 +294,7 @@ def _improvement(summary: Summary) -> ResultTable:
 
 
 def column_title(metric: str) -> str:
-    """A metric at the head of a column; the task's own keep their names."""
+    """Column title of a metric; metrics of the task keep their names."""
     return "Return" if metric == "return" else metric
 
 

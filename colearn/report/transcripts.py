@@ -20,10 +20,10 @@ class Shown:
 
     record: Episode
     pictures: tuple[Picture | None, ...]
-    """After each turn; None where the task gives none."""
+    """Picture after each turn; None where the task draws none."""
 
     def drawn(self, turn: int, drawing: Drawing) -> str:
-        """The picture after turn number `turn` as HTML, what changed in it marked; or nothing."""
+        """The picture after turn number `turn` as HTML with changes marked; "" without one."""
         picture = self.pictures[turn] if turn < len(self.pictures) else None
         earlier = self.pictures[turn - 1] if turn else None
         return "" if picture is None else drawing.draw(picture, earlier)
@@ -41,14 +41,14 @@ class TranscriptPair:
 
     @property
     def same_item(self) -> bool:
-        """Whether both are of one item."""
+        """Whether both transcripts are of the same item."""
         if self.after is None:
             return False
         return self.before.record.item == self.after.record.item
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """All pictures of both."""
+        """Pictures of both transcripts."""
         every = self.before.pictures + (() if self.after is None else self.after.pictures)
         return tuple(picture for picture in every if picture is not None)
 

@@ -1,4 +1,4 @@
-"""report.html, table.md, curves.png and summary.json of a comparison's folder."""
+"""Writes report.html, table.md, curves.png and summary.json of a comparison's folder."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CAPTIONS = {
 
 
 def write_report(folder: str | Path) -> Path:
-    """Report what is finished in a comparison's folder, or a single run; the path of report.html.
+    """Report the finished runs of a comparison's folder, or a single run.
 
-    Runs that are not finished are named in it. Errors: CheckpointError if nothing is finished or a
-    file cannot be read.
+    Returns the path of report.html, which names unfinished runs.
+    Errors: CheckpointError if nothing is finished or a file cannot be read.
     """
     source = read_source(Path(folder))
     summary = summarise(source)
@@ -40,7 +40,7 @@ def write_report(folder: str | Path) -> Path:
 
 
 def write_tables(shown: list[ResultTable], out: Path) -> None:
-    """Each table as CSV and as LaTeX, in `out`/tables."""
+    """Write each table as CSV and as LaTeX into `out`/tables."""
     folder = out / "tables"
     folder.mkdir(exist_ok=True)
     for table in shown:
@@ -90,18 +90,22 @@ def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
     drawn = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
-    own = {name: curves for name, curves in drawn.items() if not is_objective(name)}
-    aimed = {name: curves for name, curves in drawn.items() if name == OBJECTIVE}
+    task_metrics = {name: curves for name, curves in drawn.items() if not is_objective(name)}
+    objective = {name: curves for name, curves in drawn.items() if name == OBJECTIVE}
     updates = {
         title: [a.diagnostics.get(name) for a in algorithms] for name, title in DIAGNOSTICS.items()
     }
-    found = {"Other metrics": own, "Training objective": aimed, "Diagnostics": updates}
+    groups = {
+        "Other metrics": task_metrics,
+        "Training objective": objective,
+        "Diagnostics": updates,
+    }
     return {
         title: [
             (small_svg({n: curve for n, curve in enumerate(curves) if curve is not None}), caption)
             for caption, curves in group.items()
             if any(curve is not None for curve in curves)
         ]
-        for title, group in found.items()
+        for title, group in groups.items()
         if any(curve is not None for curves in group.values() for curve in curves)
     }

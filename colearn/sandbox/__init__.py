@@ -1,4 +1,4 @@
-"""Programs that nobody has read: run within limits, against tests that they cannot fake."""
+"""Sandboxed execution of untrusted programs, as scripts or against trusted tests."""
 
 from .limits import Limits
 from .mechanism import choose_mechanism

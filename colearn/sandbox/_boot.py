@@ -1,4 +1,4 @@
-"""Inside the sandbox, before any foreign code: limits, and no more rights. Imports little."""
+"""Sets limits and drops privileges inside the sandbox, before the program runs."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import resource
 import sys
 
 THREADS = 32
-"""Of a program that may be one process only; of others each thread counts as a process."""
+"""Thread limit of a single-process program; otherwise each thread counts as a process."""
 
 SIGNALS = 128
-"""That may wait to be delivered; timers count too."""
+"""Limit on pending signals, timers included."""
 
 
 def boot(arguments: list[str]) -> None:
-    """Take on `--name=number` limits of this process and of all that it starts."""
+    """Apply `--name=number` limits to this process and its children."""
     given = dict(word.lstrip("-").split("=") for word in arguments)
     memory = int(given["memory"])
     processes = int(given["processes"])
     cpu = int(given["cpu"])
     size = int(given["file"])
     if given["uid"] != "-":
-        # as root: the kernel does not count root's processes, so be nobody in particular
+        # the kernel does not count root's processes, so switch to an unprivileged user
         uid = int(given["uid"])
         os.setgroups([])
         os.setresgid(uid, uid, uid)

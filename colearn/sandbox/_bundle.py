@@ -1,4 +1,4 @@
-"""The modules that run inside, compiled here once and sent to every process over its input."""
+"""Bundles: compiled modules that run inside a sandbox, sent over its standard input."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ for name, code in loads(read(int.from_bytes(read(4), "big"))):
     module = sys.modules[name] = type(sys)(name)
     exec(code, vars(module))
 """
-"""What the interpreter starts with; reading by hand leaves the rest of the input to others.
+"""Start script of the sandboxed interpreter. Unbuffered reads leave the rest of the input intact.
 
-It is fed only when it has said `.`: by then it is tied to the process that wants it, so it either
-dies with that or finds its input closed.
+It writes `.` when it is ready. From then on it is tied to its parent process: it ends with the
+parent or reads a closed input.
 """
 GREETING = b"."
 
 
 @functools.cache
 def bundle(side: Literal["program", "checker", "script"]) -> bytes:
-    """Four bytes of length, then the modules of one side in the order of their imports."""
+    """The modules of one side in import order, after their length as four bytes."""
     modules = []
     for name in ("_plain", "_boot", f"_{side}"):
         path = Path(__file__).with_name(f"{name}.py")

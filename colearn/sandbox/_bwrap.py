@@ -1,4 +1,4 @@
-"""A sandbox by bubblewrap."""
+"""Bubblewrap command lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bwrap_command(
     """The command that runs `words` in a sandbox; `filter_fd` holds the system call filter."""
     command = [shutil.which("bwrap") or "bwrap"]
     if os.geteuid() == 0:
-        # root is not mapped to root of a namespace but given up, by _boot.py: see Place.uid
+        # root gets no user namespace: _boot.py switches to an unprivileged user
         command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
         command += ["--unshare-cgroup-try", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
@@ -42,7 +42,7 @@ def bwrap_command(
 
 
 def filter_file(code: bytes | None) -> int | None:
-    """A descriptor from which the filter can be read."""
+    """A readable file descriptor that holds the filter, or None."""
     if code is None:
         return None
     descriptor = os.memfd_create("filter")

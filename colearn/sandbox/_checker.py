@@ -1,7 +1,7 @@
-"""Inside a sandbox of its own: runs the tests, and asks the program's process for each call.
+"""Runs the tests in a sandbox of its own and calls the program in another process.
 
-Every `assert` is evaluated here, on plain values that were made here. The program's process has no
-memory, no file and no connection in common with this one but two pipes: calls and answers.
+Every `assert` is evaluated in this process, on plain values created in this process. The program's
+process shares no memory, file or connection with it except two pipes: calls and answers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 
 class Lost(BaseException):
-    """The program's process is gone, silent for too long, or talks nonsense."""
+    """The program's process has ended, timed out or sent a malformed answer."""
 
 
 class CheckedProgram:
-    """The other ends of both pipes.
+    """Client of the program's process over both pipes.
 
-    seconds: for one call, from its first byte sent to its last byte understood; None: no limit.
+    seconds: time limit of one call, from the first byte sent to the last byte parsed; None: no
+        limit.
     """
 
     def __init__(self, calls: int, answers: int, seconds: float | None) -> None:
@@ -39,9 +40,9 @@ class CheckedProgram:
         signal.signal(signal.SIGALRM, self._ring)
         self.lost: str | None = None
         self.raised: BaseException | None = None
-        """What a call raised last."""
+        """The last exception that a call raised."""
         self.not_plain = False
-        """Whether a call of this test returned what cannot cross."""
+        """Whether a call of this test returned a value that cannot be serialised."""
 
     def started(self) -> list[Any]:
         """`["ready"]`, or `["failed", names of classes, message]`."""
@@ -128,7 +129,7 @@ def main() -> None:
     _run(work, program, report)
     if program.lost is None:
         report(["end"])
-    os._exit(0)  # sooner than the interpreter's own way
+    os._exit(0)  # skips the interpreter's slower shutdown
 
 
 def _run(work: dict[str, Any], program: CheckedProgram, report: Report) -> None:
@@ -140,7 +141,7 @@ def _run(work: dict[str, Any], program: CheckedProgram, report: Report) -> None:
     for name in work["entry_names"]:
         space[name] = program.function(work["entry_point"])
     for number, statement in work["statements"]:
-        # a fresh process goes through all again that later tests may rely on
+        # a fresh process repeats every statement that later tests may depend on
         again = number is not None and number < work["first"]
         bare = number is not None and work["bare"][number]
         if again and bare:
@@ -151,7 +152,7 @@ def _run(work: dict[str, Any], program: CheckedProgram, report: Report) -> None:
         elif not passed:
             report(["failed", kind, text[:300]])
         if program.lost is not None or not (passed or bare):
-            return  # as plain Python would stop: no test is run on half of its preparation
+            return  # plain Python would stop too: no test runs after a partial preparation
 
 
 def _statement(
@@ -160,7 +161,7 @@ def _statement(
     program.raised, program.not_plain = None, False
     try:
         exec(compile(source, "<test>", "exec", dont_inherit=True), space)
-    except BaseException as error:  # noqa: BLE001 - a test fails by whatever it raises
+    except BaseException as error:  # noqa: BLE001 - any exception fails the test
         if program.lost is not None:
             return False, "lost", program.lost
         if program.not_plain:
@@ -169,10 +170,14 @@ def _statement(
         if error is not program.raised and isinstance(error, AssertionError):
             return False, "assertion", source
         return False, _kind(names, str(error), loading=False), f"{names[0]}: {error}"
-    if program.lost is not None:  # also where the test caught what a lost call raised
+    if program.lost is not None:  # also if the test caught the exception of a lost call
         return False, "lost", program.lost
     if program.not_plain:
-        return False, "output", "returned what cannot cross, and the test caught that"
+        return (
+            False,
+            "output",
+            "returned a value that cannot be serialised, and the test caught the error",
+        )
     return True, "", ""
 
 
@@ -194,25 +199,25 @@ def _names(value: Any) -> list[str]:
 
 
 def _exception(names: list[str], text: str) -> BaseException:
-    """Of the nearest class that is builtin; a class of the program's own does not cross.
+    """An exception of the nearest builtin class; the program's own classes are never recreated.
 
-    What ends an iteration arrives as RuntimeError, as out of a generator: else `all(map(candidate,
-    ...))` would be true of a program that raises it at once.
+    StopIteration arrives as RuntimeError, as from a generator: otherwise `all(map(candidate, ...))`
+    would be true for a program that raises it at once.
     """
     if not {"StopIteration", "StopAsyncIteration"}.isdisjoint(names):
-        return RuntimeError(f"the program ended an iteration that is not its own: {text}")
+        return RuntimeError(f"the program raised StopIteration outside an iterator: {text}")
     for name in names:
         kind = vars(builtins).get(name)
         if isinstance(kind, type) and issubclass(kind, BaseException):
             try:
                 return kind(text)
-            except TypeError:  # wants more than a text
+            except TypeError:  # its constructor needs further arguments
                 continue
     return Exception(text)
 
 
 def _update(ours: Any, theirs: Any) -> Any:
-    """Do to our containers what the program did to its copies; what stands there afterwards."""
+    """Apply the program's changes of its copies to our containers; returns the updated value."""
     if type(ours) is not type(theirs):
         return theirs
     if type(ours) is list:

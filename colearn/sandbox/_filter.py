@@ -1,9 +1,9 @@
-"""System calls that no program here needs, refused by the kernel: a seccomp filter, assembled.
+"""Seccomp filter: assembles the program by which the kernel refuses unneeded system calls.
 
-Refused are other processes' memory, new namespaces and mounts, sockets but local pairs, what
-escapes the memory limit (memfd, System V, extended attributes), marks on files that other runs see
-too (locks, watches, times, waiters, what of them is cached), the whole machine's counters, and
-starting processes where only one is allowed.
+Refused are: access to other processes' memory, new namespaces and mounts, all sockets except local
+pairs, allocations outside the memory limit (memfd, System V, extended attributes), file state that
+other runs could observe (locks, watches, times, waiters, page cache), machine-wide counters, and
+new processes where only one is allowed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _CLONE_FILES, _CLONE_THREAD = 0x00000400, 0x00010000
 _NEW_NAMESPACES = 0x7E020080
 _X32 = 0x40000000
 _UNKNOWN = 471
-"""From here on system calls are younger than this list: as if the kernel did not have them."""
+"""System calls from this number on are newer than this list and answered with ENOSYS."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""The column below, and the audit number."""
+"""Machine to its column in the tables below and its audit number."""
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
-    # sockets: there is no network, and no name service to ask
+    # sockets: there is no network and no name service
     "socket": (41, 198),
     "connect": (42, 203),
     "bind": (49, 200),
@@ -33,7 +33,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "accept": (43, 202),
     "accept4": (288, 242),
     "setsockopt": (54, 208),
-    "sendmsg": (46, 211),  # descriptors in flight are counted by no limit of the program's
+    "sendmsg": (46, 211),  # no limit counts descriptors in flight
     "sendmmsg": (307, 269),
     # other processes
     "ptrace": (101, 117),
@@ -93,7 +93,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "futimesat": (261, None),
     "utimensat": (280, 88),
     "file_setattr": (469, 469),
-    # what of a file is in the page cache, which all runs share
+    # page cache state, which all runs share
     "mincore": (27, 232),
     "fadvise64": (221, 223),
     # the memory, the processes and the load of the whole machine
@@ -130,7 +130,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
     "lookup_dcookie": (212, 18),
-    # where memory lies
+    # memory placement
     "mbind": (237, 235),
     "set_mempolicy": (238, 237),
     "set_mempolicy_home_node": (450, 450),
@@ -139,7 +139,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 }
 _STARTING: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
 _ABSENT: dict[str, tuple[int | None, int | None]] = {
-    # as if the kernel did not have them: libc then does without, where no flag is given
+    # answered with ENOSYS: libc falls back where no flag is given
     "preadv2": (327, 286),
     "pwritev2": (328, 287),
     "cachestat": (451, 451),
@@ -150,7 +150,7 @@ _ABSENT: dict[str, tuple[int | None, int | None]] = {
     "futex_requeue": (456, 456),
 }
 _IDLE: dict[str, tuple[int | None, int | None]] = {
-    # nothing of a program's lies on a disk, so they succeed at once and leave the machine's alone
+    # a program's files are in memory: succeed at once without flushing the machine's disks
     "fsync": (74, 82),
     "fdatasync": (75, 83),
     "sync_file_range": (277, 84),
@@ -183,10 +183,10 @@ _CLONE3 = 435
 
 
 def filter_program(processes: int) -> bytes | None:
-    """The filter as an array of `struct sock_filter`; None on a machine whose calls are not listed.
+    """The filter as an array of `struct sock_filter`; None on an unsupported machine.
 
-    processes: how many the program may be; with 1 every new process is refused, and every thread
-        that does not share the descriptors of the others.
+    processes: process limit of the program. With 1 the filter refuses new processes, and threads
+        that do not share the file descriptor table.
     """
     if platform.machine() not in _MACHINES:
         return None
@@ -201,7 +201,7 @@ def filter_program(processes: int) -> bytes | None:
         (_RETURN, 0, 0, _ERRNO | EPERM),
         (_JUMP_AT_LEAST, 0, 1, _UNKNOWN),
         (_RETURN, 0, 0, _ERRNO | ENOSYS),
-        # its flags lie in memory, where a filter cannot look; libc then falls back to clone
+        # a filter cannot read its flags, which are in memory; libc falls back to clone
         (_JUMP_EQUAL, 0, 1, _CLONE3),
         (_RETURN, 0, 0, _ERRNO | ENOSYS),
     ]
@@ -216,7 +216,7 @@ def filter_program(processes: int) -> bytes | None:
     code += _by_argument(_FCNTL[column], _SECOND_ARGUMENT, tuple(_FCNTL_REFUSED.values()))
     code += _by_argument(_MADVISE[column], _THIRD_ARGUMENT, tuple(_MADVISE_REFUSED.values()))
     code += [
-        # a table of its own for one thread, whose descriptors no limit adds to those of the others
+        # refuses a private descriptor table for one thread, which would escape the limit
         (_JUMP_EQUAL, 0, 4, _CLOSE_RANGE[column]),
         (_LOAD, 0, 0, _THIRD_ARGUMENT),
         (_JUMP_SET, 0, 1, _CLOSE_RANGE_UNSHARE),
@@ -244,7 +244,7 @@ def filter_program(processes: int) -> bytes | None:
 def _by_argument(
     number: int, argument: int, refused: tuple[int, ...]
 ) -> list[tuple[int, int, int, int]]:
-    """Refuse a call where the low half of one argument is among these."""
+    """Refuse a call if the low half of one argument is in `refused`."""
     tests = [(_JUMP_EQUAL, len(refused) - at, 0, value) for at, value in enumerate(refused)]
     return [
         (_JUMP_EQUAL, 0, len(tests) + 3, number),
@@ -256,9 +256,9 @@ def _by_argument(
 
 
 def _private_futexes(number: int) -> list[tuple[int, int, int, int]]:
-    """One that is not private may lie in a file that other runs map too, so nobody can wait there.
+    """Disable shared futexes, which may be in a file that other runs map too.
 
-    A wait ends at once, as if the value had changed, and a wake finds nobody.
+    A wait ends at once, as if the value had changed; a wake reports no waiter.
     """
     return [
         (_JUMP_EQUAL, 0, 8, number),

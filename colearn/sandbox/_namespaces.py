@@ -1,11 +1,11 @@
-"""Sandboxes by the kernel's namespaces alone: a server that starts one for each request.
+"""Namespace server: starts one sandbox per request, without bubblewrap.
 
     python _namespaces.py DESCRIPTOR
 
-Trusted up to `execve`, and small: it is forked for every sandbox, which is faster than a new
-interpreter. A request is a message on the socket DESCRIPTOR: settings, a command, and the
-descriptors that it gets. As a user a sandbox has a user namespace; root needs none and gives its
-rights up instead. What is mounted is what bubblewrap would mount.
+It is trusted code up to `execve`. It forks for every sandbox, which is faster than a new
+interpreter. A request is a message on the socket DESCRIPTOR: settings, a command and inherited
+descriptors. An unprivileged user gets a user namespace; root needs none and drops its privileges
+instead. The mounts equal bubblewrap's.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class _FilterProgram(ctypes.Structure):
 def main() -> None:
     """Serve until the other end of the socket is closed."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for the sandboxes
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # they end with the run that wanted them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the server does not wait for its sandboxes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # sandboxes end with the run that started them
     size = array.array("i").itemsize
     while True:
         data, ancillary, _, _ = requests.recvmsg(_LONGEST, socket.CMSG_SPACE(8 * size))
@@ -70,9 +70,9 @@ def main() -> None:
 
 
 def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[int]) -> None:
-    """Run the command; say its exit status on the line, or end it where the line is shut.
+    """Run the command and report its exit status on the line; end it if the line is shut.
 
-    descriptors: its standard input, output and error, then those whose numbers it is told.
+    descriptors: standard input, output and error, then the channel, whose numbers the command gets.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for standard in range(3):
@@ -91,7 +91,7 @@ def _sandbox(settings: dict[str, Any], line: socket.socket, descriptors: list[in
     parent_lives, parent_holds = os.pipe()
     first = os.fork()
     if first == 0:
-        # process 1 of the namespace: when it ends, the kernel ends all others in it
+        # process 1 of the namespace: the kernel ends all others with it
         line.close()
         os.close(alive)
         os.close(parent_holds)
@@ -123,12 +123,12 @@ def _first(settings: dict[str, Any], channel: list[int]) -> None:
         _install_filter(settings["filter"])
     numbers = ",".join(map(str, channel)) or "-"
     command = [numbers if word is None else word for word in settings["command"]]
-    # a user's rights in the namespace end here, since it is not its root; root's end in _boot.py
+    # execve drops a user's rights in the namespace; _boot.py drops root's
     os.execve(command[0], command, settings["environment"])
 
 
 def _die_with_parent(alive: int) -> None:
-    """alive: a pipe that the parent holds open, in case that it ended before this call."""
+    """alive: a pipe that the parent holds open; closed if the parent ended before this call."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     os.set_blocking(alive, False)
     try:
@@ -140,7 +140,7 @@ def _die_with_parent(alive: int) -> None:
 
 
 def _exit_like(child: int) -> None:
-    """End when the child does; other orphans of the namespace are waited for on the way."""
+    """Reap orphans of the namespace until the child ends, then exit with its status."""
     while True:
         ended, status = os.wait()
         if ended == child:
@@ -177,7 +177,7 @@ def _mount(settings: dict[str, Any]) -> None:
 
 
 def _bind(path: str) -> None:
-    """Show a path of the old root under its own name; what it has mounted comes along."""
+    """Bind a path of the old root, with its mounts, under the same name."""
     source = _OLD + path
     if os.path.isdir(source):
         os.makedirs(path, exist_ok=True)
@@ -188,14 +188,14 @@ def _bind(path: str) -> None:
 
 
 def _make_read_only(paths: tuple[str, ...]) -> None:
-    """With every mount in them: the kernel's own remount changes the top one alone."""
+    """Make paths read-only with every mount below them; one remount changes only the top."""
     with open(_OLD + "/proc/self/mountinfo", "rb") as file:
         fields = [line.split()[4] for line in file]
     for field in fields:
-        # spaces and the like stand there as `\040`
+        # spaces and the like are written as `\040`
         point = os.fsdecode(field.decode("unicode_escape").encode("latin-1"))
         if any(point == path or point.startswith(path + "/") for path in paths):
-            kept = os.statvfs(point).f_flag & 0xF  # what the outer mount forbids stays forbidden
+            kept = os.statvfs(point).f_flag & 0xF  # keeps the outer mount's restrictions
             flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | kept
             _call_mount("none", point, None, flags, None)
 

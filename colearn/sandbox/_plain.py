@@ -1,9 +1,9 @@
-"""Plain values as bytes: all that crosses from one process of the sandbox to another.
+"""Serialisation of plain values between the processes of a sandbox.
 
 None, bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset and range
-arrive as they left. An instance of a subclass arrives as the plain value under it, an iterator as
-an iterator over the items it had, anything else as `Opaque`. Reading makes nothing but these, so
-no class, method or code of the writer gets across. Imports little: it starts with every program.
+arrive unchanged. An instance of a subclass arrives as its plain base value, an iterator as an
+iterator over its remaining items, anything else as `Opaque`. Reading creates only these types, so
+no class, method or code of the writer is transferred. Imports little: every program loads it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 DEEPEST = 150
-"""Containers within each other."""
+"""Nesting limit of containers."""
 MOST_ITEMS = 1_000_000
-"""Taken from an iterator."""
+"""Item limit of an iterator."""
 LARGEST = 16 * 1024 * 1024
-"""Bytes of one frame."""
+"""Size limit of one frame in bytes."""
 
 _LENGTH = struct.Struct(">I")
 _FLOAT = struct.Struct(">d")
@@ -36,43 +36,43 @@ _SEQUENCES: dict[bytes, type] = {
 
 
 class NotPlain(Exception):
-    """Bytes that are no plain value, or a value nested too deeply or too large to be sent."""
+    """Malformed bytes, or a value that is too deeply nested or too large to be sent."""
 
 
 class Opaque:
-    """Stands for an object that could not cross: unequal to all else, neither true nor false."""
+    """Placeholder for an object that cannot be serialised; it has no truth value."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
     def __bool__(self) -> bool:
-        raise TypeError(f"an object of class {self.kind} is neither true nor false here")
+        raise TypeError(f"an object of class {self.kind} has no truth value in a test")
 
     def __repr__(self) -> str:
         return f"<an object of class {self.kind}>"
 
 
 def dump(value: Any) -> bytes:
-    """The value as bytes.
+    """Serialise a value.
 
-    Errors: NotPlain if it is nested too deeply (so are cycles) or too large.
+    Errors: NotPlain if it is too deeply nested (cycles are) or too large.
     """
     parts: list[bytes] = []
     _write(value, parts.append, 0)
     data = b"".join(parts)
     if len(data) > LARGEST:
-        raise NotPlain(f"a value of {len(data)} bytes; at most {LARGEST} can cross")
+        raise NotPlain(f"a value of {len(data)} bytes; the limit is {LARGEST}")
     return data
 
 
 def load(data: bytes) -> Any:
-    """The value that `dump` wrote.
+    """Deserialise the output of `dump`.
 
     Errors: NotPlain for any other bytes.
     """
     value, end = _read(data, 0, 0)
     if end != len(data):
-        raise NotPlain("bytes after the value")
+        raise NotPlain("trailing bytes after the value")
     return value
 
 
@@ -85,23 +85,23 @@ def send(descriptor: int, value: Any) -> None:
 
 
 def receive(descriptor: int) -> Any:
-    """The value of one frame; errors as of `receive_bytes` and `load`."""
+    """Read and deserialise one frame; errors of `receive_bytes` and `load`."""
     return load(receive_bytes(descriptor))
 
 
 def receive_bytes(descriptor: int) -> bytes:
     """Read one frame.
 
-    Errors: EOFError where the other side is gone, NotPlain if the frame is too large.
+    Errors: EOFError if the pipe is closed, NotPlain if the frame is too large.
     """
     (length,) = _LENGTH.unpack(_exactly(descriptor, _LENGTH.size))
     if length > LARGEST:
-        raise NotPlain(f"a frame of {length} bytes; at most {LARGEST} can cross")
+        raise NotPlain(f"a frame of {length} bytes; the limit is {LARGEST}")
     return _exactly(descriptor, length)
 
 
 def frames(data: bytes) -> Iterator[Any]:
-    """The values of complete frames; a last frame cut short is passed over."""
+    """The values of all complete frames; a truncated last frame is ignored."""
     at = 0
     while at + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, at)
@@ -122,7 +122,7 @@ def _exactly(descriptor: int, length: int) -> bytes:
     while length:
         part = os.read(descriptor, min(length, 1 << 20))
         if not part:
-            raise EOFError("the other side is gone")
+            raise EOFError("the pipe is closed")
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
@@ -186,7 +186,7 @@ def _write_opaque(kind: str, put: Callable[[bytes], None]) -> None:
 
 def _sized(tag: bytes, data: bytes, put: Callable[[bytes], None]) -> None:
     if len(data) > LARGEST:
-        raise NotPlain(f"a value of {len(data)} bytes; at most {LARGEST} can cross")
+        raise NotPlain(f"a value of {len(data)} bytes; the limit is {LARGEST}")
     put(tag + _LENGTH.pack(len(data)))
     put(data)
 
@@ -211,7 +211,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         (length,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
         if length > len(data) - at:
-            raise NotPlain("a value that ends too early")
+            raise NotPlain("a truncated value")
         if tag in _LEAVES:
             return _LEAVES[tag](data[at : at + length]), at + length
         if tag == b"d":

@@ -1,7 +1,7 @@
-"""Inside the sandbox: loads the program and answers calls of its functions.
+"""Loads the untrusted program inside the sandbox and answers calls of its functions.
 
-Nothing here is trusted: the program may read and change all of it. What it can reach by that is the
-pipe over which it answers, and there it can only say which plain values it returns.
+Nothing in this process is trusted: the program can read and change all of it. The only effect
+outside is on the answer pipe, which carries nothing but plain return values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     sys.modules["solution"] = module
     try:
         exec(compile(program, "<program>", "exec", dont_inherit=True), vars(module))
-    except BaseException as error:  # noqa: BLE001 - whatever a program raises is its answer
+    except BaseException as error:  # noqa: BLE001 - any exception of the program is its answer
         send(answers, ["failed", *_described(error)])
         return
     send(answers, ["ready"])
@@ -46,7 +46,7 @@ def _answer(names: dict[str, Any], call: bytes) -> list[Any]:
     function = names.get(name)
     if not callable(function):
         return ["raised", ["NameError"], f"the program defines no function '{name}'", None]
-    before = dump(load(call)[1:])  # of a second copy: iterators are used up by it
+    before = dump(load(call)[1:])  # from a second copy, since serialising exhausts iterators
     try:
         result = function(*arguments, **keywords)
         answer = ["returned", load(dump(result))]
@@ -56,12 +56,12 @@ def _answer(names: dict[str, Any], call: bytes) -> list[Any]:
         after = dump([arguments, keywords])
     except NotPlain:
         return [*answer, None]
-    # a test may look at what became of the lists that it passed
+    # a test may inspect arguments that the program changed in place
     return [*answer, None if after == before else [arguments, keywords]]
 
 
 def _described(error: BaseException) -> tuple[list[str], str]:
-    """The names of its classes, its own first, and what it says."""
+    """The class names in method resolution order, and the message."""
     names = [kind.__name__ for kind in type(error).__mro__]
     try:
         text = str(error)[:300]

@@ -1,4 +1,4 @@
-"""Inside the sandbox: runs a program as a plain script on the rest of the standard input."""
+"""Runs a program inside the sandbox as a plain script; the rest of standard input is its input."""
 
 from __future__ import annotations
 

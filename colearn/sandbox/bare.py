@@ -1,5 +1,4 @@
-"""Bare asserts: tests that change nothing in the tests' process, whether they pass, fail or are
-skipped."""
+"""Bare asserts: detection of tests without side effects in the tests' process."""
 
 from __future__ import annotations
 
@@ -15,19 +14,18 @@ _QUIET_BUILTINS = set(dir(builtins)) - {
 _IMMUTABLE = (str, bytes, int, float, complex, tuple, frozenset, range)
 _METHODS = {name for kind in _IMMUTABLE for name in dir(kind) if not name.startswith("_")}
 _METHODS |= {"get", "items", "keys", "values"}
-"""Those of other classes may change what they belong to."""
+"""Methods without side effects; methods of other classes may change their object."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class BareAsserts:
-    """Tells which asserts bind no name and call only functions that change nothing.
+    """Detects asserts that bind no name and call only functions without side effects.
 
-    These are the program's functions, most builtins, imported names, methods that immutable values
-    have, and helpers that use nothing else. A function that cannot be judged counts as one that
-    changes something.
+    Such functions are the program's functions, most builtins, imported names, methods of immutable
+    values, and helpers that use nothing else. Every other function counts as having side effects.
 
-    trees: the trusted code: the tests and the prompt.
-    program: names of the program's functions; what they change is in a process of its own.
+    trees: syntax trees of the trusted code: the tests and the prompt.
+    program: names of the program's functions, whose side effects stay in another process.
     """
 
     def __init__(self, trees: Iterable[ast.Module], program: Iterable[str]) -> None:
@@ -56,9 +54,9 @@ class BareAsserts:
             and bound[helper.name] == 1
             and helper.name not in self._quiet
         }
-        while found := {name for name, helper in candidates.items() if self._all(helper.body)}:
-            self._quiet |= found
-            candidates = {name: held for name, held in candidates.items() if name not in found}
+        while quiet := {name for name, helper in candidates.items() if self._all(helper.body)}:
+            self._quiet |= quiet
+            candidates = {name: held for name, held in candidates.items() if name not in quiet}
 
     def is_bare(self, statement: ast.stmt) -> bool:
         return isinstance(statement, ast.Assert) and self._all([statement])
@@ -74,7 +72,7 @@ class BareAsserts:
                 return False
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 return False
-            case ast.Name(id=name):  # which another function may be passed
+            case ast.Name(id=name):  # it may be passed to another function
                 return name not in self._helpers or name in self._quiet
             case ast.Subscript(ctx=context):
                 return isinstance(context, ast.Load)
@@ -90,7 +88,7 @@ class BareAsserts:
 
 
 def _root(node: ast.expr) -> str:
-    """`os` of `os.path.join`; '' of what is no dotted name."""
+    """The first name of a dotted name, such as `os` of `os.path.join`; '' for other expressions."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""How much a program may use."""
+"""Resource limits of a run."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from colearn.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one run. Times are wall-clock seconds unless they say otherwise.
+    """Resource limits of one run. Times are wall-clock seconds unless stated otherwise.
 
-    Errors: ConfigError naming the field that is not positive, or memory too small for Python.
+    Errors: ConfigError that names a field that is not positive, or a memory limit below Python's
+    need.
     """
 
     seconds: float = 10.0
-    """From the first process of the run to the last, all tests together."""
+    """Time limit of the whole run, all tests together."""
     call_seconds: float | None = None
-    """For one call by a test; None: what is left of `seconds`. A call that takes longer fails its
-    test, and the tests after it go on with a fresh process."""
+    """Time limit of one call by a test; None: the rest of `seconds`. A slower call fails its test,
+    and the following tests run with a fresh process."""
     cpu_seconds: float | None = None
-    """Of processor time per process; None: as `seconds`. Rounded up to whole seconds."""
+    """Processor time limit per process, rounded up to whole seconds; None: equals `seconds`."""
     memory_mb: int = 512
-    """Of address space, shared out equally among `processes`."""
+    """Address space in MB, divided equally among `processes`."""
     processes: int = 1
-    """With 1 the program can start no other, and has up to 32 more threads; with more, processes
-    and threads together."""
+    """Process limit. With 1 the program can start no process and at most 32 further threads; above
+    1, processes and threads count together."""
     output_kb: int = 256
-    """Of standard output and error together; a program that writes more is ended."""
+    """Limit of standard output and error together in KB; a program that writes more is killed."""
     file_mb: int = 16
-    """Of its folder in memory, and of any one file."""
+    """Size limit of the program's folder, which is in memory, and of each file in it, in MB."""
     files: int = 4096
-    """In its folder. The kernel's memory for them is counted by no other limit. Bubblewrap cannot
-    be told: there the run looks twenty times a second, and ends a program that has more."""
+    """Limit of files in the program's folder; no other limit counts the kernel memory they use.
+    Under bubblewrap the run checks this limit twenty times a second and kills a program above
+    it."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,4 +1,4 @@
-"""The ways to shut a program in, and which of them works here."""
+"""Isolation mechanisms: which of them works on this machine."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _SAFE: tuple[Mechanism, ...] = ("bwrap", "namespaces")
 
 REFUSAL = (
     "sandbox: neither bubblewrap nor the kernel's namespaces work here; install bubblewrap "
-    "(apt-get install bubblewrap), allow user namespaces, or say mechanism='unsafe' to run "
+    "(apt-get install bubblewrap), allow user namespaces, or set mechanism='unsafe' to run "
     "programs with limits only"
 )
 
 
 def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
-    """`auto`: bubblewrap where it works, else namespaces; each is tried once with a real program.
+    """Select a mechanism. `auto`: bubblewrap where it works, else namespaces; each is tried once.
 
-    Errors: ConfigError if the one that is wanted does not work here; `unsafe` always does, warns,
-    and is never chosen by `auto`.
+    `unsafe` always works, warns, and is never selected by `auto`.
+
+    Errors: ConfigError if the requested mechanism does not work on this machine.
     """
     if wanted == "unsafe":
         warnings.warn(
@@ -45,7 +46,7 @@ def choose_mechanism(wanted: Mechanism | Literal["auto"] = "auto") -> Mechanism:
 
 @functools.cache
 def works(mechanism: Mechanism) -> bool:
-    """Whether a program runs in it, without network and with no rights."""
+    """Whether a probe program runs in it without root and with an empty folder."""
     if mechanism == "bwrap" and shutil.which("bwrap") is None:
         return False
     probe = "import os\nprint(os.getuid() != 0, os.listdir('.'))"

@@ -1,4 +1,4 @@
-"""What there is to see inside a sandbox: this interpreter, its libraries, an empty folder."""
+"""The file system inside a sandbox: this interpreter, its libraries and an empty folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "/box"
-"""Where the program is, the only place where it can write."""
+"""The program's working folder, the only writable one."""
 ENVIRONMENT = {
     "HOME": FOLDER,
     "TMPDIR": FOLDER,
@@ -28,19 +28,21 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
+    """The paths that a sandbox shows."""
+
     interpreter: str
     """The file behind sys.executable."""
     read_only: tuple[str, ...]
-    """Paths seen under their own names; none lies in another."""
+    """Paths shown read-only under their own names; none is inside another."""
     hidden: tuple[str, ...]
-    """Folders in them that are seen empty: installed packages."""
+    """Folders shown empty: installed packages."""
     links: tuple[tuple[str, str], ...]
     """Symbolic links among the system's paths, each with its target."""
     devices: tuple[str, ...]
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The folders above all these, outer ones first."""
+        """The parent folders of all paths, outer ones first."""
         shown = (*self.read_only, *self.devices, *(path for path, _ in self.links))
         above = {str(parent) for path in shown for parent in Path(path).parents}
         return tuple(sorted(above - {"/"}))
@@ -48,7 +50,7 @@ class Place:
 
 @functools.cache
 def find_place() -> Place:
-    """The interpreter that runs now, without its site-packages."""
+    """The paths of the running interpreter without its site-packages."""
     interpreter = os.path.realpath(sys.executable)
     # the base's: a virtual environment's `platstdlib` is where its packages are installed
     wanted = [interpreter, *(sysconfig.get_path(kind, vars=_BASE) for kind in _LIBRARIES)]
@@ -71,17 +73,17 @@ def find_place() -> Place:
 
 
 def _packages() -> tuple[str, ...]:
-    """Whatever could hold an installed package, of this interpreter or of another one, and us."""
-    found = {sysconfig.get_path(kind, vars=base) for kind in _PACKAGES for base in (None, _BASE)}
-    found |= {sysconfig.get_path(kind, "posix_prefix", _BASE) for kind in _PACKAGES}
+    """All folders of installed packages, of this and other interpreters, and of colearn itself."""
+    folders = {sysconfig.get_path(kind, vars=base) for kind in _PACKAGES for base in (None, _BASE)}
+    folders |= {sysconfig.get_path(kind, "posix_prefix", _BASE) for kind in _PACKAGES}
     prefix = Path(sys.base_prefix)
     for library in {prefix / "lib", prefix / "lib64", Path("/usr/lib"), Path("/usr/lib64")}:
         for kind in ("site-packages", "dist-packages"):
-            found |= {str(path) for path in library.glob(f"python*/{kind}")}
-    found.add(str(Path(__file__).parents[2]))
+            folders |= {str(path) for path in library.glob(f"python*/{kind}")}
+    folders.add(str(Path(__file__).parents[2]))
     if sys.prefix != sys.base_prefix:
-        found.add(sys.prefix)
-    return tuple(sorted(path for path in found if os.path.isdir(path)))
+        folders.add(sys.prefix)
+    return tuple(sorted(path for path in folders if os.path.isdir(path)))
 
 
 def _outermost(paths: list[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Many runs at once."""
+"""Concurrent sandboxed runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .verdict import Output, Verdict
 
 
 class SandboxPool:
-    """Runs programs side by side; each has processes of its own, so none outlives its run.
+    """Runs programs concurrently; each run has its own processes, which end with it.
 
-    workers: runs at once; None: one for each processor.
-    limits: for every run.
+    workers: concurrent runs; None: one per processor.
+    limits: resource limits of every run.
 
     Errors: ConfigError if workers is not positive or no sandbox works here.
     """
@@ -43,7 +43,7 @@ class SandboxPool:
     def submit_tests(
         self, program: str, entry_point: str, tests: Any, **more: Any
     ) -> Future[Verdict]:
-        """As `run_tests`, at once; the future's result is the verdict."""
+        """Start `run_tests` in the background; the future's result is the verdict."""
         settings = {"limits": self.limits, "mechanism": self.mechanism} | more
         return self._threads.submit(run_tests, program, entry_point, tests, **settings)
 
@@ -58,7 +58,7 @@ class SandboxPool:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Wait for the runs that have begun, drop the others."""
+        """Wait for started runs and cancel the others."""
         self._threads.shutdown(cancel_futures=True)
 
     def __enter__(self) -> Self:

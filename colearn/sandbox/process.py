@@ -1,4 +1,4 @@
-"""A process of a sandbox as the run that wanted it sees it, by whatever it was started."""
+"""Handles of sandbox processes: started with bubblewrap, directly, or by the namespace server."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from typing import IO
 from .place import FOLDER
 
 _GRACE = 5.0
-"""Seconds in which the kernel ends what was killed."""
+"""Seconds granted to the kernel to end a killed process."""
 _BURIAL = 60.0
-"""Seconds after which a killed process that still is there is an error."""
+"""Seconds after which a killed process that still exists is an error."""
 
 
 class Process(ABC):
-    """The outermost one: when it is killed, all inside end with it."""
+    """The outermost process of a sandbox: killing it ends all processes inside."""
 
     stdin: IO[bytes] | io.FileIO
     stdout: IO[bytes] | io.FileIO
     stderr: IO[bytes] | io.FileIO | None
-    """None: it goes where the output goes."""
+    """None: merged into standard output."""
     returncode: int
-    """After `bury`. Negative, or above 128: ended by that signal."""
+    """Set by `bury`. Negative or above 128: killed by that signal."""
 
     @abstractmethod
     def ended(self) -> bool:
-        """Whether it has, by itself or not."""
+        """Whether the process has ended."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End it and all inside; it is not waited for."""
+        """Kill it and all processes inside, without waiting."""
 
     @abstractmethod
     def bury(self) -> int:
-        """Wait for a process that has ended or was killed; its `returncode`."""
+        """Wait for an ended or killed process; returns its `returncode`."""
 
     def too_many_files(self) -> bool:
-        """Whether its folder holds more than it may, where only looking can tell."""
+        """Whether its folder exceeds the file limit, for mechanisms that cannot enforce it."""
         return False
 
     def streams(self) -> Iterator[IO[bytes] | io.FileIO]:
@@ -55,10 +55,10 @@ class Process(ABC):
 
 
 class Spawned(Process):
-    """A child of ours: bubblewrap, or the interpreter itself.
+    """A child process: bubblewrap, or the interpreter itself.
 
-    folder: of an `unsafe` process, on disk.
-    files: how many there may be in a sandbox's folder.
+    folder: the folder on disk of an `unsafe` process.
+    files: file limit of a sandbox's folder.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class Spawned(Process):
         self.stdin, self.stdout, self.stderr = child.stdin, child.stdout, child.stderr
 
     def ended(self) -> bool:
-        # not waited for, so its number stays its own
+        # WNOWAIT: not reaped, so the process id is not reused
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._child.pid, options) is not None
 
     def kill(self) -> None:
-        # from the inside out, so that the outermost still waits for the one below it: where this
-        # is a container's first process nobody else would
+        # from the inside out: the outermost process must reap the one below it, because nobody else
+        # does so if this is a container's first process
         children = [] if self._folder is not None else _children(self._child.pid)
         with contextlib.suppress(ProcessLookupError):
             for child in children:
@@ -104,13 +104,13 @@ class Spawned(Process):
             return False
         try:
             box = os.statvfs(f"/proc/{inner[0]}/root{FOLDER}")
-        except OSError:  # it ended, is still being made, or is another user's: a setuid bubblewrap
+        except OSError:  # it ended, is starting, or belongs to another user (setuid bubblewrap)
             return False
         return box.f_files - box.f_ffree > self._files
 
 
 class Forked(Process):
-    """A sandbox of the server's; the line to it carries its exit status, and its end if shut."""
+    """A sandbox of the namespace server; its line carries the exit status, a shut line kills it."""
 
     def __init__(self, line: socket.socket, stdin: int, stdout: int, stderr: int | None) -> None:
         self._line = line
@@ -139,5 +139,5 @@ def _children(pid: int) -> list[int]:
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as file:
             return [int(word) for word in file.read().split()]
-    except (FileNotFoundError, ProcessLookupError):  # it ended, or the kernel keeps no such list
+    except (FileNotFoundError, ProcessLookupError):  # it ended, or the kernel provides no such list
         return []

@@ -1,4 +1,4 @@
-"""Running a program against tests, or as a script."""
+"""Runs a program against tests or as a script."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .supervise import Watched, bury, lost_by, supervise
 from .verdict import ErrorKind, Output, Verdict, one_line
 
 _MOST_LOSSES = 3
-"""Tests that may each cost the program its process before the others are given up."""
+"""Lost processes after which the remaining tests are not run."""
 _MOST_REPORTS = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What is known of the tests so far."""
+    """Results of the tests so far."""
 
     passed: list[bool]
     errors: dict[int, tuple[ErrorKind, str]] = field(default_factory=dict)
-    """By test, of those that failed."""
+    """Error kind and message by the index of a failed test."""
     over: bool = False
-    """Nothing more can be found."""
+    """Whether no further test can run."""
     next: int = 0
-    """The test to go on with."""
+    """Index of the next test."""
 
     def fail_rest(self, kind: ErrorKind, message: str) -> None:
         self.over = True
@@ -54,30 +54,29 @@ def run_tests(
     limits: Limits | None = None,
     mechanism: Mechanism | Literal["auto"] = "auto",
 ) -> Verdict:
-    """Run trusted tests on a program that nobody trusts; each bare assert counts on its own.
+    """Run trusted tests on an untrusted program; each bare assert counts as one test.
 
-    program: Python source; the tests call its function `entry_point`, in a process of its own.
+    program: Python source. The tests call its function `entry_point` in a separate process.
     tests: one text, in which each statement with an `assert` is a test (its asserts may be the body
-        of `check(candidate)`), or one text per test. They find the entry point under its own name
-        and as `candidate`.
-    prompt: trusted source that the tests may use, like HumanEval's prompts, which hold helpers.
-    functions: other functions of the program that the tests may call. Give no name that a test
-        relies on: the program decides what they return.
+        of `check(candidate)`), or one text per test. They call the entry point by its name or
+        as `candidate`.
+    prompt: trusted source with helpers that the tests may use, such as HumanEval's prompts.
+    functions: other functions of the program that the tests may call. Exclude names that a test
+        relies on, since the program decides what they return.
 
-    A test passes if it ran to its end and the program was alive then. After a failed bare assert
-    the next tests are run. After any other failed statement, test or preparation, the rest fails,
-    as plain Python would stop there. After a bare assert that cost the program its process the next
-    tests get a fresh one, at most three times; the preparations and all tests before that are more
-    than bare asserts are run again in it.
+    A test passes if it completes while the program's process is alive. After a failed bare assert
+    the next tests run. After any other failed statement the remaining tests fail, because plain
+    Python would stop there. If a bare assert ends the program's process, the next tests use a fresh
+    one, at most three times; it first repeats all earlier statements except bare asserts.
 
-    Errors: ConfigError if the tests do not parse or are none, a name is no identifier, the prompt
-    does not parse, or no sandbox works here.
+    Errors: ConfigError if the tests do not parse or are empty, a name is no identifier, the prompt
+    does not parse, or no sandbox works on this machine.
     """
     limits = limits or Limits()
     chosen = choose_mechanism(mechanism)
     for name in (entry_point, *functions):
         if not name.isidentifier():
-            raise ConfigError(f"entry_point: {name!r} is no name of a function; give an identifier")
+            raise ConfigError(f"entry_point: {name!r} is not a function name; give an identifier")
     _check_prompt(prompt)
     statements = take_apart(tests, entry_point, functions=functions, prompt=prompt)
     began = time.monotonic()
@@ -90,16 +89,16 @@ def run_tests(
         "bare": list(statements.bare),
         "call_seconds": limits.call_seconds,
     }
-    found = _Findings([False] * statements.tests)
+    findings = _Findings([False] * statements.tests)
     if is_too_long(program):
-        found.fail_rest("syntax", TOO_LONG)
-    for _ in range(0 if found.over else _MOST_LOSSES):
-        _run_once(program, work | {"first": found.next}, found, limits, chosen, began)
-        if found.over or found.next >= statements.tests:
+        findings.fail_rest("syntax", TOO_LONG)
+    for _ in range(0 if findings.over else _MOST_LOSSES):
+        _run_once(program, work | {"first": findings.next}, findings, limits, chosen, began)
+        if findings.over or findings.next >= statements.tests:
             break
     else:
-        found.fail_rest("crash", f"not run: {_MOST_LOSSES} tests before it ended the process")
-    return _verdict(found, statements, time.monotonic() - began)
+        findings.fail_rest("crash", f"not run: {_MOST_LOSSES} earlier tests ended the process")
+    return _verdict(findings, statements, time.monotonic() - began)
 
 
 def run_program(
@@ -111,7 +110,7 @@ def run_program(
 ) -> Output:
     """Run a program as a plain script, as `python program.py < stdin` would.
 
-    Errors: ConfigError if no sandbox works here.
+    Errors: ConfigError if no sandbox works on this machine.
     """
     return run_script(program, stdin, limits or Limits(), choose_mechanism(mechanism))
 
@@ -119,13 +118,13 @@ def run_program(
 def _run_once(
     program: str,
     work: dict[str, Any],
-    found: _Findings,
+    findings: _Findings,
     limits: Limits,
     mechanism: Mechanism,
     began: float,
 ) -> None:
-    """One process for the program and one for the tests, until the end or the first loss."""
-    # what could fail for its size is made before anything is started
+    """Run the tests until the first lost process, with separate processes for program and tests."""
+    # serialised before any process starts, since a value may be too large
     for_checker = memoryview(bundle("checker") + framed(work))
     for_program = memoryview(bundle("program") + framed(program))
     with contextlib.ExitStack() as ends:
@@ -158,20 +157,20 @@ def _run_once(
     for report in _reports(ours):
         match report:
             case ["test", number, passed, kind, message]:
-                found.passed[number] = passed
-                found.next = number + 1
+                findings.passed[number] = passed
+                findings.next = number + 1
                 if not passed:
-                    told = (kind, message)
-                    found.errors[number] = _loss(message, theirs) if kind == "lost" else told
-                    found.over = not work["bare"][number]
+                    failure = _loss(message, theirs) if kind == "lost" else (kind, message)
+                    findings.errors[number] = failure
+                    findings.over = not work["bare"][number]
             case ["failed", kind, message]:
-                found.fail_rest(*(_loss(message, theirs) if kind == "lost" else (kind, message)))
+                findings.fail_rest(*(_loss(message, theirs) if kind == "lost" else (kind, message)))
             case ["end"]:
-                found.over = True
+                findings.over = True
     if ours.ended == "timeout":
-        found.fail_rest("timeout", f"not finished within {limits.seconds:g} seconds")
+        findings.fail_rest("timeout", f"not finished within {limits.seconds:g} seconds")
     elif ours.process.returncode != 0:
-        found.fail_rest(*lost_by(ours))
+        findings.fail_rest(*lost_by(ours))
 
 
 def _reports(watched: Watched) -> list[Any]:
@@ -179,13 +178,13 @@ def _reports(watched: Watched) -> list[Any]:
 
 
 def _loss(how: str, program: Watched) -> tuple[ErrorKind, str]:
-    """Why the program's process could not answer; `how` is what its tests saw of it."""
+    """Why the program's process could not answer; `how`: the failure that its tests observed."""
     if program.ended in ("output", "files"):
         return lost_by(program)
     if how == "timeout":
         return "timeout", "a call took longer than limits.call_seconds"
     if how == "output":
-        return "output", "answered with what is no plain value, or too large"
+        return "output", "answered with a value that is not plain or too large"
     return lost_by(program)
 
 
@@ -193,14 +192,14 @@ def _check_prompt(prompt: str) -> None:
     try:
         compile(prompt, "<prompt>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        raise ConfigError(f"prompt: not Python ({error}); give what stands on its own") from None
+        raise ConfigError(f"prompt: not valid Python ({error}); give complete source") from None
 
 
-def _verdict(found: _Findings, statements: Statements, seconds: float) -> Verdict:
+def _verdict(findings: _Findings, statements: Statements, seconds: float) -> Verdict:
     error: ErrorKind | None = None
     message = ""
-    if not all(found.passed):
-        first = found.passed.index(False)
-        kind, text = found.errors.get(first, ("crash", "not run"))
+    if not all(findings.passed):
+        first = findings.passed.index(False)
+        kind, text = findings.errors.get(first, ("crash", "not run"))
         error, message = kind, one_line(f"test {first}: {text}")
-    return Verdict(passed=tuple(found.passed), error=error, message=message, seconds=seconds)
+    return Verdict(passed=tuple(findings.passed), error=error, message=message, seconds=seconds)

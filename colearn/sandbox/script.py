@@ -1,4 +1,4 @@
-"""One program as a plain script, in a sandbox that the caller has chosen."""
+"""Runs one program as a plain script in a given mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .supervise import Watched, lost_by, supervise
 from .verdict import ErrorKind, Output, one_line
 
 LONGEST_PROGRAM = 4 * 1024 * 1024
-"""Bytes of source."""
+"""Limit of the source in bytes."""
 TOO_LONG = f"source of more than {LONGEST_PROGRAM} bytes"
 
 _KINDS: dict[str, ErrorKind] = {
@@ -32,7 +32,7 @@ def is_too_long(program: str) -> bool:
 
 
 def run_script(program: str, stdin: str, limits: Limits, mechanism: Mechanism) -> Output:
-    """What it prints, and how it ends."""
+    """Run the program; returns its output and error."""
     began = time.monotonic()
     if is_too_long(program):
         return Output(text="", error="syntax", message=TOO_LONG, seconds=0.0)
@@ -54,7 +54,7 @@ def _error(watched: Watched) -> tuple[ErrorKind | None, str]:
     if watched.ended is None and code == 0:
         return None, ""
     if watched.ended is None and code == 1:
-        # Python's own way to end after an exception; its last line says which
+        # an uncaught exception: the last line of the traceback names it
         last = watched.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         if last:
             name, _, text = last.partition(": ")

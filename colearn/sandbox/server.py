@@ -1,4 +1,4 @@
-"""The process that starts sandboxes by namespaces: one for each process of ours that wants any."""
+"""Client of the namespace server; each process starts its own server on first use."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class _Server:
         self._requests.sendmsg([marshal.dumps(settings)], rights)
 
     def close(self) -> None:
-        """It ends when it has nobody to serve; each of its sandboxes ends by its own line."""
+        """Stop the server; its sandboxes end when their own lines close."""
         with contextlib.suppress(OSError):
-            self._requests.shutdown(socket.SHUT_RDWR)  # also for copies in forks of this process
+            self._requests.shutdown(socket.SHUT_RDWR)  # also ends copies in forks of this process
         self._requests.close()
         self._process.wait()
 
     def forget(self) -> None:
-        """In a fork of this process: the server is its parent's."""
+        """Release the server in a forked process: it belongs to the parent."""
         self._requests.close()
-        self._process.returncode = 0  # it is not ours to wait for
+        self._process.returncode = 0  # only the parent may wait for it
 
 
 _lock = threading.Lock()
@@ -61,16 +61,16 @@ _server: _Server | None = None
 def start_forked(
     settings: dict[str, Any], *, with_errors: bool, channel: Sequence[int] = ()
 ) -> Forked:
-    """Start a sandbox by namespaces.
+    """Start a sandbox through the namespace server.
 
-    settings: as `_namespaces.py` takes them.
-    with_errors: keep its standard error apart from its output.
-    channel: further descriptors that it inherits.
+    settings: a request of `_namespaces.py`.
+    with_errors: capture standard error separately from standard output.
+    channel: further descriptors that the sandbox inherits.
     """
     with contextlib.ExitStack() as ours_if_it_fails, contextlib.ExitStack() as theirs:
 
         def pipe(writing: bool) -> tuple[int, int]:
-            """Our end and its end."""
+            """Our end and the sandbox's end."""
             reader, writer = os.pipe()
             our, their = (writer, reader) if writing else (reader, writer)
             ours_if_it_fails.callback(os.close, our)
@@ -96,7 +96,7 @@ def _ask(settings: dict[str, Any], descriptors: Sequence[int]) -> None:
             _server = _Server()
         try:
             _server.ask(settings, descriptors)
-        except (BrokenPipeError, ConnectionResetError):  # somebody killed it
+        except (BrokenPipeError, ConnectionResetError):  # the server was killed
             _server.close()
             _server = _Server()
             _server.ask(settings, descriptors)

@@ -1,4 +1,4 @@
-"""Starting a process inside a sandbox."""
+"""Starts a process inside a sandbox."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .server import start_forked
 
 Mechanism = Literal["bwrap", "namespaces", "unsafe"]
 Side = Literal["program", "checker", "script"]
-"""Which of the modules that run inside: `_program`, `_checker`, `_script`."""
+"""The module that runs inside: `_program`, `_checker` or `_script`."""
 
 
 def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[int] = ()) -> Process:
-    """Start one side of a run, which reads its bundle first.
+    """Start one side of a run; it first reads its bundle from standard input.
 
-    channel: descriptors of this process that it inherits: where it reads and where it writes.
+    channel: descriptors that it inherits, one to read and one to write.
     """
     place = find_place()
     numbers = ",".join(map(str, channel)) or "-"
@@ -43,7 +43,7 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[in
             "files": limits.files,
             "filter": code,
             "environment": ENVIRONMENT,
-            # None: the numbers of its channel, which change on the way
+            # None: replaced by the channel's descriptor numbers in the sandbox
             "command": [*words, None, *limit_words],
         }
         return start_forked(settings, with_errors=side != "program", channel=channel)
@@ -85,6 +85,6 @@ def _limit_words(limits: Limits, mechanism: Mechanism) -> Sequence[str]:
         f"--cpu={limits.whole_cpu_seconds}",
         f"--file={limits.file_mb << 20}",
         f"--uid={uid}",
-        # elsewhere the kernel would count all processes of the user
+        # without isolation the kernel would count all processes of the user
         f"--count={int(mechanism != 'unsafe')}",
     )

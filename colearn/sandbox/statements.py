@@ -1,4 +1,4 @@
-"""Test code taken apart into statements, each of which may be one test."""
+"""Splits test code into statements, each of which may be one test."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from .bare import BareAsserts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """What the checker runs, in order."""
+    """The statements that the checker runs, in order."""
 
     sources: tuple[tuple[int | None, str], ...]
-    """The number of the test, or None for what only prepares."""
+    """Test index and source; the index is None for preparation."""
     names: tuple[str, ...]
-    """By which the tests call the entry point."""
+    """Names by which the tests call the entry point."""
     bare: tuple[bool, ...]
-    """By test, whether it is a bare assert. One that is not may leave state behind that later tests
-    rely on."""
+    """Whether each test is a bare assert; any other test may leave state for later tests."""
 
     @property
     def tests(self) -> int:
@@ -35,14 +34,15 @@ def take_apart(
     functions: Sequence[str] = (),
     prompt: str = "",
 ) -> Statements:
-    """Each string of a sequence is one test; of one string each statement with an `assert` is one.
+    """Split tests: each string of a sequence is one test; in one string, each statement with an
+    `assert`.
 
-    functions, prompt: as `run_tests` takes them; they decide which asserts are bare.
+    functions, prompt: as in `run_tests`; they decide which asserts are bare.
 
-    One string may define `check(candidate)`, as HumanEval's do: then the statements of its body
-    count. An assert on constants alone (`assert True`) is no test, since it cannot fail.
+    One string may define `check(candidate)`, as HumanEval does: then the statements of its body
+    count. An assert on constants alone (`assert True`) is not a test, since it cannot fail.
 
-    Errors: ConfigError if the code does not parse or holds no test.
+    Errors: ConfigError if the code does not parse or contains no test.
     """
     if isinstance(tests, str):
         trees = [_parsed(tests, "tests")]
@@ -60,7 +60,7 @@ def take_apart(
         if is_test:
             bare.append(len(body) == 1 and asserts.is_bare(body[0]))
     if not bare:
-        raise ConfigError("tests: no assert that the program could fail; give at least one")
+        raise ConfigError("tests: no assert depends on the program; give at least one")
     return Statements(sources=tuple(sources), names=names, bare=tuple(bare))
 
 
@@ -86,7 +86,7 @@ def _parsed(text: str, field: str) -> ast.Module:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"{field}: not Python ({error}); mend the test code") from None
+        raise ConfigError(f"{field}: not valid Python ({error}); correct the test code") from None
 
 
 def _calls_check(statement: ast.stmt) -> bool:
@@ -100,7 +100,7 @@ def _calls_check(statement: ast.stmt) -> bool:
 
 def _is_test(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return False  # a helper, whose asserts run where it is called
+        return False  # a helper: its asserts run when it is called
     nodes = list(ast.walk(statement.test if isinstance(statement, ast.Assert) else statement))
     asserts = isinstance(statement, ast.Assert) or any(isinstance(n, ast.Assert) for n in nodes)
     return asserts and any(isinstance(node, ast.Name) for node in nodes)

@@ -1,4 +1,4 @@
-"""Feeding, reading and ending the processes of a run, from outside."""
+"""Supervises the processes of a run from outside: feeds, reads and kills them."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from .process import Process
 from .verdict import ErrorKind
 
 _GOODBYE = 1.0
-"""Seconds for the other processes to end by themselves, so that their exit status tells why."""
+"""Seconds granted to the other processes to exit, so that their exit status states the reason."""
 _GRACE = 5.0
-"""Seconds in which the kernel ends what was killed."""
+"""Seconds granted to the kernel to end a killed process."""
 _TICK = 0.002
-"""Seconds between looks at whether one has ended."""
+"""Seconds between checks whether a process has ended."""
 _LOOK = 0.05
-"""Seconds between looks at what only looking can tell."""
+"""Seconds between checks of the file limit."""
 _SIGNALS = {int(number): number.name for number in signal.Signals}
-"""Most numbers have no name, and a program may end with any."""
+"""Names by signal number; a program may end with a number that has no name."""
 
 
 @dataclass(slots=True)
 class Watched:
-    """One process and what has been read from it."""
+    """A process and the output read from it."""
 
     process: Process
     feed: memoryview
-    """For its standard input, which is closed after it."""
+    """Bytes for its standard input, which is closed afterwards."""
     most_output: int
-    """Bytes of its standard output and error together; beyond them it is killed."""
+    """Limit of standard output and error together in bytes; the process is killed above it."""
     last_words: bytes = b""
-    """With which its output ends where all went well, so that nobody need ask how it ended."""
+    """End of the output of a successful process; its exit status is then not needed."""
     greeted: bool = False
-    """Whether it has said that it can be fed."""
+    """Whether it has reported that it is ready for input."""
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     ended: str | None = None
-    """Why it was killed: `output`, `files`, `timeout`, or `stopped`, after the run was over."""
+    """Why it was killed: `output`, `files`, `timeout`, or `stopped` after the end of the run."""
 
     def kill(self, why: str = "stopped") -> None:
-        """End it and all inside; it is not waited for."""
+        """Kill it and all processes inside, without waiting."""
         if self.ended is None and not self.process.ended():
             self.ended = why
         self.process.kill()
 
 
 def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) -> None:
-    """Feed and read all until `main` has closed its output; then end all and wait for them.
+    """Feed and read all processes until `main` closes its output; then kill and wait for all.
 
-    deadline: of time.monotonic(); what still runs then is killed, with `ended` set to `timeout`.
+    deadline: in time.monotonic(); processes alive then are killed, with `ended` set to `timeout`.
     """
     with selectors.DefaultSelector() as selector:
         try:
@@ -65,7 +65,7 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
             stdout = main.process.stdout
             _pump(selector, lambda: stdout.closed, deadline, all_watched, _LOOK)
             if not (main.last_words and main.output.endswith(main.last_words)):
-                # what has nothing more to say may still work; its status says how it ended
+                # a process without output may still run; its exit status states how it ended
                 _pump(selector, main.process.ended, deadline, all_watched)
                 _pump(
                     selector,
@@ -76,7 +76,7 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
             late = time.monotonic() >= deadline
             for watched in all_watched:
                 watched.kill("timeout" if late else "stopped")
-            # a pipe ends when nobody inside holds it any more
+            # a pipe closes when no process inside holds it
             closed_by = time.monotonic() + _GRACE
             _pump(selector, lambda: not selector.get_map(), closed_by, tick=_LOOK)
             for watched in all_watched:
@@ -84,12 +84,12 @@ def supervise(all_watched: Sequence[Watched], main: Watched, deadline: float) ->
 
 
 def bury(watched: Watched) -> None:
-    """Wait for one that was killed, and let go of all that is known of it but what it said."""
+    """Wait for a killed process and close its streams; its output is kept."""
     for stream in watched.process.streams():
         stream.close()
     code = watched.process.bury()
     if watched.ended == "stopped" and code not in (-signal.SIGKILL, 128 + signal.SIGKILL):
-        watched.ended = None  # it was ending by itself
+        watched.ended = None  # it was exiting on its own
 
 
 def _pump(
@@ -145,7 +145,7 @@ def _read(watched: Watched, descriptor: int, is_error: bool) -> bool:
 
 
 def lost_by(watched: Watched) -> tuple[ErrorKind, str]:
-    """The kind of error and a line for a process that ended before it should."""
+    """Error kind and message for a process that ended too early."""
     code = watched.process.returncode
     if watched.ended == "output":
         return "output", f"wrote more than {watched.most_output // 1024} KB"
@@ -154,7 +154,7 @@ def lost_by(watched: Watched) -> tuple[ErrorKind, str]:
     if watched.ended == "timeout":
         return "timeout", "ran out of its wall-clock time"
     if watched.ended == "stopped":
-        return "crash", "broke off its connection"
+        return "crash", "closed its connection"
     number = code - 128 if code > 128 else -code
     if number in (signal.SIGXCPU, signal.SIGKILL):
         return "timeout", "ran out of its processor time"

@@ -1,4 +1,4 @@
-"""What a run found."""
+"""Results of a run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ ErrorKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Of one program on its tests."""
+    """Result of one program on its tests."""
 
     passed: tuple[bool, ...]
-    """One per test, in order."""
+    """Whether each test passed, in order."""
     error: ErrorKind | None
-    """Why the first failed test failed; None if all passed. A label, which the program can choose
-    among those of failure; `passed` is what counts."""
+    """Failure kind of the first failed test; None if all passed. The program can influence which
+    failure kind is reported, but not `passed`."""
     message: str
-    """One line about it; '' if all passed."""
+    """One line about the error; '' if all passed."""
     seconds: float
     """Wall-clock time of the run."""
 
@@ -39,14 +39,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Of one program run as a script."""
+    """Result of one program that ran as a script."""
 
     text: str
-    """Its standard output, as far as it came; bytes that are no UTF-8 are replaced."""
+    """Standard output up to the end of the run; bytes that are not UTF-8 are replaced."""
     error: ErrorKind | None
-    """None if it ended with exit status 0."""
+    """None if the exit status is 0."""
     message: str
-    """One line about the error, or ''."""
+    """One line about the error; '' if there is none."""
     seconds: float
     """Wall-clock time of the run."""
 

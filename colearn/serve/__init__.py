@@ -1,1 +1,1 @@
-"""One agent behind an OpenAI-compatible server: HTTP and sessions around the decode engine."""
+"""OpenAI-compatible server of one agent: HTTP and sessions around the decode engine."""

@@ -1,4 +1,4 @@
-"""The bearer token, and who may reach a server without one."""
+"""Access control: the bearer token, and the hosts that a server without one answers to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def read_token(file: Path | None, given: str | None, *, host: str, insecure: bool) -> str | None:
-    """The token of a file, or the one given by the environment; None is none.
+    """Returns the token of a file, or the environment's; None without either.
 
-    Errors: ConfigError for a file without one, or where the server would be open to others.
+    Errors: ConfigError for a file without a token, or if the server would be open to others.
     """
     token = given or None
     if file is not None:
@@ -36,9 +36,9 @@ def read_token(file: Path | None, given: str | None, *, host: str, insecure: boo
 
 
 def names_to_call(host: str, token: str | None) -> frozenset[str] | None:
-    """By which names a server without a token answers on this machine; None: by any.
+    """Returns the host names that a server without a token answers to; None for any.
 
-    A page from elsewhere, in a browser here, can give this machine's address a name of its own.
+    This prevents DNS rebinding: a web page can give this machine's address another name.
     """
     if token is not None or not is_loopback(host):
         return None
@@ -46,6 +46,7 @@ def names_to_call(host: str, token: str | None) -> frozenset[str] | None:
 
 
 def is_loopback(host: str) -> bool:
+    """Returns whether a host is this machine's loopback address."""
     if host == "localhost":
         return True
     try:

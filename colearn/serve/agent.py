@@ -1,4 +1,4 @@
-"""An exported agent in memory: its weights, its tokenizer, and how it is spoken to."""
+"""An exported agent in memory: weights, tokenizer and chat format."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _PROMPTS = 32
-"""System prompts of clients whose formats are kept ready."""
+"""Chat formats that are cached, by system prompt."""
 
 
 class ServedAgent:
-    """The agent of one exported folder, its files checked.
+    """The agent of one exported folder, with verified files.
 
-    Errors: ConfigError, one line, for a folder that is damaged or no exported agent.
+    Errors: ConfigError, one line, for a damaged folder or one that is not an exported agent.
     """
 
     def __init__(self, folder: Path, *, device: str, context: int | None = None) -> None:
@@ -37,22 +37,23 @@ class ServedAgent:
         )
         self._tokenizer = load_tokenizer(str(folder), field="tokenizer")
         self.decoder = ServedChat(copy.deepcopy(self._tokenizer), chat=self.manifest.chat)
-        """For decoding, in any thread: its tokenizer never encodes, which is not thread-safe."""
-        own: int | None = getattr(self.base.config, "max_position_embeddings", None)
-        self.context = min(n for n in (own, context, 2**20) if n is not None)
-        """Most tokens of a history."""
+        """Decodes in any thread: its tokenizer never encodes, since encoding is not thread-safe."""
+        positions: int | None = getattr(self.base.config, "max_position_embeddings", None)
+        self.context = min(n for n in (positions, context, 2**20) if n is not None)
+        """Tokens of the longest history."""
         self.longest_token = max(map(len, self._tokenizer.get_vocab()))
-        """Characters, at most, that one token stands for."""
+        """Characters of the longest token."""
         self.sampling = Sampling(**self.manifest.sampling.model_dump())
         self.chat = lru_cache(maxsize=_PROMPTS)(self._chat)
-        """The format under a system prompt, for encoding; for one thread only.
+        """The chat format of a system prompt, for encoding in one thread.
 
-        Errors: ConfigError where the template cannot be used with this prompt.
+        Errors: ConfigError if the template cannot hold this prompt.
         """
         self.chat(self.manifest.system)
 
     @property
     def name(self) -> str:
+        """The agent's name."""
         return self.manifest.agent
 
     def _chat(self, system: str | None) -> ServedChat:
@@ -60,7 +61,7 @@ class ServedAgent:
 
 
 class ServedChat(QuotingChat):
-    """The format without a memory of the texts it has turned into ids: they are clients'."""
+    """A chat format that caches no token ids, since the texts are clients'."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, *, system: str | None = None, **settings: Any

@@ -1,8 +1,7 @@
-"""What a client gets: completions and the chunks of a stream, as OpenAI writes them."""
+"""Completions and stream chunks in OpenAI's format."""
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Collection, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from colearn.generate.job import Choice, Job, TokenDrawn
 from colearn.types import Finish
 from colearn.wire.errors import ServeError
+from colearn.wire.events import event
 from colearn.wire.tools import Call, message, read_calls
 
 from .spelling import Spelling
@@ -19,8 +19,11 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 class ChatAnswer:
-    """The answer to one request; `spelling` where log-probabilities were asked for, `offered` where
-    it may call functions, `several` of them or one."""
+    """The answer to one request.
+
+    spelling: given if log-probabilities were requested.
+    offered: names of the functions that the answer may call; `several` calls, or at most one.
+    """
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class ChatAnswer:
         return {**head, "choices": choices, "usage": self.usage()}
 
     def usage(self) -> dict[str, Any]:
-        """`cached_tokens`: those of the prompt that were not run through the model now."""
+        """Returns token counts; `cached_tokens` are prompt tokens reused from the KV cache."""
         prompt = len(self.job.history)
         completion = sum(len(choice.tokens) for choice in self.job.choices)
         return {
@@ -59,7 +62,7 @@ class ChatAnswer:
         return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
-        """None where nothing can be shown yet: of an answer that may hold calls, before its end."""
+        """Returns the chunk of one token; None if calls are to be parsed at the answer's end."""
         if self._offered or (not token.text and self._spelling is None):
             return None
         logprobs = self._logprobs([(token.id, token.logprob, token.top)])
@@ -69,11 +72,11 @@ class ChatAnswer:
         reason = _REASONS[finish]
         if self._offered:
             content, calls = self._read(self.job.choices[choice].text)
-            told = message(content, calls)
-            told.pop("refusal")
-            for number, call in enumerate(told.get("tool_calls", ())):
+            delta = message(content, calls)
+            delta.pop("refusal")
+            for number, call in enumerate(delta.get("tool_calls", ())):
                 call["index"] = number
-            rest = self._chunk(choice, told, None, None, usage)
+            rest = self._chunk(choice, delta, None, None, usage)
             reason = "tool_calls" if calls else reason
         else:
             rest = self._chunk(choice, {"content": text}, None, None, usage) if text else b""
@@ -85,27 +88,27 @@ class ChatAnswer:
         )
 
     def counted(self) -> bytes:
-        """The last chunk where `include_usage` was asked for."""
+        """Returns the last chunk of a stream with `include_usage`."""
         return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
         tops = choice.top or [()] * len(choice.tokens)
         content, calls = self._read(choice.text)
-        noted = zip(choice.tokens, choice.logprobs, tops, strict=True)
+        tokens = zip(choice.tokens, choice.logprobs, tops, strict=True)
         return {
             "index": number,
             "message": message(content, calls),
-            "logprobs": self._logprobs(list(noted)),
+            "logprobs": self._logprobs(list(tokens)),
             "finish_reason": "tool_calls" if calls else _REASONS[choice.finish],
             "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
         }
 
     def _logprobs(
-        self, noted: Sequence[tuple[int, float, Sequence[tuple[int, float]]]]
+        self, tokens: Sequence[tuple[int, float, Sequence[tuple[int, float]]]]
     ) -> dict[str, Any] | None:
         if self._spelling is None:
             return None
-        return {"content": [self._spelling.entry(*entry) for entry in noted], "refusal": None}
+        return {"content": [self._spelling.entry(*entry) for entry in tokens], "refusal": None}
 
     def _chunk_head(self) -> dict[str, Any]:
         return {**self._head, "object": "chat.completion.chunk"}
@@ -124,14 +127,6 @@ class ChatAnswer:
         )
 
 
-def event(content: dict[str, Any]) -> bytes:
-    """One server-sent event."""
-    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n".encode()
-
-
 def failure(error: ServeError) -> bytes:
-    """How a stream that has begun tells that it cannot go on."""
+    """Returns the chunk that ends a stream with an error."""
     return event(error.body())
-
-
-DONE = b"data: [DONE]\n\n"

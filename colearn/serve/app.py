@@ -1,4 +1,4 @@
-"""The routes: what a request means, and which part answers it."""
+"""HTTP routes of an agent's server."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from starlette.types import Receive, Scope, Send
 from colearn.generate.job import ChoiceEnd, Done, TokenDrawn
 from colearn.wire.connected import while_connected
 from colearn.wire.errors import ServeError
+from colearn.wire.events import DONE
 from colearn.wire.limits import read_body
 from colearn.wire.schema import ChatRequest, parse
 
-from .answer import DONE, ChatAnswer, failure
+from .answer import ChatAnswer, failure
 from .guard import refuse
 from .page_files import INDEX, PageFiles
 from .service import ServedTurn, Service
@@ -24,7 +25,7 @@ from .waiting import Told
 
 
 def build_app(service: Service) -> FastAPI:
-    """The server's application, without the guard around it."""
+    """Builds the server's application, without its guard."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     page = PageFiles()
 
@@ -117,7 +118,7 @@ async def _chat(service: Service, request: Request) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """An answer as server-sent events; the turn ends with it, however it ends."""
+    """Streams an answer as server-sent events, and ends its turn in every case."""
 
     def __init__(
         self, service: Service, turn: ServedTurn, answer: ChatAnswer, told: Told, asked: ChatRequest

@@ -1,4 +1,4 @@
-"""A conversation as the ids of a private history, and its fingerprint."""
+"""Token ids and fingerprint of a conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .agent import ServedChat
 def whole_history(
     conversation: SentConversation, chat: ServedChat, window: int | None
 ) -> TokenHistory:
-    """All of it as new ids; earlier answers are tokenised from their texts.
+    """Tokenises a whole conversation, earlier answers from their texts.
 
     Errors: WindowExceeded.
     """
@@ -31,7 +31,7 @@ def whole_history(
 def observe(
     history: TokenHistory, chat: ChatFormat, said: str, last: Action | None, window: int | None
 ) -> TokenHistory:
-    """The history with what the user says now, after the action `last`.
+    """Extends a history by the user's text, after the action `last`.
 
     Errors: WindowExceeded.
     """
@@ -40,9 +40,9 @@ def observe(
 
 
 def digest(before: bytes, *texts: str | None) -> bytes:
-    """A fingerprint of everything said so far and of `texts` after it."""
-    found = hashlib.blake2b(before, digest_size=16)
+    """Extends the fingerprint `before` by `texts`."""
+    fingerprint = hashlib.blake2b(before, digest_size=16)
     for text in texts:
         part = b"" if text is None else text.encode("utf-8", "surrogatepass")
-        found.update(f"{text is None}:{len(part)}:".encode() + part)
-    return found.digest()
+        fingerprint.update(f"{text is None}:{len(part)}:".encode() + part)
+    return fingerprint.digest()

@@ -1,7 +1,7 @@
-"""Around every request: who may ask, how often, what is logged, and how failures look.
+"""ASGI middleware around every request: authentication, rate limit, access log, error responses.
 
-Starlette's TrustedHostMiddleware refuses in plain text, and uvicorn's limit on headers holds only
-for those that arrive in pieces; clients of this API read errors as JSON, so both checks are here.
+Starlette's TrustedHostMiddleware refuses in plain text, and uvicorn limits only headers that
+arrive in pieces. Clients of this API read errors as JSON, so both checks are made here.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _HEADERS = 16 * 1024
 
 
 class Guard:
-    """ASGI middleware. `token` None lets everyone in, but `hosts` then bounds the names by which
-    the server may be called: a page from elsewhere in a browser on this machine has another.
+    """Checks, logs and counts requests.
 
-    `seen` is told each request's path and status.
+    Without a `token` there is no authentication; `hosts` then limits the Host header, against DNS
+    rebinding by a web page. `seen` is called with each request's path and status.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Guard:
         started = time.perf_counter()
         status = 0
 
-        async def noting(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -62,13 +62,13 @@ class Guard:
 
         try:
             self._check(scope)
-            await self.app(scope, receive, noting)
+            await self.app(scope, receive, send_and_note)
         except ServeError as error:
-            await refuse(error)(scope, receive, noting)
+            await refuse(error)(scope, receive, send_and_note)
         except Exception as error:  # noqa: BLE001 - reported without its text, which may be a client's
             report(error)
             if not status:
-                await refuse(ServeError(500, "internal error"))(scope, receive, noting)
+                await refuse(ServeError(500, "internal error"))(scope, receive, send_and_note)
         path = quote(scope["path"], safe="/-_.~")[:80]
         elapsed = 1000 * (time.perf_counter() - started)
         access.info("%s %s %d %.1f ms", scope["method"][:16], path, status, elapsed)
@@ -82,8 +82,8 @@ class Guard:
         if b"content-length" in headers and b"transfer-encoding" in headers:
             raise ServeError(
                 400,
-                "the request says in two ways how long it is; send Content-Length alone",
-                headers={"connection": "close"},  # what follows may be meant as another request
+                "the request has Content-Length and Transfer-Encoding; send Content-Length alone",
+                headers={"connection": "close"},  # the rest may be a smuggled request
             )
         if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
             raise ServeError(
@@ -112,11 +112,12 @@ class Guard:
 
 
 def refuse(error: ServeError) -> JSONResponse:
+    """Returns the response for a refused request."""
     return JSONResponse(error.body(), status_code=error.status, headers=error.headers)
 
 
 def _host(header: bytes) -> str:
-    """The name in a Host header, without the port."""
+    """Returns the name in a Host header, without the port."""
     text = header.decode("latin-1").lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]

@@ -1,4 +1,4 @@
-"""What an operator reads at /metrics."""
+"""Prometheus metrics of a server, at /metrics."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class Metrics:
-    """One server's own: `engine`, `sessions` (how many there are) and `encoding` (how many requests
-    wait for that) are read when asked for."""
+    """Metrics of one server.
+
+    `engine`, `sessions` (count) and `encoding` (waiting requests) are read at each scrape.
+    """
 
     def __init__(
         self,
@@ -25,39 +27,39 @@ class Metrics:
         encoding: Callable[[], int],
         limit: int,
     ) -> None:
-        self._registry = found = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
         self.requests = Counter(
             "colearn_requests",
             "Requests by route and status.",
             ("route", "status"),
-            registry=found,
+            registry=registry,
         )
-        found.register(_State(engine, sessions, encoding, limit))
-        self.prompt = Counter("colearn_prompt_tokens", "Tokens of prompts.", registry=found)
+        registry.register(_State(engine, sessions, encoding, limit))
+        self.prompt = Counter("colearn_prompt_tokens", "Tokens of prompts.", registry=registry)
         self.cached = Counter(
-            "colearn_cached_tokens", "Tokens of prompts that were not run again.", registry=found
+            "colearn_cached_tokens", "Tokens of prompts that were not run again.", registry=registry
         )
-        self.generated = Counter("colearn_generated_tokens", "Tokens sampled.", registry=found)
+        self.generated = Counter("colearn_generated_tokens", "Tokens sampled.", registry=registry)
         self.first = Histogram(
             "colearn_time_to_first_token_seconds",
             "From a request's arrival to its first token.",
             buckets=SECONDS,
-            registry=found,
+            registry=registry,
         )
         self.duration = Histogram(
             "colearn_request_duration_seconds",
             "From a request's arrival to its last token.",
             buckets=SECONDS,
-            registry=found,
+            registry=registry,
         )
 
     def text(self) -> bytes:
-        """In Prometheus' text format."""
+        """Returns the metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class _State(Collector):
-    """What is kept elsewhere."""
+    """Collects the metrics that other objects hold."""
 
     def __init__(
         self,

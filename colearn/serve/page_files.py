@@ -1,4 +1,4 @@
-"""The page and its parts: files of this package, read once."""
+"""Static files of the chat page, read once from this package."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ INDEX = "index.html"
 
 
 class PageFiles:
-    """A client names a file of the folder or gets 404: no path is ever made of what it sends."""
+    """Serves the folder's files by name; no path is built from a request."""
 
     def __init__(self) -> None:
         folder = files("colearn.serve") / "page"
-        found = [entry for entry in folder.iterdir() if entry.is_file()] if folder.is_dir() else []
-        self._files = {entry.name: entry.read_bytes() for entry in found}
+        entries = (
+            [entry for entry in folder.iterdir() if entry.is_file()] if folder.is_dir() else []
+        )
+        self._files = {entry.name: entry.read_bytes() for entry in entries}
 
     def response(self, name: str) -> Response:
-        """Errors: ServeError 404."""
+        """Returns a file.
+
+        Errors: ServeError 404.
+        """
         content = self._files.get(name)
         if content is None:
             raise ServeError(404, "no such page", code="not_found")

@@ -1,4 +1,4 @@
-"""The process: an agent's service under uvicorn, from the first line to a graceful end."""
+"""Server process: runs an agent's service under uvicorn until a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from types import FrameType
 import uvicorn
 
 from colearn.errors import ColearnError, ConfigError
+from colearn.wire.connection import protocol
 from colearn.wire.limits import RateLimiter, ServerLimits
 
 from .access import names_to_call
 from .agent import ServedAgent
 from .app import build_app
-from .connection import protocol
 from .guard import Guard
 from .service import Service
 
@@ -25,7 +25,7 @@ _CONNECTIONS = 2048
 
 
 class EngineFailed(ColearnError):
-    """The model failed again and again; the server has ended."""
+    """The model failed repeatedly, and the server has ended."""
 
 
 def serve(
@@ -38,7 +38,7 @@ def serve(
     device: str,
     context: int | None,
 ) -> None:
-    """Serve until a signal to end (SIGTERM, SIGINT); a second one ends without grace.
+    """Serves until SIGTERM or SIGINT; a second signal ends without grace.
 
     Errors: ConfigError before the start; EngineFailed.
     """
@@ -91,7 +91,7 @@ async def _serve(
 
 
 async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event) -> None:
-    """At the first signal take nothing new and let what runs finish, within the grace."""
+    """Waits for a signal, then refuses new requests and lets running ones finish in time."""
     asked = asyncio.create_task(server.asked.wait())
     broken = asyncio.create_task(failed.wait())
     await asyncio.wait((asked, broken), return_when=asyncio.FIRST_COMPLETED)
@@ -102,15 +102,15 @@ async def _end(server: _DrainingServer, service: Service, failed: asyncio.Event)
                 while service.turns:
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            print("error: the grace is over, running requests are given up", file=sys.stderr)
-    # tells those that still wait, so that their answers can be written before the sockets close
+            print("error: shutdown grace exceeded, running requests are cancelled", file=sys.stderr)
+    # requests that still wait are answered before the sockets close
     await asyncio.to_thread(service.worker.close)
     await asyncio.sleep(0.05)
     server.should_exit = True
 
 
 class _DrainingServer(uvicorn.Server):
-    """Signals begin the end; uvicorn's own way would close the door to /health at once."""
+    """Starts the shutdown at a signal; uvicorn's own handler would close /health at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -126,14 +126,14 @@ class _DrainingServer(uvicorn.Server):
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's delay off only where the protocol is named
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        found.listen(_CONNECTIONS)  # before the line that says so is printed
+        listening.bind((host, port))
+        listening.listen(_CONNECTIONS)  # before its address is printed
     except OSError as error:
-        found.close()
+        listening.close()
         raise ConfigError(
             f"--host {host} --port {port}: {error.strerror or error}; give another one"
         ) from None
-    return found
+    return listening

@@ -1,4 +1,4 @@
-"""One agent's service: from a request to a job of the engine, and from its end to the session."""
+"""Service of one agent: turns requests into engine jobs, and their results into session turns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .spelling import Spelling
 from .worker import QueueFull, Worker, WorkerStopped
 
 PIECE = 512
-"""Tokens of a prompt in one forward pass: rows that decode wait no longer for a long one."""
+"""Prefill chunk in tokens: bounds how long a long prompt delays decoding rows."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",
@@ -43,7 +43,7 @@ _PATHS = {
 
 @dataclass(slots=True, eq=False)
 class ServedTurn:
-    """A request that is being answered."""
+    """A request in progress."""
 
     job: Job
     conversation: SentConversation
@@ -54,8 +54,10 @@ class ServedTurn:
 
 
 class Service:
-    """Everything behind the routes. Its methods run in the event loop; `gave_up` is called there
-    if the engine cannot go on."""
+    """The logic behind the routes.
+
+    Its methods run in the event loop; `gave_up` is called there if the engine fails repeatedly.
+    """
 
     def __init__(
         self, agent: ServedAgent, limits: ServerLimits, gave_up: Callable[[], None]
@@ -63,9 +65,9 @@ class Service:
         self.agent, self.limits = agent, limits
         self.draining = False
         self.encoding = 0
-        """Requests whose texts wait to be turned into ids."""
+        """Requests that wait for tokenisation."""
         self.turns = 0
-        """Requests that are being answered."""
+        """Requests in progress."""
         self._loop = asyncio.get_running_loop()
         self.engine = Engine(
             agent.base, max_rows=limits.max_batch, memory=limits.cache_bytes, piece=PIECE
@@ -88,14 +90,16 @@ class Service:
         )
 
     def start(self) -> None:
+        """Starts the engine's thread."""
         self.worker.start()
 
     def close(self) -> None:
+        """Ends the engine's thread and the encoding thread."""
         self.worker.close()
         self._encoding.shutdown()
 
     def seen(self, path: str, status: int) -> None:
-        """Count a request by its route."""
+        """Counts a request by route and status."""
         route = _PATHS.get(path)
         if route is None:
             first = path.split("/")[1:3] or ["*"]  # `OPTIONS *` has a path without a slash
@@ -104,6 +108,7 @@ class Service:
         self.metrics.requests.labels(route, str(status)).inc()
 
     def model(self) -> dict[str, Any]:
+        """Returns the agent as an entry of /v1/models."""
         return {
             "id": self.agent.name,
             "object": "model",
@@ -112,7 +117,7 @@ class Service:
         }
 
     def check_model(self, name: str | None) -> None:
-        """Errors: ServeError 404 for another than this agent."""
+        """Errors: ServeError 404 for a name other than this agent's."""
         if name is not None and name != self.agent.name:
             raise ServeError(
                 404,
@@ -122,7 +127,7 @@ class Service:
             )
 
     async def begin(self, asked: ChatRequest, receive: Callable[[Event], None]) -> ServedTurn:
-        """The job for a request; its session is busy from now until `end`.
+        """Builds the job of a request and marks its session busy until `end`.
 
         Errors: ServeError.
         """
@@ -157,7 +162,10 @@ class Service:
         return ServedTurn(job, conversation, asked.session_id, session)
 
     def submit(self, turn: ServedTurn) -> None:
-        """Errors: ServeError 429 where too many wait, 503 at the end."""
+        """Queues a turn.
+
+        Errors: ServeError 429 if the queue is full, 503 at shutdown.
+        """
         try:
             self.worker.submit(turn.job)
         except QueueFull:
@@ -167,7 +175,7 @@ class Service:
         turn.submitted = True
 
     def commit(self, turn: ServedTurn) -> None:
-        """The turn was answered."""
+        """Records an answered turn in its session and in the metrics."""
         turn.committed = True
         if turn.session is not None:
             self.sessions.commit(turn.session, turn.conversation, turn.job)
@@ -180,7 +188,7 @@ class Service:
         metrics.duration.observe(time.perf_counter() - job.arrived)
 
     def end(self, turn: ServedTurn) -> None:
-        """However it ended; an answer that is not complete is given up."""
+        """Ends a turn in every case; an incomplete answer is cancelled."""
         self.turns -= 1
         if not turn.committed:
             turn.job.cancelled = True
@@ -200,7 +208,7 @@ class Service:
         if choices > limits.max_batch:
             raise _invalid("n", f"at most {limits.max_batch} choices")
         if choices > 1 and asked.session_id is not None:
-            raise _invalid("n", "a session has one answer to a turn; leave out n or session_id")
+            raise _invalid("n", "a session has one answer per turn; leave out n or session_id")
         if asked.top_logprobs is not None and not asked.logprobs:
             raise _invalid("top_logprobs", "needs logprobs: true")
         if asked.stream_options is not None and not asked.stream:
@@ -212,10 +220,10 @@ class Service:
     async def _encode(
         self, conversation: SentConversation, session: ServedSession | None
     ) -> TokenHistory:
-        """The conversation as ids, in its turn; one that is cancelled before it leaves the queue.
+        """Tokenises a conversation in the encoding thread; a cancelled request leaves its queue.
 
-        Errors: ServeError 400 for a text that cannot fit, whatever its ids are, 429 where too many
-        wait.
+        Errors: ServeError 400 for a text that exceeds the context in any tokenisation, 429 if the
+        queue is full.
         """
         most = self.agent.context * self.agent.longest_token
         if conversation.characters > most:
@@ -240,11 +248,11 @@ class Service:
     def _history(
         self, conversation: SentConversation, session: ServedSession | None
     ) -> TokenHistory:
-        """In the encoding thread."""
+        """Builds the token history; runs in the encoding thread."""
         manifest = self.agent.manifest
-        own = conversation.system if session is None else session.system
+        system = conversation.system if session is None else session.system
         try:
-            chat = self.agent.chat(manifest.system if own is None else own)
+            chat = self.agent.chat(manifest.system if system is None else system)
         except ConfigError:
             raise _invalid("messages", "the chat template cannot hold this system text") from None
         try:
@@ -255,7 +263,7 @@ class Service:
             raise _too_long(str(error)) from None
 
     def _sampling(self, asked: ChatRequest, history: TokenHistory) -> Sampling:
-        own, context = self.agent.sampling, self.agent.context
+        sampling, context = self.agent.sampling, self.agent.context
         room = context - len(history)
         given = asked.max_completion_tokens or asked.max_tokens
         if room < (given or 1):
@@ -264,11 +272,11 @@ class Service:
                 f"context of {context}"
             )
         return replace(
-            own,
-            max_tokens=given or min(own.max_tokens, room),
-            temperature=own.temperature if asked.temperature is None else asked.temperature,
-            top_p=own.top_p if asked.top_p is None else asked.top_p,
-            top_k=own.top_k if asked.top_k is None else asked.top_k,
+            sampling,
+            max_tokens=given or min(sampling.max_tokens, room),
+            temperature=sampling.temperature if asked.temperature is None else asked.temperature,
+            top_p=sampling.top_p if asked.top_p is None else asked.top_p,
+            top_k=sampling.top_k if asked.top_k is None else asked.top_k,
         )
 
     def _deliver(self, told: Sequence[tuple[Job, Event]]) -> None:
@@ -283,7 +291,7 @@ class Service:
 
 
 def _seeds(asked: ChatRequest) -> tuple[int, ...]:
-    """The first choice draws what the generator draws for the request's seed."""
+    """Returns a seed per choice; the first is the request's own."""
     first = secrets.randbits(63) if asked.seed is None else asked.seed % 2**64
     others = (derive_seed(first, "choice", number) for number in range(1, asked.n or 1))
     return (first, *others)
@@ -292,7 +300,7 @@ def _seeds(asked: ChatRequest) -> tuple[int, ...]:
 def _queue_full() -> ServeError:
     return ServeError(
         429,
-        "too many requests wait; try again",
+        "the queue is full; try again",
         code="queue_full",
         headers={"retry-after": "1"},
     )

@@ -1,4 +1,4 @@
-"""Sessions: histories that the server keeps for clients, by the names that clients gave them."""
+"""Sessions: private histories that the server keeps, by client-given name."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True, eq=False)
 class ServedSession:
-    """One private history. What was said is kept as ids and a fingerprint, never as text."""
+    """One private history, kept as token ids and a fingerprint, never as text."""
 
     system: str | None
-    """The system message that the client opened it with."""
+    """The system message of its first request."""
     history: TokenHistory = field(default_factory=TokenHistory)
     said: bytes = b""
-    """Fingerprint of all texts so far."""
+    """Fingerprint of all texts."""
     turns: int = 0
     key: int = field(default_factory=lambda: next(_numbers))
     mark: int | None = None
@@ -36,16 +36,16 @@ class ServedSession:
 
     @property
     def last(self) -> Action | None:
-        """The last action, as far as the next observation depends on it."""
+        """The last token of the last action, on which the next observation depends."""
         return Action("", (self.history.ids[-1],)) if self.turns else None
 
     def slot(self) -> Slot:
+        """Returns the KV cache slot of the next turn."""
         return Slot(self.key, self.mark, next(_numbers))
 
 
 class Sessions:
-    """At most `most` sessions, the least recently used first; `forget` frees what the engine
-    keeps of one."""
+    """At most `most` sessions, least recently used first; `forget` frees a session's KV cache."""
 
     def __init__(self, most: int, idle: float, forget: Callable[[int], None]) -> None:
         self.most, self.idle = most, idle
@@ -56,10 +56,10 @@ class Sessions:
         return len(self._held)
 
     def begin(self, name: str, conversation: SentConversation) -> ServedSession:
-        """The session in which the conversation's last text is to be answered, now busy.
+        """Returns the session of a conversation and marks it busy.
 
-        Errors: ServeError: 404 earlier turns of an unknown session, 409 earlier turns that differ
-        from its own, or a turn that is still being answered, 429 too many sessions.
+        Errors: ServeError 404 for earlier turns of an unknown session, 409 for earlier turns that
+        differ from the session's or while it is busy, 429 for too many sessions.
         """
         session = self._held.get(name)
         if session is None:
@@ -85,7 +85,7 @@ class Sessions:
         elif not conversation.continues and _said(conversation) != session.said:
             raise ServeError(
                 409,
-                f"the earlier messages are not those of this session ({session.turns} turns); send "
+                f"the earlier messages differ from this session's ({session.turns} turns); send "
                 "only the new user message, or use another session_id",
                 param="session_id",
                 code="session_conflict",
@@ -96,7 +96,7 @@ class Sessions:
         return session
 
     def commit(self, session: ServedSession, conversation: SentConversation, job: Job) -> None:
-        """The turn was answered: it is part of the history from now on."""
+        """Adds an answered turn to the history."""
         assert job.slot is not None
         (choice,) = job.choices
         session.history = job.history.act(choice.tokens)
@@ -105,13 +105,16 @@ class Sessions:
         session.mark = job.slot.mark
 
     def end(self, name: str, session: ServedSession) -> None:
-        """The turn is over, answered or not; without any turn there is nothing to keep."""
+        """Ends a turn, answered or not; a session without turns is removed."""
         session.busy = False
         if not session.turns and self._held.get(name) is session:
             del self._held[name]
 
     def forget(self, name: str) -> None:
-        """Errors: ServeError 404 for an unknown session, 409 for a busy one."""
+        """Removes a session.
+
+        Errors: ServeError 404 for an unknown session, 409 for a busy one.
+        """
         session = self._held.get(name)
         if session is None:
             raise ServeError(404, "no such session", code="session_not_found")
@@ -124,14 +127,14 @@ class Sessions:
     def _make_room(self) -> None:
         if len(self._held) < self.most:
             return
-        now = time.monotonic()
+        seconds = time.monotonic()
         for name, session in self._held.items():
-            if not session.busy and now - session.used >= self.idle:
+            if not session.busy and seconds - session.used >= self.idle:
                 self._drop(name)
                 return
         raise ServeError(
             429,
-            f"all {self.most} sessions are in use; delete some that are over "
+            f"all {self.most} sessions are in use; delete finished ones "
             "(DELETE /v1/sessions/ID), or wait",
             code="session_limit_exceeded",
             headers={"retry-after": str(max(1, round(self.idle)))},
@@ -142,7 +145,7 @@ class Sessions:
 
 
 def _said(conversation: SentConversation) -> bytes:
-    found = digest(b"", conversation.system)
+    fingerprint = digest(b"", conversation.system)
     for said, answer in conversation.turns:
-        found = digest(found, said, answer)
-    return found
+        fingerprint = digest(fingerprint, said, answer)
+    return fingerprint

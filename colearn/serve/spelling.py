@@ -1,4 +1,4 @@
-"""How single tokens are spelt: the `logprobs` part of an answer."""
+"""Text and bytes of single tokens, for the `logprobs` field of an answer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class Spelling:
-    """Text and bytes of ids.
+    """Maps token ids to text and bytes.
 
-    A token may hold part of a character; its bytes are then exact where the vocabulary is
-    byte-level or falls back on bytes, and null elsewhere. One that answers leave out (an end token)
-    has none, so that all bytes join to the answer.
+    The bytes of a token with part of a character are exact for vocabularies that are byte-level or
+    fall back on bytes, and null for others. Tokens that answers omit (an end token) have no bytes,
+    so that all bytes join to the answer.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -27,7 +27,7 @@ class Spelling:
         self._spell = lru_cache(maxsize=65536)(self._spelt)
 
     def entry(self, token: int, logprob: float, top: Sequence[tuple[int, float]]) -> dict[str, Any]:
-        """One element of OpenAI's `logprobs.content`."""
+        """Returns one element of OpenAI's `logprobs.content`."""
         likeliest = [self._one(number, value) for number, value in top]
         return {**self._one(token, logprob), "top_logprobs": likeliest}
 
@@ -42,17 +42,17 @@ class Spelling:
         if "\ufffd" not in text:
             return text, text.encode()
         piece = self._tokenizer.convert_ids_to_tokens(token)
-        found = _BYTE.fullmatch(piece)
-        if found:
-            return text, bytes.fromhex(found[1])
+        byte = _BYTE.fullmatch(piece)
+        if byte:
+            return text, bytes.fromhex(byte[1])
         if all(letter in self._bytes for letter in piece):
             return text, bytes(self._bytes[letter] for letter in piece)
         return text, None
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The letters by which byte-level vocabularies write bytes: printable Latin-1 as itself, the
-    others in order from U+0100 on."""
+    """Returns the byte of each letter of byte-level vocabularies: printable Latin-1 maps to itself,
+    the other bytes are numbered from U+0100."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     letters = {chr(byte): byte for byte in plain}

@@ -1,4 +1,4 @@
-"""`--engine vllm`: the agent behind vLLM's own OpenAI-compatible server."""
+"""`--engine vllm`: serves the agent by vLLM's own OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from colearn.export import AgentManifest, read_manifest, verify
 def replace_process(
     folder: Path, *, host: str, port: int, token: str | None, context: int | None
 ) -> NoReturn:
-    """Become vLLM's server. There are no sessions there, and the role prompt is the chat
-    template's.
+    """Replaces this process by vLLM's server, which has no sessions.
 
-    Errors: MissingExtra; ConfigError for an agent with a window, which vLLM cannot keep.
+    The role prompt is applied by the chat template.
+    Errors: MissingExtra; ConfigError for an agent with a window, which vLLM does not support.
     """
     manifest = read_manifest(folder)
     verify(folder)
@@ -34,7 +34,7 @@ def replace_process(
 def vllm_command(
     manifest: AgentManifest, folder: Path, *, host: str, port: int, context: int | None
 ) -> list[str]:
-    """Arguments for Python that start the server."""
+    """Returns the Python arguments that start vLLM's server."""
     if manifest.window is not None:
         raise ConfigError(
             f"{folder}: window {manifest.window}: vLLM cannot keep the positions of what a window "

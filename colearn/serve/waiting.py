@@ -1,4 +1,4 @@
-"""The event loop's end of a job: what the engine tells, in a queue of its own."""
+"""Asyncio side of a decode job: receives the engine's events through a queue."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from colearn.generate.job import Done, Event, Failed, Job
 from colearn.wire.errors import ServeError
 
 _HELD = 2048
-"""Events that a client which does not read may leave waiting."""
+"""Unread events after which a slow client's job is cancelled."""
 
 
 class Told:
-    """Receives a job's events; a client that has gone or reads too slowly ends the job."""
+    """Queues a job's events; cancels the job if its client reads too slowly."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
         self.job: Job | None = None
 
     def receive(self, event: Event) -> None:
+        """Queues an event."""
         assert self.job is not None
         if self._queue.qsize() >= _HELD and not isinstance(event, Done | Failed):
             self.job.cancelled = True
@@ -27,9 +28,9 @@ class Told:
         self._queue.put_nowait(event)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Until the job is done.
+        """Yields events until the job is done.
 
-        Errors: ServeError 500 or 503 where it fails.
+        Errors: ServeError 500 or 503 if it fails.
         """
         while True:
             event = await self._queue.get()
@@ -41,6 +42,6 @@ class Told:
                 return
 
     async def done(self) -> None:
-        """Wait for the end. Errors: as in `events`."""
+        """Waits for the end of the job. Errors: as in `events`."""
         async for _ in self.events():
             pass

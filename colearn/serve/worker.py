@@ -1,4 +1,4 @@
-"""The thread that drives the decode engine, and what other threads may ask of it."""
+"""Thread that drives the decode engine, with its interface for other threads."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from colearn.wire.errors import report
 Deliver = Callable[[Sequence[tuple[Job, Event]]], None]
 
 FAILURES = 3
-"""Steps that fail, with no answer completed between them, before the worker gives up."""
+"""Failed steps without a completed answer between them, after which the worker stops."""
 
 
 class QueueFull(Exception):
-    """More requests wait than may wait."""
+    """The queue of requests is full."""
 
 
 class WorkerStopped(Exception):
-    """The worker has ended or has given up."""
+    """The worker has ended."""
 
 
 class Worker:
-    """One thread around one engine.
+    """Runs one engine in one thread.
 
-    `deliver` is called in that thread, after each step, with what the jobs are told; `gave_up`
-    once, when the engine fails again and again.
+    `deliver` is called in that thread after each step, with the jobs' events; `gave_up` once, if
+    the engine fails repeatedly.
     """
 
     def __init__(
@@ -43,10 +43,14 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     def start(self) -> None:
+        """Starts the thread."""
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Errors: QueueFull, WorkerStopped."""
+        """Queues a job.
+
+        Errors: QueueFull, WorkerStopped.
+        """
         with self._wake:
             if self._closing:
                 raise WorkerStopped
@@ -56,13 +60,13 @@ class Worker:
             self._wake.notify()
 
     def forget(self, key: int) -> None:
-        """Free the KV cache of a session."""
+        """Frees the KV cache of a session."""
         with self._wake:
             self._forgotten.append(key)
             self._wake.notify()
 
     def close(self) -> None:
-        """End the thread; jobs that still run are told that they failed."""
+        """Ends the thread; running jobs fail."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -92,13 +96,15 @@ class Worker:
             self._gave_up()
 
     def _wait(self) -> bool:
-        """Until there is something to do; False at the end."""
+        """Waits for work; returns False at shutdown."""
         with self._wake:
             while not (self._closing or self._forgotten or self.engine.busy):
                 self._wake.wait()
             return not self._closing
 
-    def _tell(self, told: Sequence[tuple[Job, Event]], failed: Iterable[Job], message: str) -> None:
-        found = [*told, *((job, Failed(message)) for job in failed)]
-        if found:
-            self._deliver(found)
+    def _tell(
+        self, events: Sequence[tuple[Job, Event]], failed: Iterable[Job], message: str
+    ) -> None:
+        events = [*events, *((job, Failed(message)) for job in failed)]
+        if events:
+            self._deliver(events)

@@ -1,5 +1,4 @@
-"""What the agents of a comparison are to each other: policies swapped, agents trained alone put
-together, each role's reward over training."""
+"""Role studies: teams with swapped policies or separately trained agents, and rewards by role."""
 
 from .page import write_study
 

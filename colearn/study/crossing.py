@@ -1,4 +1,4 @@
-"""Teams put together from several runs: who was trained where sits in which seat."""
+"""Cross-play: teams assembled from the agents of different runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colearn.record import RunFolder
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Whoever plays a seat: the model of `agent` in the runs of a label."""
+    """The player of a seat: the model of `agent` in the runs of a label."""
 
     label: str
     agent: str
@@ -21,7 +21,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A team with a title."""
+    """A team and its title."""
 
     title: str
     seats: Mapping[str, Member]
@@ -30,15 +30,15 @@ class Crossing:
 def crossings(
     agents: Sequence[str], together: str, alone: Mapping[str, str]
 ) -> tuple[Crossing, ...]:
-    """The teams of Table 4 of Stronger-MAS: as trained, with policies swapped (each seat's by the
-    next agent's), and put together from agents that were trained alone.
+    """The teams of Table 4 of Stronger-MAS: as trained, with swapped policies (each seat played by
+    the next agent), and assembled from agents that were trained alone.
 
     together: the label of the runs whose agents were trained as a team.
     alone: by agent, the label of the runs in which it alone was trained.
     Errors: ConfigError where only some agents have one.
     """
     following = [*agents[1:], agents[0]]
-    found = [
+    teams = [
         Crossing("trained together", {a: Member(together, a) for a in agents}),
         Crossing(
             "trained together, policies swapped",
@@ -49,17 +49,17 @@ def crossings(
         raise ConfigError(f"--alone: name a label for each of {', '.join(agents)}, or for none")
     if alone:
         members = {agent: Member(alone[agent], agent) for agent in agents}
-        found.append(Crossing("each trained alone, put together", members))
-    return tuple(found)
+        teams.append(Crossing("each trained alone, put together", members))
+    return tuple(teams)
 
 
 def play_crossing(
     crossing: Crossing, runs: Mapping[str, RunFolder], *, base: str
 ) -> dict[str, float]:
-    """The evaluation metrics of a team on the task of the runs of `base`, by their settings.
+    """Evaluate a team on the task of the run `base`, with that run's settings.
 
     runs: of one seed, by label.
-    Errors: ConfigError where a seat is not played by a model of its own; CheckpointError.
+    Errors: ConfigError where agents share a model; CheckpointError.
     """
     from colearn.experiment.assemble import assemble
     from colearn.experiment.evaluation.evaluate import evaluate_weights
@@ -68,15 +68,15 @@ def play_crossing(
     folders = {}
     for seat, member in crossing.seats.items():
         checkpoint = runs[member.label].checkpoints.choose()
-        theirs = bind_agents(runs[member.label].config(), parts.task.agents)
-        trained = NetworkKey("actor", own_model(theirs, member.agent))
+        config = bind_agents(runs[member.label].config(), parts.task.agents)
+        trained = NetworkKey("actor", own_model(config, member.agent))
         key = NetworkKey("actor", own_model(parts.config, seat))
         folders[key] = checkpoint.path / str(trained)
     return evaluate_weights(parts, folders)
 
 
 def own_model(config: Config, agent: str) -> str:
-    """The name of the model that plays an agent and nobody else.
+    """Name of the model that plays this agent alone.
 
     Errors: ConfigError where it shares one.
     """

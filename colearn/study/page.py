@@ -1,4 +1,4 @@
-"""study.html of a comparison: what its agents are to each other, and how they came to it."""
+"""Writes study.html: cross-play teams, rewards by role and turns over training."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """What the page shows; written to study.json."""
+    """Contents of the page, also written to study.json."""
 
     metric: str
     teams: dict[str, MeanEstimate | None]
-    """By title, the metric of teams put together from the runs."""
+    """Metric of each assembled team, by title."""
     rewards: dict[str, Curve]
-    """By agent, its mean return in training, standardised within each run, over the steps."""
+    """Mean training return by agent, standardised within each run, over environment steps."""
     turns: Curve | None
-    """Turns of an episode at evaluation, over the steps."""
+    """Turns of an evaluation episode, over environment steps."""
 
 
 def write_study(
@@ -49,7 +49,7 @@ def write_study(
     metric: str = "solved",
     turns: str = "rounds",
 ) -> Path:
-    """Play the teams of `crossings` for every seed and write the page; its path.
+    """Play the teams of `crossings` for every seed; returns the path of the page.
 
     together, alone: as for `crossings`.
     metric, turns: metrics of the task.
@@ -68,7 +68,7 @@ def write_study(
     study = Study(
         metric=metric,
         teams={team.title: _played(team, by_label, together, metric) for team in teams},
-        rewards={agent: found for agent in agents if (found := _rewards(runs, agent))},
+        rewards={agent: drawn for agent in agents if (drawn := _rewards(runs, agent))},
         turns=curve(runs, "environment_steps", lambda run: _evaluated(run, turns)),
     )
     out = source.folder
@@ -81,9 +81,9 @@ def write_study(
 
 
 def table(study: Study) -> ResultTable:
-    """The teams and their metric."""
+    """Table of the teams and their metric."""
     rows = tuple(
-        (title, (ResultCell(text=show_estimate(found)),)) for title, found in study.teams.items()
+        (title, (ResultCell(text=show_estimate(value)),)) for title, value in study.teams.items()
     )
     return ResultTable(
         name="study",
@@ -95,11 +95,11 @@ def table(study: Study) -> ResultTable:
 
 
 def _runs(source: Source, label: str) -> list[Run]:
-    found = [run for run in source.runs if run.algorithm == label]
-    if not found:
+    runs = [run for run in source.runs if run.algorithm == label]
+    if not runs:
         labels = source.compared.algorithms
         raise ConfigError(f"no finished run of '{label}' here; {nearest(label, labels)}")
-    return found
+    return runs
 
 
 def _played(
@@ -110,8 +110,8 @@ def _played(
     seeds = set.intersection(*(set(folders[label]) for label in needed))
     values = []
     for seed in sorted(seeds):
-        own: dict[str, RunFolder] = {label: folders[label][seed] for label in needed}
-        metrics = play_crossing(team, own, base=base)
+        runs: dict[str, RunFolder] = {label: folders[label][seed] for label in needed}
+        metrics = play_crossing(team, runs, base=base)
         if metric not in metrics:
             raise ConfigError(f"--metric: no metric '{metric}'; {nearest(metric, metrics)}")
         values.append(metrics[metric])
@@ -123,20 +123,20 @@ def _rewards(runs: Sequence[Run], agent: str) -> Curve | None:
 
 
 def _standardised(run: Run, metric: str) -> list[tuple[Line, float]]:
-    """(value - mean) / deviation over the updates of one run."""
-    found = [
+    """A metric's z-scores over the updates of one run."""
+    points = [
         (line, value) for line in run.updates if (value := line.metrics.get(metric)) is not None
     ]
-    if not found:
+    if not points:
         return []
-    values = np.array([value for _, value in found])
+    values = np.array([value for _, value in points])
     spread = float(values.std()) or 1.0
-    return [(line, (value - float(values.mean())) / spread) for line, value in found]
+    return [(line, (value - float(values.mean())) / spread) for line, value in points]
 
 
 def _evaluated(run: Run, metric: str) -> list[tuple[Line, float]]:
-    found = ((line, line.metrics.get(metric)) for line in run.evaluations)
-    return [(line, value) for line, value in found if value is not None]
+    points = ((line, line.metrics.get(metric)) for line in run.evaluations)
+    return [(line, value) for line, value in points if value is not None]
 
 
 def _html(study: Study, content: ResultTable, source: Source, together: str) -> str:

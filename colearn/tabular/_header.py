@@ -1,4 +1,5 @@
-"""What stands before the tables of a `.dpomdp` file: who acts, on what, and where it starts."""
+"""Parser for the header of a `.dpomdp` file: agents, discount, states, start, actions,
+observations."""
 
 from __future__ import annotations
 
@@ -19,12 +20,14 @@ TABLES = ("T", "O", "R")
 _START_AMONG = ("start include", "start exclude")
 MOST_AGENTS = 32
 MOST_ENTRIES = 100_000_000
-"""Of R(s, a, s', o), written out: 800 MB."""
+"""Limit on the entries of R(s, a, s', o): 800 MB as float64."""
 SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
+    """The header's seven entries, checked."""
+
     agents: tuple[str, ...]
     discount: float
     cost: bool
@@ -35,57 +38,61 @@ class Header:
 
 
 def read_header(entries: Sequence[Entry], file: str, last_line: int) -> Header:
-    """The seven entries at the top, each once and in their order."""
-    found = _in_order(entries, file, last_line)
-    agents = found["agents"].names(found["agents"].words(), "agent", MOST_AGENTS)
-    if found["agents"].words()[0].whole is not None:
+    """Parse the seven header entries, which must appear once each and in order."""
+    entry_by_key = _in_order(entries, file, last_line)
+    agents = entry_by_key["agents"].names(entry_by_key["agents"].words(), "agent", MOST_AGENTS)
+    if entry_by_key["agents"].words()[0].whole is not None:
         agents = tuple(f"agent_{number + 1}" for number in range(len(agents)))
-    states = found["states"].names(found["states"].words(), "state", math.isqrt(MOST_ENTRIES))
+    states = entry_by_key["states"].names(
+        entry_by_key["states"].words(), "state", math.isqrt(MOST_ENTRIES)
+    )
     sets = {
-        key: _per_agent(found[key], kind, len(agents))
+        key: _per_agent(entry_by_key[key], kind, len(agents))
         for key, kind in (("actions", "action"), ("observations", "observation"))
     }
-    size = len(states) ** 2 * math.prod(len(own) for names in sets.values() for own in names)
+    size = len(states) ** 2 * math.prod(
+        len(names) for by_agent in sets.values() for names in by_agent
+    )
     if size > MOST_ENTRIES:
-        raise found["observations"].error(
+        raise entry_by_key["observations"].error(
             f"states x states x joint actions x joint observations are {size}; "
-            f"at most {MOST_ENTRIES} are read here, make the problem smaller"
+            f"the limit is {MOST_ENTRIES}, make the problem smaller"
         )
     return Header(
         agents=agents,
-        discount=_discount(found["discount"]),
-        cost=_cost(found["values"]),
+        discount=_discount(entry_by_key["discount"]),
+        cost=_cost(entry_by_key["values"]),
         states=states,
-        start=_start(found["start"], states),
+        start=_start(entry_by_key["start"], states),
         **sets,
     )
 
 
 def _in_order(entries: Sequence[Entry], file: str, last_line: int) -> dict[str, Entry]:
     written = [_plain(entry.key) for entry in entries]
-    found: dict[str, Entry] = {}
+    entry_by_key: dict[str, Entry] = {}
     for entry in entries:
         key = _plain(entry.key)
         if key not in (*KEYS, *TABLES):
             known = (*KEYS, *_START_AMONG, *TABLES)
             raise entry.error(f"unknown entry; {nearest(entry.key, known)}")
-        if key in found:
-            raise entry.error(f"given twice, first at line {found[key].line}; keep one")
-        missing = next((name for name in KEYS if name not in found), None)
+        if key in entry_by_key:
+            raise entry.error(f"given twice, first at line {entry_by_key[key].line}; keep one")
+        missing = next((name for name in KEYS if name not in entry_by_key), None)
         if missing is None:
             continue
         if key == missing:
-            found[key] = entry
+            entry_by_key[key] = entry
         elif missing in written:
             raise entry.error(
                 f"comes before '{missing}'; the order is {', '.join(KEYS)}, then T, O and R"
             )
         else:
             raise entry.error(f"'{missing}' is missing before it; add '{missing}:'")
-    if len(found) < len(KEYS):
-        missing = KEYS[len(found)]
+    if len(entry_by_key) < len(KEYS):
+        missing = KEYS[len(entry_by_key)]
         raise ConfigError(f"{file}:{last_line}: {missing}: is missing; add '{missing}:'")
-    return found
+    return entry_by_key
 
 
 def _plain(key: str) -> str:
@@ -96,7 +103,7 @@ def _discount(entry: Entry) -> float:
     words = entry.words()
     value = entry.number(words[0])
     if len(words) > 1 or not 0 <= value <= 1:
-        raise entry.error("must be one number from 0 to 1; 1 stands for none", words[-1].line)
+        raise entry.error("must be one number from 0 to 1; 1 means no discounting", words[-1].line)
     return value
 
 
@@ -151,7 +158,7 @@ def _names_state(token: Token) -> bool:
 
 
 def _start_among(entry: Entry, words: Sequence[Token], states: Sequence[str]) -> Array:
-    """Uniform over the states listed, or over all others."""
+    """A uniform distribution over the listed states, or over all states except them."""
     chosen = np.zeros(len(states), dtype=bool)
     for token in words:
         number = entry.find(token, "state", states)

@@ -1,4 +1,4 @@
-"""An upper bound on the value to go: that of agents who share all they see, a POMDP."""
+"""Upper bound on the value to go: the value of the POMDP in which agents share observations."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from .model import Array, TabularModel
 
 DIGITS = 12
-"""Beliefs that agree to so many decimals share their values."""
+"""Decimals at which two beliefs count as equal and share their values."""
 
 MOST_BELIEFS = 200_000
-"""How many beliefs have their value kept; the rest take the looser bound of a known state."""
+"""Beliefs whose values are cached; beyond that the looser bound of a known state (MDP) is used."""
 
 
 class POMDPBound:
-    """Q*(b, a) of the underlying POMDP, by recursion over beliefs with memory.
+    """Q*(b, a) of the underlying POMDP, by memoised recursion over beliefs.
 
-    Agents who cannot tell each other anything can do no better: each of their joint policies is
-    also one of the agent that sees everything they see. Where the memory is full, the bound is
-    sum_s b(s) Q*(s, a) of the MDP, which knows even more.
+    It bounds every decentralised policy: each of them is also a policy of an agent that sees all
+    observations. When the memo is full, the bound is sum_s b(s) Q*(s, a) of the underlying MDP,
+    which is looser.
     """
 
     def __init__(self, model: TabularModel, horizon: int, discount: float) -> None:
@@ -26,16 +26,16 @@ class POMDPBound:
         self._seen = model.observation.transpose(0, 2, 1)
         self._reward = model.expected_reward
         self._discount = discount
-        self._known: dict[tuple[int, bytes], Array] = {}
+        self._values_by_belief: dict[tuple[int, bytes], Array] = {}
         self._mdp = [np.zeros_like(self._reward)]
         for _ in range(horizon):
-            ahead = self._transition @ self._mdp[-1].max(axis=0)
-            self._mdp.append(self._reward + discount * ahead)
+            future_values = self._transition @ self._mdp[-1].max(axis=0)
+            self._mdp.append(self._reward + discount * future_values)
 
     def action_values(self, weights: Array, turns: int) -> Array:
         """Bounds with `turns` turns to go, shape [rows, joint actions].
 
-        `weights` [rows, S] are beliefs times their probabilities; so are the bounds.
+        `weights` [rows, S] are beliefs times their probabilities; the bounds are scaled alike.
         """
         if turns == 1:
             return weights @ self._reward.T
@@ -45,16 +45,16 @@ class POMDPBound:
         mass = weight.sum()
         belief = weight / mass
         key = (turns, belief.round(DIGITS).tobytes())
-        values = self._known.get(key)
+        values = self._values_by_belief.get(key)
         if values is None:
-            if len(self._known) >= MOST_BELIEFS:
+            if len(self._values_by_belief) >= MOST_BELIEFS:
                 return self._mdp[turns] @ weight
-            values = self._reward @ belief + self._discount * self._ahead(belief, turns - 1)
-            self._known[key] = values
+            values = self._reward @ belief + self._discount * self._future_values(belief, turns - 1)
+            self._values_by_belief[key] = values
         return mass * values
 
-    def _ahead(self, belief: Array, turns: int) -> Array:
-        """sum_o of the best bound after (a, o), shape [joint actions]."""
+    def _future_values(self, belief: Array, turns: int) -> Array:
+        """The sum over o of the best bound after (a, o), shape [joint actions]."""
         after = (belief @ self._transition)[:, None, :] * self._seen
         if turns == 1:
             return (after @ self._reward.T).max(axis=2).sum(axis=1)

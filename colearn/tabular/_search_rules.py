@@ -1,8 +1,8 @@
-"""The joint decision rules of one turn, best first: a Bayesian game searched by branch and bound.
+"""Branch and bound over the joint decision rules of one turn, a Bayesian game; best first.
 
-A game is an array over (cell of every agent, action of every agent). Agents decide one after the
-other, and one cell after the other; what is still open counts as decided by somebody who sees every
-cell, which bounds the rest from above.
+A game is an array over (cell of every agent, action of every agent). Decisions are fixed agent by
+agent, and cell by cell. The open decisions are bounded from above by those of an agent that sees
+every cell.
 """
 
 from __future__ import annotations
@@ -15,71 +15,77 @@ from numpy.typing import NDArray
 from .model import Array
 
 Rules = tuple[NDArray[np.int64], ...]
-"""By agent: its action in each of its cells."""
+"""Decision rules by agent: the action in each of its cells."""
 
 CHUNK = 2**20
-"""Numbers held for the partial rules that are extended at once."""
+"""Numbers held at once for the partial rules being extended."""
 
 
 def joint_rules(
-    game: Array, worth: Callable[[], float], count: Callable[[int], None]
+    game: Array, threshold: Callable[[], float], count: Callable[[int], None]
 ) -> Iterator[tuple[float, Rules]]:
-    """Joint rules whose value exceeds `worth()`, which may grow meanwhile; (value, rules).
+    """Yield (value, rules) of the joint rules whose value exceeds `threshold()`, which may grow.
 
     game: [cells of agent 1, .., cells of agent n, actions of agent 1, .., actions of agent n]. The
-    order is by falling value within a chunk of partial rules, the most promising chunk first.
-    `count` is told how many partial rules are extended, and may raise to stop.
+    order is by decreasing value within a chunk of partial rules, the most promising chunk first.
+    `count` receives the number of partial rules extended, and may raise to stop the search.
     """
-    yield from _decide(game[None], (), worth, count, last_by_response=False)
+    yield from _decide(game[None], (), threshold, count, last_by_response=False)
 
 
 def best_rules(
-    game: Array, worth: float, count: Callable[[int], None]
+    game: Array, threshold: float, count: Callable[[int], None]
 ) -> tuple[float, Rules] | None:
-    """The joint rules of highest value, where that exceeds `worth`."""
-    found: list[tuple[float, Rules]] = []
-    rising = _decide(
-        game[None], (), lambda: found[-1][0] if found else worth, count, last_by_response=True
+    """The joint rules of highest value; None unless it exceeds `threshold`."""
+    improvements: list[tuple[float, Rules]] = []
+    search = _decide(
+        game[None],
+        (),
+        lambda: improvements[-1][0] if improvements else threshold,
+        count,
+        last_by_response=True,
     )
-    for better in rising:
-        found.append(better)
-    return found[-1] if found else None
+    for improvement in search:
+        improvements.append(improvement)
+    return improvements[-1] if improvements else None
 
 
 def _decide(
     games: Array,
     before: Rules,
-    worth: Callable[[], float],
+    threshold: Callable[[], float],
     count: Callable[[int], None],
     *,
     last_by_response: bool,
 ) -> Iterator[tuple[float, Rules]]:
-    """Decide for the first agent of `games` [games, cells.., actions..], then for the others.
+    """Fix the rule of the first agent of `games` [games, cells.., actions..], then of the others.
 
-    `before` has for every game the rules [games, cells] that led to it.
+    `before` holds for every game the rules [games, cells] that led to it.
     """
     agents = games.ndim // 2
     if agents == 1 and last_by_response:
         values = games.max(axis=2).sum(axis=1)
         top = int(values.argmax())
-        if values[top] > worth():
+        if values[top] > threshold():
             yield float(values[top]), (*(rule[top] for rule in before), games[top].argmax(axis=1))
         return
     # cell first, its action next: [games, cell, action, others' cells.., others' actions..]
-    mine = np.moveaxis(games, agents + 1, 2)
-    order = np.argsort(-np.ptp(mine, axis=2).reshape(*mine.shape[:2], -1).sum(axis=(0, 2)))
-    mine = mine[:, order]
-    cells, actions = mine.shape[1:3]
-    openly = np.zeros((len(mine), cells + 1, *mine.shape[3:]))
-    openly[:, :cells] = np.cumsum(mine.max(axis=2)[:, ::-1], axis=1)[:, ::-1]
+    by_cell = np.moveaxis(games, agents + 1, 2)
+    order = np.argsort(-np.ptp(by_cell, axis=2).reshape(*by_cell.shape[:2], -1).sum(axis=(0, 2)))
+    by_cell = by_cell[:, order]
+    cells, actions = by_cell.shape[1:3]
+    open_values = np.zeros((len(by_cell), cells + 1, *by_cell.shape[3:]))
+    open_values[:, :cells] = np.cumsum(by_cell.max(axis=2)[:, ::-1], axis=1)[:, ::-1]
 
-    stack = [(np.arange(len(mine)), np.zeros((len(mine), 0), np.int64), openly[:, 0] * 0.0)]
+    stack = [
+        (np.arange(len(by_cell)), np.zeros((len(by_cell), 0), np.int64), open_values[:, 0] * 0.0)
+    ]
     while stack:
         origin, rule, decided = stack.pop()
         depth = rule.shape[1]
-        bound = _shared(decided + openly[origin, depth])
+        bound = _shared_value(decided + open_values[origin, depth])
         kept = np.argsort(-bound, kind="stable")
-        kept = kept[bound[kept] > worth()]
+        kept = kept[bound[kept] > threshold()]
         if not len(kept):
             continue
         origin, rule, decided = origin[kept], rule[kept], decided[kept]
@@ -88,18 +94,24 @@ def _decide(
             origin = np.repeat(origin, actions)
             choice = np.tile(np.arange(actions), len(rule))
             rule = np.column_stack((np.repeat(rule, actions, axis=0), choice))
-            decided = np.repeat(decided, actions, axis=0) + mine[origin, depth, choice]
-            _push(stack, origin, rule, decided, _shared(decided + openly[origin, depth + 1]))
+            decided = np.repeat(decided, actions, axis=0) + by_cell[origin, depth, choice]
+            _push(
+                stack,
+                origin,
+                rule,
+                decided,
+                _shared_value(decided + open_values[origin, depth + 1]),
+            )
             continue
         complete = np.empty_like(rule)
         complete[:, order] = rule
         rules = (*(earlier[origin] for earlier in before), complete)
         if agents > 1:
-            yield from _decide(decided, rules, worth, count, last_by_response=last_by_response)
+            yield from _decide(decided, rules, threshold, count, last_by_response=last_by_response)
             continue
         for number, value in enumerate(decided.tolist()):
-            if value > worth():
-                yield value, tuple(one[number] for one in rules)
+            if value > threshold():
+                yield value, tuple(rule[number] for rule in rules)
 
 
 _Partial = tuple[NDArray[np.int64], NDArray[np.int64], Array]
@@ -112,7 +124,7 @@ def _push(
     decided: Array,
     bound: Array,
 ) -> None:
-    """Push in chunks, the one of the highest bounds last, so that it is popped first."""
+    """Push in chunks, in increasing order of their bounds: the best chunk is popped first."""
     size = max(1, CHUNK // (rule.shape[1] + decided[0].size))
     order = np.argsort(-bound, kind="stable")
     for first in reversed(range(0, len(order), size)):
@@ -120,8 +132,8 @@ def _push(
         stack.append((origin[part], rule[part], decided[part]))
 
 
-def _shared(games: Array) -> Array:
-    """The value of each game [games, cells.., actions..] to agents who see each other's cells."""
+def _shared_value(games: Array) -> Array:
+    """The value of each game [games, cells.., actions..] for agents that see all cells."""
     agents = games.ndim // 2
     best = games.max(axis=tuple(range(agents + 1, games.ndim)))
     return best.reshape(len(games), -1).sum(axis=1)

@@ -1,7 +1,8 @@
-"""What is known of a turn once the decision rules before it are fixed.
+"""The joint distribution of states and cells at a turn, given the decision rules before it.
 
-An agent's `cell` is what its action may depend on: its observations so far, only the latest, or
-nothing. The joint distribution of the state and all cells is all that the turns to come depend on.
+An agent's `cell` is what its action may depend on: its observations so far, the latest one, or
+nothing. The joint distribution of the state and all cells is a sufficient statistic for the
+remaining turns.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ Information = Literal["history", "memoryless", "open_loop"]
 Index = NDArray[np.int64]
 
 DIGITS = 12
-"""Cells whose conditional distributions agree to so many decimals are one."""
+"""Decimals at which cells with equal conditional distributions are merged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The distribution of one turn, and how each agent's cells came about."""
+    """The distribution of one turn, and the cell update of each agent."""
 
     weights: Array
     """P(s, cells), shape [cells of agent 1, .., cells of agent n, S]."""
     update: tuple[Index, ...]
-    """By agent: the cell after (cell of the turn before, observation); -1 where it cannot be."""
+    """By agent: the cell after (previous cell, observation); -1 where that is impossible."""
 
 
 def first_stage(model: TabularModel) -> Stage:
@@ -39,7 +40,7 @@ def first_stage(model: TabularModel) -> Stage:
 
 
 def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Information) -> Stage:
-    """The turn after `rules`."""
+    """The stage of the next turn, after the agents act by `rules`."""
     agents = len(model.agents)
     cells = stage.weights.shape[:agents]
     at = np.nonzero(stage.weights.sum(axis=-1))
@@ -49,28 +50,28 @@ def next_stage(model: TabularModel, stage: Stage, rules: Rules, information: Inf
         predicted[joint == action] = predicted[joint == action] @ model.transition[action]
     seen = predicted[:, None, :] * model.observation[joint].transpose(0, 2, 1)
     row, observation = np.nonzero(seen.sum(axis=2))
-    own = np.unravel_index(observation, model.observation_shape)
+    observations = np.unravel_index(observation, model.observation_shape)
 
-    update, place = [], []
+    update, cells_after = [], []
     for i in range(agents):
-        before, o = at[i][row], own[i]
-        told = {"history": before * model.observation_shape[i] + o, "memoryless": o}
-        known, numbers = np.unique(told.get(information, o * 0), return_inverse=True)
+        before, o = at[i][row], observations[i]
+        cell_keys = {"history": before * model.observation_shape[i] + o, "memoryless": o}
+        known, numbers = np.unique(cell_keys.get(information, o * 0), return_inverse=True)
         table = np.full((cells[i], model.observation_shape[i]), -1)
         table[before, o] = numbers
         update.append(table)
-        place.append((numbers, len(known)))
-    weights = np.zeros((*(count for _, count in place), len(model.states)))
-    np.add.at(weights, tuple(numbers for numbers, _ in place), seen[row, observation])
+        cells_after.append((numbers, len(known)))
+    weights = np.zeros((*(count for _, count in cells_after), len(model.states)))
+    np.add.at(weights, tuple(numbers for numbers, _ in cells_after), seen[row, observation])
     after = Stage(weights, tuple(update))
     return _merge(after) if information == "history" else after
 
 
 def _merge(stage: Stage) -> Stage:
-    """Join the cells c of an agent that agree in P(s, cells of the others | c).
+    """Merge the cells c of an agent that agree in P(s, cells of the others | c).
 
-    What is best in one is best in the other, now and later (Oliehoek et al. 2009): no optimum is
-    lost.
+    Merged cells share their optimal actions, at this and all later turns (Oliehoek et al. 2009),
+    so the merge loses no optimum.
     """
     weights, update = stage.weights, list(stage.update)
     unchanged, agent = 0, 0

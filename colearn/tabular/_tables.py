@@ -1,4 +1,4 @@
-"""The entries T, O and R of a `.dpomdp` file, written into arrays one after another."""
+"""Builds the T, O and R arrays of a `.dpomdp` file, entry by entry."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _FORMS = {
 
 
 class Tables:
-    """T, O and R as far as they are read, and the line that last set each row of T and O.
+    """The T, O and R arrays under construction, and the line that last set each row of T and O.
 
-    The rewards' last two axes, s' and o, keep length 1 until an entry tells their elements apart.
+    The rewards' last two axes, s' and o, keep length 1 until an entry distinguishes their elements.
     """
 
     def __init__(self, header: Header) -> None:
         self.header = header
-        actions = int(np.prod([len(own) for own in header.actions]))
+        actions = int(np.prod([len(names) for names in header.actions]))
         self.states = len(header.states)
-        self.joint_observations = int(np.prod([len(own) for own in header.observations]))
+        self.joint_observations = int(np.prod([len(names) for names in header.observations]))
         self.transition = np.zeros((actions, self.states, self.states))
         self.observation = np.zeros((actions, self.states, self.joint_observations))
         self.reward = np.zeros((actions, self.states, 1, 1))
         self._lines = {key: np.zeros((actions, self.states), dtype=np.int64) for key in "TO"}
 
     def add(self, entry: Entry) -> None:
-        """Write one entry over what is there."""
+        """Apply one entry; it overwrites earlier values."""
         *keys, values = entry.fields()
         fewest, most = (2, 4) if entry.key == "R" else (1, 3)
         if not fewest <= len(keys) <= most:
@@ -93,12 +93,12 @@ class Tables:
         height = self.states if len(keys) == 1 else 1
         width = 1 if len(keys) == 3 else self.joint_observations
         block = _shaped(entry, [entry.number(token) for token in values], height, width)
-        after = self._apart(2, after, height > 1)
-        seen = self._apart(3, seen, width > 1)
+        after = self._index_axis(2, after, height > 1)
+        seen = self._index_axis(3, seen, width > 1)
         self.reward[np.ix_(actions, states, after, seen)] = block
 
-    def _apart(self, axis: int, chosen: Numbers, differs: bool) -> Numbers:
-        """Lengthen the rewards' axis where an entry does not set it as a whole."""
+    def _index_axis(self, axis: int, chosen: Numbers, differs: bool) -> Numbers:
+        """Indices along the axis; it is expanded first if an entry sets only part of it."""
         size = self.states if axis == 2 else self.joint_observations
         if self.reward.shape[axis] == size:
             return chosen
@@ -114,7 +114,7 @@ class Tables:
         return entry.select_joint(tokens, "observation", self.header.observations)
 
     def normalised(self, key: str, file: str, last_line: int) -> Array:
-        """The table T or O, its rows divided by their sums, which are 1 within the tolerance.
+        """The table T or O with rows divided by their sums, which must be 1 within the tolerance.
 
         Errors: ConfigError with the line that last set a row that does not sum to 1.
         """
@@ -135,14 +135,16 @@ class Tables:
         return table / sums[:, :, None]
 
     def rewards(self) -> Array:
-        """R(s, a, s', o) in full shape, to be maximised; a view where s' or o do not matter."""
+        """R(s, a, s', o), to be maximised, in full shape; a broadcast view where possible."""
         reward = 0.0 - self.reward if self.header.cost else self.reward
         return np.broadcast_to(reward, (*self.transition.shape, self.joint_observations))
 
     def _action(self, number: int) -> str:
-        shape = tuple(len(own) for own in self.header.actions)
+        shape = tuple(len(names) for names in self.header.actions)
         numbers = np.unravel_index(number, shape)
-        return " ".join(own[int(k)] for own, k in zip(self.header.actions, numbers, strict=True))
+        return " ".join(
+            names[int(k)] for names, k in zip(self.header.actions, numbers, strict=True)
+        )
 
 
 def _block(entry: Entry, word: Token, height: int, width: int, *, square: bool) -> Array:
@@ -156,5 +158,5 @@ def _block(entry: Entry, word: Token, height: int, width: int, *, square: bool) 
 def _shaped(entry: Entry, numbers: Sequence[float], height: int, width: int) -> Array:
     if len(numbers) != height * width:
         shape = f"a matrix of {height} rows of {width}" if height > 1 else f"{width}"
-        raise entry.error(f"{len(numbers)} numbers where {shape} must stand; complete the entry")
+        raise entry.error(f"{len(numbers)} numbers, expected {shape}; complete the entry")
     return np.array(numbers).reshape(height, width)

@@ -1,4 +1,4 @@
-"""A `.dpomdp` file as entries of tokens that know their line."""
+"""Tokenizer for `.dpomdp` files: entries of tokens with line numbers."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """One word or colon, with its line number."""
+
     text: str
     line: int
     """Counted from 1."""
 
     @property
     def quoted(self) -> str:
-        """The text as messages show it: on one line and not endless."""
+        """The text for messages, quoted and cut to a maximum length."""
         return repr(self.text if len(self.text) <= _LONGEST else self.text[:_LONGEST] + "...")
 
     @property
     def whole(self) -> int | None:
-        """The number where the text is digits only."""
+        """The number if the text consists of digits only, else None."""
         if not _WHOLE.fullmatch(self.text):
             return None
         return int(min(float(self.text), 1e12))
@@ -47,7 +49,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`key:` and all that follows it up to the next key."""
+    """A `key:` and its tokens, up to the next key."""
 
     file: str
     key: str
@@ -55,21 +57,21 @@ class Entry:
     tokens: tuple[Token, ...]
 
     def error(self, message: str, line: int | None = None) -> ConfigError:
-        """`FILE:LINE: KEY: message`, at the entry's own line if no other is given."""
+        """A ConfigError `FILE:LINE: KEY: message`; the line defaults to the entry's."""
         return ConfigError(f"{self.file}:{line or self.line}: {self.key}: {message}")
 
     def fields(self) -> list[tuple[Token, ...]]:
-        """The tokens between the colons."""
-        found: list[list[Token]] = [[]]
+        """The tokens, split at the colons."""
+        fields: list[list[Token]] = [[]]
         for token in self.tokens:
             if token.text == ":":
-                found.append([])
+                fields.append([])
             else:
-                found[-1].append(token)
-        return [tuple(field) for field in found]
+                fields[-1].append(token)
+        return [tuple(field) for field in fields]
 
     def words(self) -> tuple[Token, ...]:
-        """The tokens of an entry that has no colon but its key's and is not empty."""
+        """The tokens of an entry that must not be empty or contain a further colon."""
         for token in self.tokens:
             if token.text == ":":
                 raise self.error("a ':' is out of place; remove it", token.line)
@@ -82,7 +84,7 @@ class Entry:
         if _NOT_FINITE.fullmatch(token.text):
             raise self.error(f"{token.quoted} must be a finite number", token.line)
         if not token.numeric:
-            raise self.error(f"{token.quoted} is no number; write one such as 0.5", token.line)
+            raise self.error(f"{token.quoted} is not a number; write one such as 0.5", token.line)
         value = float(token.text)
         if not math.isfinite(value):
             raise self.error(f"{token.quoted} must be a finite number", token.line)
@@ -93,19 +95,19 @@ class Entry:
         value = self.number(token)
         if not 0 <= value <= 1:
             raise self.error(
-                f"{token.quoted} is no probability; write a number from 0 to 1", token.line
+                f"{token.quoted} is not a probability; write a number from 0 to 1", token.line
             )
         return value
 
     def names(self, tokens: Sequence[Token], kind: str, most: int) -> tuple[str, ...]:
-        """The names, or '0', '1', ... where `tokens` is one count; `most` bounds their number."""
+        """The names, or '0', '1', ... if `tokens` is a single count; at most `most`."""
         line = tokens[0].line
         count = tokens[0].whole if len(tokens) == 1 else None
         if count == 0:
             raise self.error(f"0 {kind}s; give a count of 1 or more, or names", line)
         if (count or len(tokens)) > most:
             raise self.error(
-                f"{count or len(tokens)} {kind}s are too many; at most {most} are read here", line
+                f"{count or len(tokens)} {kind}s are too many; the limit is {most}", line
             )
         if count is not None:
             return tuple(str(number) for number in range(count))
@@ -113,7 +115,7 @@ class Entry:
         for token in tokens:
             if token.numeric or token.text in ("*", "uniform", "identity"):
                 raise self.error(
-                    f"{token.quoted} cannot name one {kind}; use a word of its own",
+                    f"{token.quoted} is not a valid name for one {kind}; use a word",
                     token.line,
                 )
             if token.text in lines:
@@ -124,7 +126,7 @@ class Entry:
         return tuple(lines)
 
     def find(self, token: Token, kind: str, names: Sequence[str]) -> int:
-        """The number of the element that the token names or counts."""
+        """The index of the element that the token names or numbers."""
         if token.whole is not None:
             return self.index(token, kind, len(names))
         if token.text not in names:
@@ -134,7 +136,7 @@ class Entry:
         return names.index(token.text)
 
     def index(self, token: Token, kind: str, size: int) -> int:
-        """The token as a number below `size`."""
+        """The token as an index below `size`."""
         index = token.whole
         if index is None or index >= size:
             raise self.error(
@@ -144,7 +146,7 @@ class Entry:
         return index
 
     def select(self, tokens: Sequence[Token], kind: str, names: Sequence[str]) -> Numbers:
-        """The numbers that a field of one token stands for: one, or all for `*`."""
+        """The indices of a field of one token: one index, or all for `*`."""
         if len(tokens) != 1:
             line = tokens[-1].line if tokens else self.line
             raise self.error(
@@ -157,8 +159,8 @@ class Entry:
     def select_joint(
         self, tokens: Sequence[Token], kind: str, names: Sequence[Sequence[str]]
     ) -> Numbers:
-        """The joint numbers that one element per agent, `*` or a joint index stands for."""
-        shape = tuple(len(own) for own in names)
+        """The joint indices of a field: one element per agent, `*`, or a joint index."""
+        shape = tuple(len(elements) for elements in names)
         total = math.prod(shape)
         if len(tokens) == 1 and tokens[0].text == "*":
             return np.arange(total)
@@ -172,21 +174,22 @@ class Entry:
                 line,
             )
         chosen = [
-            self.select((token,), kind, own) for token, own in zip(tokens, names, strict=True)
+            self.select((token,), kind, elements)
+            for token, elements in zip(tokens, names, strict=True)
         ]
         return np.ravel_multi_index(np.ix_(*chosen), shape).ravel()
 
 
 def split_entries(text: str, file: str) -> tuple[list[Entry], int]:
-    """The entries in their order, and the number of the last line.
+    """Split the text into entries, in order; also returns the number of the last line.
 
-    A new entry begins where a line opens with `word :`, `start include :` or `start exclude :`.
+    A new entry begins at a line that starts with `word :`, `start include :` or `start exclude :`.
     """
     lines = _LINE_END.split(text.removeprefix("\ufeff"))
     heads: list[tuple[str, int]] = []
     bodies: list[list[Token]] = []
     for number, line in enumerate(lines, start=1):
-        tokens = [Token(found, number) for found in _TOKEN.findall(line.partition("#")[0])]
+        tokens = [Token(word, number) for word in _TOKEN.findall(line.partition("#")[0])]
         words = [token.text for token in tokens]
         if len(words) > 1 and words[0] != ":" and words[1] == ":":
             heads.append((words[0], number))

@@ -1,7 +1,7 @@
-"""What a stochastic joint policy is worth, exactly: values, action values, and the gradient of J.
+"""Exact evaluation of a stochastic joint policy: J, values, action values and the gradient of J.
 
-All of it is backward induction over joint histories. Quantities of a history h are carried
-multiplied by P(h | actions), the form in which those of its children simply add up.
+The method is backward induction over joint histories. Quantities of a history h are multiplied by
+P(h | actions); in this form the quantities of its children add up.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class ExactEvaluation:
     value: float
     """J, the expected discounted sum of rewards."""
     joint_probabilities: tuple[Array, ...]
-    """P(h) under the policy, shape [joint histories]; a turn's sum is the chance to play it."""
+    """P(h) under the policy, shape [joint histories]; its sum is P(the turn is played)."""
     joint_values: tuple[Array, ...]
     """V(h), shape [joint histories]: conditional on h, whether the policy reaches it or not."""
     joint_action_values: tuple[Array, ...]
     """Q(h, a), shape [joint histories, joint actions]."""
     private_values: Mapping[str, tuple[Array, ...]]
-    """Agent -> V_i(h_i) = E[V(h) | h_i] under the policy, shape [private histories]: what a
-    decentral critic converges to. nan where the policy never reaches h_i."""
+    """Agent -> V_i(h_i) = E[V(h) | h_i] under the policy, shape [private histories]: the limit of a
+    decentral critic. nan where the policy never reaches h_i."""
     gradient: Mapping[str, tuple[Array, ...]]
     """Agent -> dJ / d pi_i(a | h_i), shape [private histories, |A_i|].
 
-    Every probability is a variable of its own; raising one takes from the mass that is rejected."""
+    The probabilities are independent variables: raising one lowers the rejected mass."""
 
 
 def uniform(histories: JointHistories) -> Policy:
-    """Every agent draws each of its actions with the same probability, whatever it saw."""
+    """The policy of uniform random actions at every history."""
     model = histories.model
     return {
         agent: tuple(
@@ -70,8 +70,8 @@ def evaluate(
 ) -> ExactEvaluation:
     """J, values and gradient of `policy` on the model and horizon of `histories`.
 
-    `rejected[t]` is the reward, 0 by default, of a turn t at which at least one agent's reply is
-    rejected; nothing follows it. Raises ConfigError where a policy does not fit the histories.
+    `rejected[t]` is the reward (default 0) of a turn t at which at least one agent's reply is
+    rejected; the episode ends there. Raises ConfigError if a policy does not fit the histories.
     """
     check_policy(histories, policy)
     ended = [0.0] * histories.horizon if rejected is None else [float(r) for r in rejected]
@@ -91,27 +91,27 @@ def evaluate(
     private_values: dict[str, list[Array]] = {agent: [] for agent in agents}
     gradient: dict[str, list[Array]] = {agent: [] for agent in agents}
     after: TurnHistories | None = None
-    worth = np.zeros(0)
+    values = np.zeros(0)
     for t in reversed(range(histories.horizon)):
         turn = histories.turns[t]
-        action_worth = turn.reward
+        action_values = turn.reward
         if after is not None:
-            action_worth = action_worth + discount * _gather(turn, after, worth)
-        end_worth = ended[t] * turn.probability
+            action_values = action_values + discount * _gather(turn, after, values)
+        end_values = ended[t] * turn.probability
         accepted = math.prod(row.sum(axis=1) for row in rows[t])
-        worth = (_joint(rows[t]) * action_worth).sum(axis=1) + (1.0 - accepted) * end_worth
-        joint_values.append(worth / turn.probability)
-        joint_action_values.append(action_worth / turn.probability[:, None])
+        values = (_joint(rows[t]) * action_values).sum(axis=1) + (1.0 - accepted) * end_values
+        joint_values.append(values / turn.probability)
+        joint_action_values.append(action_values / turn.probability[:, None])
         for i, agent in enumerate(agents):
-            private_values[agent].append(_private_values(turn, i, chosen[t], worth))
-            slope = _slope(histories.model.action_shape, rows[t], i, action_worth, end_worth)
+            private_values[agent].append(_private_values(turn, i, chosen[t], values))
+            slope = _slope(histories.model.action_shape, rows[t], i, action_values, end_values)
             weighted = discount**t * chosen[t][:, None] * slope
             total = np.zeros((turn.counts[i], slope.shape[1]))
             np.add.at(total, turn.private[i], weighted)
             gradient[agent].append(total)
         after = turn
     return ExactEvaluation(
-        value=float(worth[0]),
+        value=float(values[0]),
         joint_probabilities=tuple(
             weight * turn.probability for weight, turn in zip(chosen, histories.turns, strict=True)
         ),
@@ -123,7 +123,7 @@ def evaluate(
 
 
 def check_policy(histories: JointHistories, policy: Policy) -> None:
-    """Raise ConfigError unless every agent has, for every turn, rows of probabilities."""
+    """Raise ConfigError unless every agent has rows of probabilities for every turn."""
     model = histories.model
     if set(policy) != set(model.agents):
         raise ConfigError(
@@ -142,7 +142,7 @@ def check_policy(histories: JointHistories, policy: Policy) -> None:
                 )
             if not (table >= 0.0).all() or not (table.sum(axis=1) <= 1.0 + TOLERANCE).all():
                 raise ConfigError(
-                    f"policy: {agent}'s turn {t} has a row that is not of probabilities; "
+                    f"policy: {agent}'s turn {t} has a row that is not a distribution; "
                     "make each at least 0 and their sum at most 1"
                 )
 
@@ -152,12 +152,12 @@ def _joint(rows: Sequence[Array]) -> Array:
     product = rows[0]
     for row in rows[1:]:
         both = product[:, :, None] * row[:, None, :]
-        product = rearrange(both, "history others own -> history (others own)")
+        product = rearrange(both, "history others agent -> history (others agent)")
     return product
 
 
 def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[Array]:
-    """By turn: the probability that the agents chose the actions of h, given its observations."""
+    """By turn: the probability that the agents choose the actions of h, given its observations."""
     chosen = [np.ones(1)]
     for t in range(1, histories.horizon):
         turn = histories.turns[t]
@@ -166,34 +166,34 @@ def _chosen(histories: JointHistories, rows: Sequence[Sequence[Array]]) -> list[
     return chosen
 
 
-def _gather(turn: TurnHistories, after: TurnHistories, worth: Array) -> Array:
-    """The worth of each (history, joint action)'s children, summed."""
+def _gather(turn: TurnHistories, after: TurnHistories, values: Array) -> Array:
+    """The summed values of each (history, joint action)'s children."""
     shape = turn.reward.shape
     pair = np.ravel_multi_index((after.parent, after.joint_action), shape)
     total = np.zeros(math.prod(shape))
-    np.add.at(total, pair, worth)
+    np.add.at(total, pair, values)
     return total.reshape(shape)
 
 
-def _private_values(turn: TurnHistories, agent: int, chosen: Array, worth: Array) -> Array:
+def _private_values(turn: TurnHistories, agent: int, chosen: Array, values: Array) -> Array:
     number, count = turn.private[agent], turn.counts[agent]
     reached = np.bincount(number, weights=chosen * turn.probability, minlength=count)
-    total = np.bincount(number, weights=chosen * worth, minlength=count)
+    total = np.bincount(number, weights=chosen * values, minlength=count)
     return np.divide(total, reached, out=np.full(count, np.nan), where=reached > 0.0)
 
 
 def _slope(
-    shape: Sequence[int], rows: Sequence[Array], agent: int, action_worth: Array, end_worth: Array
+    shape: Sequence[int], rows: Sequence[Array], agent: int, action_values: Array, end_values: Array
 ) -> Array:
-    """d worth(h) / d pi_i(a | h_i) at each joint history, shape [joint histories, |A_i|]."""
+    """d value(h) / d pi_i(a | h_i) at each joint history, shape [joint histories, |A_i|]."""
     axes = ascii_lowercase[: len(shape)]
     others = [j for j in range(len(shape)) if j != agent]
     terms = ",".join([f"Z{axes}", *(f"Z{axes[j]}" for j in others)])
     taken = np.einsum(
         f"{terms}->Z{axes[agent]}",
-        action_worth.reshape(-1, *shape),
+        action_values.reshape(-1, *shape),
         *(rows[j] for j in others),
         optimize=True,
     )
-    others_accept = math.prod((rows[j].sum(axis=1) for j in others), start=np.ones(len(end_worth)))
-    return taken - (others_accept * end_worth)[:, None]
+    others_accept = math.prod((rows[j].sum(axis=1) for j in others), start=np.ones(len(end_values)))
+    return taken - (others_accept * end_values)[:, None]

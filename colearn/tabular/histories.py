@@ -1,8 +1,8 @@
-"""Every joint action-observation history that a model can produce, as index arrays.
+"""All reachable joint action-observation histories of a model, as index arrays.
 
-A joint history is h = (a_0, o_1, a_1, o_2, ...) of joint actions and joint observations; agent i
-knows its own part of it, its private history. What is reachable depends on the model alone, so the
-arrays are built once and every policy is evaluated by gathers and sums over them.
+A joint history is h = (a_0, o_1, a_1, o_2, ...) of joint actions and joint observations. The
+private history of agent i is its part of h. Reachability depends on the model alone, so the arrays
+are built once; each policy is evaluated by gathers and sums over them.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ class TurnHistories:
     parent: Index
     """The history of the previous turn, shape [histories]; 0 at turn 0."""
     joint_action: Index
-    """What was done last, shape [histories]; 0 at turn 0."""
+    """The last joint action, shape [histories]; 0 at turn 0."""
     joint_observation: Index
-    """What was seen last, shape [histories]; 0 at turn 0."""
+    """The last joint observation, shape [histories]; 0 at turn 0."""
     private: tuple[Index, ...]
-    """By agent: the number of its private history within the turn, shape [histories]."""
+    """By agent: the index of its private history within the turn, shape [histories]."""
     counts: tuple[int, ...]
-    """By agent: how many private histories it has this turn."""
+    """By agent: the number of its private histories at this turn."""
     probability: Array
     """P(o_1..o_t | a_0..a_{t-1}), shape [histories]; positive."""
     belief: Array
-    """P(o_1..o_t, s_t = s | a_0..a_{t-1}), shape [histories, S]: not normalised."""
+    """P(o_1..o_t, s_t = s | a_0..a_{t-1}), shape [histories, S], not normalised."""
     reward: Array
-    """sum_s belief[s] R(s, a), shape [histories, joint actions]: not normalised either."""
+    """sum_s belief[s] R(s, a), shape [histories, joint actions], not normalised."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Step:
-    """How one agent's private histories of a turn extend those of the turn before."""
+    """One agent's private histories of a turn, as extensions of the previous turn's."""
 
     parent: Index
     action: Index
@@ -56,8 +56,8 @@ class _Step:
 class JointHistories:
     """The reachable joint histories of turns 0 to H - 1, with beliefs and expected rewards.
 
-    Private histories are numbered within their turn in lexicographic order. Raises ConfigError when
-    the horizon makes an array of more than `LIMIT` numbers.
+    Private histories are numbered within their turn in lexicographic order. Raises ConfigError if
+    the horizon needs an array of more than `LIMIT` numbers.
     """
 
     def __init__(self, model: TabularModel, horizon: int) -> None:
@@ -74,9 +74,9 @@ class JointHistories:
         self.turns = tuple(turns)
 
     def private(self, agent: str) -> list[list[tuple[int, ...]]]:
-        """By turn: the agent's reachable histories (a_0, o_1, a_1, o_2, ...), in numbering order.
+        """By turn: the agent's reachable histories (a_0, o_1, a_1, o_2, ...), in index order.
 
-        Turn t has tuples of 2t numbers; turn 0 has the empty one.
+        Turn t has tuples of 2t numbers; turn 0 has the empty tuple.
         """
         number = self.model.agents.index(agent)
         by_turn: list[list[tuple[int, ...]]] = [[()]]
@@ -113,13 +113,13 @@ def _extend(
     _check_size(len(parent) * max(states, joint_actions), number)
     belief = predicted[parent, action] * model.observation[action, :, observation]
 
-    own_actions = np.unravel_index(action, model.action_shape)
-    own_observations = np.unravel_index(observation, model.observation_shape)
+    agent_actions = np.unravel_index(action, model.action_shape)
+    agent_observations = np.unravel_index(observation, model.observation_shape)
     private, steps = [], []
     for agent in range(len(model.agents)):
         shape = (turn.counts[agent], model.action_shape[agent], model.observation_shape[agent])
         before = turn.private[agent][parent]
-        key = np.ravel_multi_index((before, own_actions[agent], own_observations[agent]), shape)
+        key = np.ravel_multi_index((before, agent_actions[agent], agent_observations[agent]), shape)
         known, numbers = np.unique(key, return_inverse=True)
         private.append(numbers)
         before_known, action_known, observation_known = np.unravel_index(known, shape)

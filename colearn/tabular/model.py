@@ -1,4 +1,4 @@
-"""A finite Dec-POMDP as arrays: what a `.dpomdp` file says and what the exact methods work on."""
+"""A finite Dec-POMDP as arrays: the content of a `.dpomdp` file, the input of exact methods."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TabularModel:
-    """Joint actions and joint observations are numbered in row-major order over the agents: the
-    last agent's number runs fastest.
+    """A finite Dec-POMDP (S, A, T, O, R, b_0).
+
+    Joint actions and joint observations are numbered in row-major order over the agents: the last
+    agent's index varies fastest.
 
     There is no observation before the first joint action. Rewards are to be maximised; a file with
     `values: cost` is negated when it is read.
@@ -54,9 +56,9 @@ class TabularModel:
         )
 
     def joint_action(self, numbers: tuple[int, ...]) -> int:
-        """The joint action's number from every agent's."""
+        """The joint action's index, from the agents' action indices."""
         return int(np.ravel_multi_index(numbers, self.action_shape))
 
     def joint_observation(self, numbers: tuple[int, ...]) -> int:
-        """The joint observation's number from every agent's."""
+        """The joint observation's index, from the agents' observation indices."""
         return int(np.ravel_multi_index(numbers, self.observation_shape))

@@ -1,4 +1,4 @@
-"""Reads the `.dpomdp` files of the MADP toolbox into arrays."""
+"""Reader for the `.dpomdp` format of the MADP toolbox."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .model import TabularModel
 
 
 def read_dpomdp(path: Path, field: str = "task.file") -> TabularModel:
-    """The model in a file.
+    """Read the model from a file.
 
-    Errors: ConfigError, naming `field` where the file cannot be read, and otherwise the file, the
-    line and the entry.
+    Errors: ConfigError, naming `field` if the file cannot be read, and otherwise the file, the line
+    and the entry.
     """
     try:
         raw = path.read_bytes()
@@ -35,7 +35,7 @@ def read_dpomdp(path: Path, field: str = "task.file") -> TabularModel:
 
 
 def parse_dpomdp(text: str, name: str) -> TabularModel:
-    """The model that a `.dpomdp` text describes; errors call the text `name`.
+    """Parse a `.dpomdp` text; error messages refer to it as `name`.
 
     The entries `agents`, `discount`, `values`, `states`, `start`, `actions`, `observations` come
     once and in this order; T, O and R follow in any order, and later ones overwrite earlier ones.

@@ -1,17 +1,17 @@
-"""The best deterministic joint policy, exactly, for problems small enough.
+"""Exact search for the best deterministic joint policy of small problems.
 
-Depth-first branch and bound over turns. A node fixes the decision rules of the turns before it; it
-is worth what they earn plus an upper bound on what can follow. Its children are the joint decision
-rules of its turn, enumerated in the order of that bound and only while they can beat the best
-policy found; at the last turn the bound is the reward itself, and the last agent's rule is its best
-response. Two nodes of a turn with the same distribution of state and cells have the same future,
-so the one that has earned less is dropped.
+Depth-first branch and bound over turns. A node fixes the decision rules of the turns before it. Its
+bound is the reward they earn plus an upper bound on the value to go. Its children are the joint
+decision rules of its turn, in the order of that bound, while they can beat the incumbent. At the
+last turn the bound is the reward itself, and the last agent's rule is its best response. Two nodes
+of a turn with the same distribution of state and cells have the same future, so the one with the
+lower reward is dropped.
 
-The bound is the value of the underlying POMDP, whose one agent sees what all of them see. It never
-cuts off an optimum: every joint policy of the team from a node on is also a policy of that agent
-from the same beliefs, so none earns more than that agent's best.
+The bound is the value of the underlying POMDP, in which one agent sees all observations. It never
+cuts off an optimum: from any node on, every joint policy of the team is also a policy of that agent
+from the same beliefs.
 
-Values are exact up to rounding: beliefs and cells are taken as equal at 12 decimals.
+Values are exact up to rounding: beliefs and cells count as equal at 12 decimals.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from .model import Array, TabularModel
 
 NODES = 100_000
 RULES_PER_NODE = 1_000
-"""Extending so many partial decision rules counts as a node: it takes about as long."""
+"""Partial decision rules extended per counted node; the two take about the same time."""
 MARGIN = 1e-10
-"""Relative to the best value: a policy has to gain more than rounding does."""
+"""Gain over the incumbent, relative to its value, that exceeds rounding error."""
 
 DecisionRule = Mapping[tuple[int, ...], int]
-"""What the agent knows -> its action; only what can happen under the joint policy is listed."""
+"""The agent's information -> its action, for the cases reachable under the joint policy."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Solution:
-    """A best joint policy of one information structure."""
+    """An optimal joint policy for one information structure."""
 
     value: float
-    """J of `policy`: no deterministic joint policy of this information has more."""
+    """J of `policy`, the maximum over deterministic joint policies with this information."""
     policy: Mapping[str, tuple[DecisionRule, ...]]
     """Agent -> by turn. An agent knows its observations (o_1, .., o_t) with "history", (o_t,) with
     "memoryless" and () with "open_loop"; it knows () at turn 0."""
     information: Information
     nodes: int
-    """How many partial joint policies the search went through."""
+    """The number of partial joint policies that the search visited."""
     method: str
 
     def as_policy(self, histories: JointHistories) -> Policy:
-        """The same policy with a row for every private history, as `evaluate` takes it.
+        """The same policy as a table of private histories, the input of `evaluate`.
 
-        Histories that the joint policy never meets get the agent's action 0. Raises ConfigError
-        when the horizons differ.
+        Histories that the joint policy never reaches get the agent's action 0. Raises ConfigError
+        if the horizons differ.
         """
         horizon = len(next(iter(self.policy.values())))
         if horizon != histories.horizon:
@@ -73,7 +73,9 @@ class Solution:
         for i, (agent, rules) in enumerate(self.policy.items()):
             tables[agent] = []
             for rule, known in zip(rules, histories.private(agent), strict=True):
-                chosen = [rule.get(_told(history[1::2], self.information), 0) for history in known]
+                chosen = [
+                    rule.get(_information(history[1::2], self.information), 0) for history in known
+                ]
                 tables[agent].append(np.eye(histories.model.action_shape[i])[chosen])
         return tables
 
@@ -86,23 +88,23 @@ def best_joint_policy(
     discount: float = 1.0,
     limit: int = NODES,
 ) -> Solution:
-    """A best deterministic joint policy of `horizon` turns.
+    """Find a best deterministic joint policy of `horizon` turns.
 
-    `information` is what an agent's action may depend on beside the turn: all its observations
-    ("history"; its own actions follow from them), the latest one ("memoryless"), or nothing
-    ("open_loop"). Raises ConfigError when more than `limit` nodes are needed; searching a thousand
-    partial decision rules within a node counts as one more.
+    `information` determines what an agent's action may depend on beside the turn: all its
+    observations ("history"; they imply its actions), the latest one ("memoryless"), or nothing
+    ("open_loop"). Raises ConfigError if more than `limit` nodes are needed; a thousand partial
+    decision rules within a node count as one more.
     """
     if horizon < 1:
         raise ConfigError(f"horizon: {horizon} leaves no turn to act in; give at least 1")
     if information not in get_args(Information):
         known = nearest(information, get_args(Information))
-        raise ConfigError(f"information: '{information}' is none that an agent can have; {known}")
+        raise ConfigError(f"information: '{information}' is unknown; {known}")
     search = _Search(model, horizon, information, discount, limit)
     search.visit(first_stage(model), 0.0, ())
     return Solution(
         value=search.best,
-        policy=_written_out(model, search.found, information),
+        policy=_written_out(model, search.best_path, information),
         information=information,
         nodes=search.nodes,
         method="depth-first branch and bound over joint decision rules, POMDP bound",
@@ -125,13 +127,13 @@ class _Search:
         self.discount, self.limit = discount, limit
         self.bound = POMDPBound(model, horizon, discount)
         self.best = -math.inf
-        self.found: _Path = ()
+        self.best_path: _Path = ()
         self.nodes = 0
         self._rules = 0
         self._earned: dict[tuple[int, tuple[int, ...], bytes], float] = {}
 
     def visit(self, stage: Stage, earned: float, path: _Path) -> None:
-        """Search below the node that `path` leads to, having earned so much before it."""
+        """Search the subtree of the node at `path`, whose earlier turns earn `earned`."""
         turn = len(path)
         self.nodes += 1
         self._check_limit()
@@ -143,11 +145,11 @@ class _Search:
 
         game = self._game(stage, turn)
         if turn == self.horizon - 1:
-            last = best_rules(game, self._worth(earned), self._count)
+            last = best_rules(game, self._needed(earned), self._count)
             if last is not None:
-                self.best, self.found = earned + last[0], (*path, (stage, last[1]))
+                self.best, self.best_path = earned + last[0], (*path, (stage, last[1]))
             return
-        for _, rules in joint_rules(game, lambda: self._worth(earned), self._count):
+        for _, rules in joint_rules(game, lambda: self._needed(earned), self._count):
             after = next_stage(self.model, stage, rules, self.information)
             further = earned + self._reward(stage, rules, turn)
             self.visit(after, further, (*path, (stage, rules)))
@@ -163,13 +165,13 @@ class _Search:
                 f"(more than {self.limit} nodes); lower it"
             )
 
-    def _worth(self, earned: float) -> float:
-        """What the turns to come have to earn to beat the best policy found."""
-        margin = MARGIN * max(1.0, abs(self.best)) if self.found else 0.0
+    def _needed(self, earned: float) -> float:
+        """The reward that the remaining turns need to beat the incumbent."""
+        margin = MARGIN * max(1.0, abs(self.best)) if self.best_path else 0.0
         return self.best + margin - earned
 
     def _game(self, stage: Stage, turn: int) -> Array:
-        """Upper bounds on the rest, shape [cells of every agent.., actions of every agent..]."""
+        """Bounds on the value to go, shape [cells of every agent.., actions of every agent..]."""
         at = np.nonzero(stage.weights.sum(axis=-1))
         game = np.zeros((*stage.weights.shape[:-1], len(self.model.transition)))
         game[at] = self.bound.action_values(stage.weights[at], self.horizon - turn)
@@ -182,7 +184,7 @@ class _Search:
         return float(self.discount**turn * mean)
 
 
-def _told(observations: tuple[int, ...], information: Information) -> tuple[int, ...]:
+def _information(observations: tuple[int, ...], information: Information) -> tuple[int, ...]:
     """The part of an agent's observations that its action may depend on."""
     if information == "open_loop":
         return ()
@@ -192,7 +194,7 @@ def _told(observations: tuple[int, ...], information: Information) -> tuple[int,
 def _written_out(
     model: TabularModel, path: _Path, information: Information
 ) -> Mapping[str, tuple[DecisionRule, ...]]:
-    """The rules of `path` in terms of observations instead of cells."""
+    """The rules of `path`, with observations as keys instead of cells."""
     policy: dict[str, tuple[DecisionRule, ...]] = {}
     for i, agent in enumerate(model.agents):
         cells: dict[tuple[int, ...], int] = {(): 0}
@@ -200,7 +202,7 @@ def _written_out(
         for turn, (stage, rules) in enumerate(path):
             if turn:
                 cells = {
-                    _told((*known, o), information): int(stage.update[i][cell, o])
+                    _information((*known, o), information): int(stage.update[i][cell, o])
                     for known, cell in cells.items()
                     for o in range(model.observation_shape[i])
                     if stage.update[i][cell, o] >= 0

@@ -1,4 +1,4 @@
-"""For authors of tasks: hold a task to its contract before training on it."""
+"""Contract checks for task authors."""
 
 from .check_task import check_task
 

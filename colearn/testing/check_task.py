@@ -1,4 +1,4 @@
-"""Play a task with anything agents might say, and hold it to the contract of `DecPOMDP`."""
+"""Checks a task against the contract of `DecPOMDP` with arbitrary agent replies."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class _Checker:
                     )
 
         result = _guarded(method, call, self.task)
-        found = fingerprint(result)
+        expected = fingerprint(result)
         check_arguments()
         if between is not None:
             _guarded(method, between, self.task)
@@ -202,7 +202,7 @@ class _Checker:
         for task, where in ((self.task, "again"), (self.copy, "on a copy of the task")):
             other = fingerprint(_guarded(method, call, task))
             check_arguments()
-            if other != found:
+            if other != expected:
                 raise TaskError(
                     f"task.{method}: the same call gives something else {where}; draw from the "
                     "given rng alone and remember nothing outside the state"
@@ -229,14 +229,14 @@ class _Checker:
         validate_text(hidden, "privileged_info")
 
     def _check_metrics(self, state: Any) -> None:
-        found = self._pure("metrics", {"state": state}, lambda task: task.metrics(state))
-        validate_metrics(found)
-        if self.metric_names is not None and self.metric_names != set(found):
+        metrics = self._pure("metrics", {"state": state}, lambda task: task.metrics(state))
+        validate_metrics(metrics)
+        if self.metric_names is not None and self.metric_names != set(metrics):
             raise TaskError(
-                f"task.metrics: names change from {sorted(self.metric_names)} to {sorted(found)}; "
-                "give the same ones for each state"
+                f"task.metrics: names change from {sorted(self.metric_names)} to "
+                f"{sorted(metrics)}; give the same ones for each state"
             )
-        self.metric_names = set(found)
+        self.metric_names = set(metrics)
 
     def _check_reward(self, reward: float) -> None:
         if self.task.reward_range is None:

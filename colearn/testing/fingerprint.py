@@ -1,4 +1,4 @@
-"""A value's content as nested tuples, equal for equal content whatever `==` says.
+"""Converts a value to nested tuples that are equal for equal content.
 
 `==` is identity for plain classes and an array for arrays; pickles of equal values differ where one
 shares a string and the other repeats it.

@@ -1,4 +1,4 @@
-"""Tools that workflows and roles may use, beside a user's own async functions."""
+"""Built-in tools for workflows and roles, beside a user's own async functions."""
 
 from .calculator import calculate
 from .code import run_code

@@ -1,7 +1,7 @@
-"""The process between a run and its MCP server; run as a script by `mcp`.
+"""Guard process between a run and its MCP server; run as a script by `mcp`.
 
-A server ends when its input does, unless it is stalled. This one ends it, and all that it started,
-when whoever asked for it has died.
+A server ends when its input closes, unless it is stalled. The guard kills the server and its
+children when the process that started them has died.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import threading
 import time
 
 PACE = 0.5
-"""Seconds between looks at the parent."""
+"""Seconds between checks of the parent."""
 
 
 def main() -> None:
-    """Run `argv[2:]` with this process's input and output, as long as the parent is `argv[1]`."""
+    """Runs `argv[2:]` with this process's input and output while the parent is `argv[1]`."""
     parent, command = int(sys.argv[1]), sys.argv[2:]
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     server = subprocess.Popen(command)
-    for descriptor in (0, 1):  # so that the server's end of them is the last
+    for descriptor in (0, 1):  # only the server holds them open
         os.close(descriptor)
     code = server.wait()
     os._exit(code if code >= 0 else 128 - code)

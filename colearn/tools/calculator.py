@@ -1,4 +1,4 @@
-"""Arithmetic that nobody has read: numbers and operators, and nothing that could run."""
+"""Safe evaluation of untrusted arithmetic expressions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 LONGEST = 200
 """Characters of an expression."""
 LARGEST_POWER = 1000
-"""Of an exponent, of the digits of a whole number that is raised, of places that are rounded."""
+"""Bound of an exponent, of the digits of an integer base, and of the places of `round`."""
 LARGEST_BITS = 2**16
-"""Of a power of whole numbers: Python computes any, and nothing stops it."""
+"""Bits of an integer power, whose computation cannot be interrupted."""
 
 Number = int | float
 
@@ -44,9 +44,9 @@ _CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
 async def calculate(expression: str) -> str:
-    """The value of an arithmetic expression: + - * / // % **, brackets, sqrt, log and the like.
+    """Evaluates an arithmetic expression: + - * / // % **, brackets, sqrt, log and the like.
 
-    Errors: ValueError for anything else, ArithmeticError where there is no value.
+    Errors: ValueError for anything else, ArithmeticError for an undefined value.
     """
     if len(expression) > LONGEST:
         raise ValueError(f"an expression has at most {LONGEST} characters")

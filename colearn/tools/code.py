@@ -1,4 +1,4 @@
-"""A program of a role's, run in the sandbox."""
+"""Tool that runs a role's Python program in the sandbox."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import asyncio
 from colearn.sandbox import Limits, run_program
 
 LONGEST_OUTPUT = 2000
-"""Characters of what a program printed that its caller is shown."""
+"""Characters of a program's output that its caller receives."""
 
 
 async def run_code(program: str, stdin: str = "") -> str:
-    """What a Python program prints, run in a sandbox for up to 10 seconds."""
+    """Runs a Python program in a sandbox for up to 10 seconds and returns its output."""
     output = await asyncio.to_thread(run_program, program, stdin, limits=Limits())
     text = output.text[:LONGEST_OUTPUT]
     if output.error is not None:

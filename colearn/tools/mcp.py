@@ -1,4 +1,4 @@
-"""The tools of an MCP server, as tools of a workflow."""
+"""Tools of an MCP server, as workflow tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from colearn.errors import ConfigError, MissingExtra
 from colearn.workflow import Tool
 
 OPENING = 60.0
-"""Seconds until a server must have said what it offers."""
+"""Seconds within which a server must list its tools."""
 _GUARD = Path(__file__).with_name("_mcp_guard.py")
 _KINDS = {
     "string": str,
@@ -33,25 +33,23 @@ _KINDS = {
 
 
 def mcp_tools(command: Sequence[str], *, timeout: float = 30.0) -> tuple[Tool, ...]:
-    """All tools of the server that `command` starts, which speaks over its standard input.
+    """Starts an MCP server by `command`, over standard input and output, and returns its tools.
 
-    They have the names, descriptions and arguments that the server announces; what it answers is
-    the text of its result, and a failure is a ToolError. Each process of a run starts a server of
-    its own, at its first call; the server ends with that process, also where it is stalled.
+    Names, descriptions and arguments are those that the server announces. A call returns the text
+    of the server's result, or a ToolError. Each process of a run starts its own server at its first
+    call; the server ends with that process, even if it is stalled.
 
-    Errors: MissingExtra without the extra `mcp`; ConfigError where no server answers.
+    Errors: MissingExtra without the extra `mcp`; ConfigError if no server answers.
     """
     if not command or shutil.which(command[0]) is None:
-        said = " ".join(command)
-        raise ConfigError(
-            f"tools: nothing to run is called '{said}'; install it or mend the command"
-        )
+        line = " ".join(command)
+        raise ConfigError(f"tools: no program '{line}'; install it or correct the command")
     server = _server(tuple(command), os.getpid())
     return tuple(Tool(_Remote(tuple(command), offered), timeout) for offered in server.offered)
 
 
 class _Remote:
-    """One tool: a function with the server's signature, which finds its server when called."""
+    """A tool with the server's signature, which connects to the server when called."""
 
     def __init__(self, command: tuple[str, ...], offered: Any) -> None:
         self.command = command
@@ -66,7 +64,7 @@ class _Remote:
 
 
 class _ToolServer:
-    """A server's process and the event loop, in a thread of its own, that talks to it."""
+    """A server process, with the thread and event loop that communicate with it."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
         try:
@@ -91,12 +89,12 @@ class _ToolServer:
             ) from None
 
     def _stop(self) -> None:
-        """End a server that has not opened in time."""
+        """Stops a server that has not opened in time."""
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[str]:
-        """What a tool answers."""
+        """Calls a tool."""
         return asyncio.run_coroutine_threadsafe(self._call(name, dict(arguments)), self.loop)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> str:
@@ -110,7 +108,7 @@ class _ToolServer:
         self.loop.run_until_complete(self._talk(command, opened))
 
     async def _talk(self, command: tuple[str, ...], opened: Future[None]) -> None:
-        """Open the server and hold it open; it ends with this process."""
+        """Opens the server and keeps it open until this process ends."""
         words = ["-I", "-S", "-B", str(_GUARD), str(os.getpid()), *command]
         parameters = self.mcp.StdioServerParameters(command=sys.executable, args=words)
         try:
@@ -130,9 +128,9 @@ def _server(command: tuple[str, ...], process: int) -> _ToolServer:
 
 
 def _signature(tool: str, schema: Mapping[str, Any]) -> inspect.Signature:
-    """Of the arguments that a JSON schema describes; what is not required may be left out.
+    """Returns the signature of a JSON schema's arguments; optional ones have defaults.
 
-    Errors: ConfigError for a name that a role cannot write as an argument.
+    Errors: ConfigError for an argument that is not a Python name.
     """
     required = set(schema.get("required", ()))
     parameters = []
@@ -140,12 +138,12 @@ def _signature(tool: str, schema: Mapping[str, Any]) -> inspect.Signature:
     for name in sorted(offered, key=lambda name: name not in required):
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigError(
-                f"tools: the MCP tool {tool} takes {name!r}, which is no name of an argument in "
-                "Python; give the server another name for it"
+                f"tools: the MCP tool {tool} takes {name!r}, which is not a Python argument "
+                "name; rename it in the server"
             )
         about = offered[name]
-        said = about.get("type")  # a list of them where several are taken
-        kind: Any = _KINDS.get(said, Any) if isinstance(said, str) else Any
+        type_name = about.get("type")  # a list if several types are allowed
+        kind: Any = _KINDS.get(type_name, Any) if isinstance(type_name, str) else Any
         default = inspect.Parameter.empty
         if name not in required:
             default, kind = about.get("default"), kind | None if kind is not Any else Any

@@ -1,4 +1,4 @@
-"""Workflows: teams whose roles call each other, written as Python and played as a task."""
+"""Workflows: tasks whose roles call each other, written as a Python function."""
 
 from .declared import DeclaredWorkflow
 from .record import Call, Event, Payment, WorkflowState

@@ -1,4 +1,4 @@
-"""Which results a point of the program comes after: happened-before, by branch."""
+"""Happened-before tracking: which call results each asyncio branch has received."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ Task = asyncio.Task[Any]
 
 
 class Causes:
-    """The results that each branch (an asyncio task) has received, itself or through others.
+    """Tracks the results that each branch (an asyncio task) has received, directly or indirectly.
 
-    A branch starts with what its parent had received, and a parent has received all that its ended
-    branches had. Of those results a call was made from the latest: those that none of the others
-    was made from.
+    A branch inherits its parent's results when it starts, and passes its own to the parent when it
+    ends. The sources of a call are the maximal results: those from which no other was made.
     """
 
     def __init__(self) -> None:
@@ -22,21 +21,21 @@ class Causes:
         self._past: dict[int, frozenset[int]] = {}
 
     def spawned(self, task: Task, parent: Task | None) -> None:
-        """A branch begins; when it ends, what it knew is its parent's."""
+        """Registers a branch; when it ends, its parent receives its results."""
         self._seen[task] = set(self._seen[parent]) if parent is not None else set()
         if parent is not None:
             task.add_done_callback(lambda ended: self._seen[parent].update(self._seen[ended]))
 
     def latest(self, task: Task) -> tuple[int, ...]:
-        """What a call of this branch is made from, by number of call."""
+        """Returns the sources of the branch's next call, by call number."""
         seen = self._seen[task]
         covered = {number for later in seen for number in self._past[later]}
         return tuple(sorted(seen - covered))
 
     def asked(self, number: int, after: Iterable[int]) -> None:
-        """A call, and what it is made from."""
+        """Registers a call and its sources."""
         self._past[number] = frozenset(after).union(*(self._past[earlier] for earlier in after))
 
     def told(self, task: Task, number: int) -> None:
-        """A branch has received the result of a call."""
+        """Registers that a branch has received a call's result."""
         self._seen[task].add(number)

@@ -1,28 +1,34 @@
-"""A workflow as a declared graph: the same task from YAML, checked before anything is played.
+"""Workflows declared as a graph in YAML, checked before any episode.
 
-    items: questions.jsonl                  # one object a line; its keys are fields
-    tools: [search]                         # of those the loader is given
+    items: questions.jsonl                  # or .csv; the keys of a row are fields
+    tools: [search]                         # a subset of the tools given to the task
     nodes:
       - {name: query, role: rewriter, prompt: "Search words for: {question}"}
-      - {name: found, tool: search, arguments: {query: "{query}"}}
-      - {name: answer, role: answerer, prompt: "{found} Answer: {question}"}
+      - {name: passages, tool: search, arguments: {query: "{query}"}}
+      - {name: answer, role: answerer, prompt: "{passages} Answer: {question}"}
       - {name: again, when: {field: answer, contains: unknown}, next: query, at_most: 2}
     rewards: [{score: f1, field: answer, gold: answers}]
 
-Nodes run in order; `next` goes to another node, or to `end`. A node with `role` asks it and keeps
-its answer under the node's name, one with `tool` uses it, one with `when` only branches.
+In a config, `task: graph.yaml` is the whole section, and with tools it is
+`task: {name: graph.yaml, tools: {search: "module:function"}}`.
+
+Nodes run in order; `next` jumps to another node, or to `end`. A node with `role` stores the role's
+answer under the node's name, one with `tool` stores the tool's result, one with `when` branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from colearn import registry
 from colearn.config import parse_yaml
 from colearn.contract import Headline
+from colearn.csv_text import as_objects, read_csv
 from colearn.errors import ConfigError
 from colearn.json_text import read_json
 from colearn.qa import accuracy, exact_match, f1
@@ -41,14 +47,15 @@ SCORES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
 
 
 class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
-    """The task of a graph's YAML file. `tools` are async functions by the names the graph uses.
+    """A graph's YAML file as a task. `tools` maps the graph's tool names to async functions, or to
+    `module:function`.
 
-    Errors: ConfigError, one line that names the node and the remedy: for what cannot be read, a
-    node that nothing leads to, a field that nothing has set, a loop without `at_most`.
+    Errors: ConfigError, one line that names the node and the remedy: for an unreadable file, an
+    unreachable node, a field that is not set, a loop without `at_most`.
     """
 
     def __init__(
-        self, graph: str, *, tools: Mapping[str, Callable[..., Awaitable[Any]]] | None = None
+        self, graph: str, *, tools: Mapping[str, str | Callable[..., Awaitable[Any]]] | None = None
     ) -> None:
         path = Path(graph)
         self.graph = _read(path)
@@ -56,7 +63,7 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         for name in self.graph.tools:
             if name not in given:
                 raise ConfigError(f"task.graph: tool '{name}' is not given; pass it in `tools`")
-        self.tools = tuple(Tool(given[name]) for name in self.graph.tools)
+        self.tools = tuple(Tool(_function(name, given[name])) for name in self.graph.tools)
         golds = {reward.gold for reward in self.graph.rewards}
         rows = _rows(path.parent / self.graph.items, golds)
         longest = check_graph(self.graph.nodes, self.graph.rewards, set(rows[0]), self.graph.tools)
@@ -68,11 +75,11 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         self._rows = {"train": rows[:-held] or rows, "test": rows[-held:]}
 
     def items(self, split: str) -> Sequence[Mapping[str, Any]]:
-        """Rows of the file: the last fifth is 'test'."""
+        """Returns rows of the file: the last fifth is 'test'."""
         return self._rows[split]
 
     async def run(self, team: Team, item: Mapping[str, Any]) -> None:
-        """The nodes, as they lead to each other."""
+        """Executes the nodes, then pays the rewards."""
         nodes, fields, taken = self.graph.nodes, dict(item), dict[str, int]()
         asked = set[str]()
         place = {node.name: number for number, node in enumerate(nodes)}
@@ -113,37 +120,61 @@ def _read(path: Path) -> Graph:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"task.graph: {where}: {first['msg']}; mend {path}") from None
+        raise ConfigError(
+            f"task.graph: {where}: {first['msg'].removeprefix('Value error, ')}; correct {path}"
+        ) from None
     except ValueError as error:
-        raise ConfigError(f"task.graph: {path} is {error}; mend the file") from None
+        raise ConfigError(f"task.graph: {path} is {error}; correct the file") from None
 
 
 def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:
-    """The file's objects; `golds` are the fields that answers are scored against."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"task.graph: items: cannot read {path} as lines of JSON") from None
+    """Reads the file's objects; `golds` are the fields with gold answers."""
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in _numbered(path):
         where = f"task.graph: items: line {number} of {path}"
-        try:
-            row = read_json(line)
-        except ValueError as error:
-            raise ConfigError(f"{where} {error}; write one object per line") from None
         if not isinstance(row, dict):
-            raise ConfigError(f"{where} is no object; write one with the fields of an item")
+            raise ConfigError(f"{where} is not an object; write one with the fields of an item")
         if rows and row.keys() != rows[0].keys():
-            raise ConfigError(f"{where} has other keys than the first; give all the same")
+            raise ConfigError(f"{where} has other keys than the first; use the same keys in all")
         for name in golds & row.keys():
             gold = row[name] if isinstance(row[name], list) else [row[name]]
             if not gold or not all(isinstance(text, str) for text in gold):
                 raise ConfigError(
-                    f"{where}: '{name}' is no gold answer; write a text, or a list of one or more"
+                    f"{where}: '{name}' is not a gold answer; write a text or a list of texts"
                 )
         rows.append(row)
     if not rows:
         raise ConfigError(f"task.graph: items: {path} is empty; write one object per line")
     return rows
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
+    """Values of a file's lines, each with its line number."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
+    except (OSError, ValueError):
+        raise ConfigError(f"task.graph: items: cannot read {path} as lines of text") from None
+    if path.suffix == ".csv":
+        try:
+            yield from as_objects(read_csv(text))
+        except ValueError as error:
+            raise ConfigError(f"task.graph: items: {path} {error}") from None
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield number, read_json(line)
+            except ValueError as error:
+                raise ConfigError(
+                    f"task.graph: items: line {number} of {path} {error}; write one object per line"
+                ) from None
+
+
+def _function(
+    name: str, given: str | Callable[..., Awaitable[Any]]
+) -> Callable[..., Awaitable[Any]]:
+    where = f"task.tools.{name}"
+    function = registry.own_function(given, where) if isinstance(given, str) else given
+    if not iscoroutinefunction(function) or function.__name__ != name:
+        raise ConfigError(f"{where}: must be `async def {name}(...)`; write or rename the function")
+    return function

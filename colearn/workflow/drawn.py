@@ -1,4 +1,4 @@
-"""The executed graph of a run: as SVG with its edges, as a picture for the report, as text."""
+"""Drawings of a run's executed graph: SVG with edges, lanes for the report, text."""
 
 from __future__ import annotations
 
@@ -18,25 +18,37 @@ _STYLE = (
     "rect{fill:#eef3fb;stroke:#1f6fd0}.tool{fill:#f6f1e4;stroke:#8a5200;stroke-dasharray:4 3}"
     ".open{fill:#fff}path{fill:none;stroke:#777;marker-end:url(#tip)}"
 )
+_BAND = 3
+"""Columns side by side; further ones are below, so that a long run stays legible."""
 _LONGEST = 400
-"""Characters of a prompt or a result that a reader is shown."""
+"""Characters of a prompt or result in a drawing."""
 
 
 def svg(state: WorkflowState[Any]) -> str:
-    """One box per call, left to right as calls came from each other; dashed boxes are tools, empty
-    ones wait. A box names turn and reward; its title holds what was asked and said."""
+    """Draws one box per call, each to the right of its sources, in bands of `_BAND` columns.
+
+    Dashed boxes are tools, empty ones wait. A box shows turn and reward; its title has prompt and
+    answer.
+    """
     calls = sorted(_calls(state), key=lambda call: call.number)
     column: dict[int, int] = {}
     for call in calls:
         column[call.number] = 1 + max((column[n] for n in call.after), default=-1)
     row: dict[int, int] = {}
     filled: dict[int, int] = {}
+    rows = [0] * (1 + max(column.values(), default=0) // _BAND)
+    """Rows of each band."""
     for call in calls:
         least = min((row[n] for n in call.after), default=0)
         row[call.number] = max(filled.get(column[call.number], 0), least)
         filled[column[call.number]] = row[call.number] + 1
+        band = column[call.number] // _BAND
+        rows[band] = max(rows[band], row[call.number] + 1)
     place = {
-        number: (_EDGE + column[number] * (_WIDE + _GAP_X), _EDGE + row[number] * (_HIGH + _GAP_Y))
+        number: (
+            _EDGE + column[number] % _BAND * (_WIDE + _GAP_X),
+            _EDGE + (sum(rows[: column[number] // _BAND]) + row[number]) * (_HIGH + _GAP_Y),
+        )
         for number in column
     }
     width = max(x for x, _ in place.values()) + _WIDE + _EDGE
@@ -58,7 +70,7 @@ def svg(state: WorkflowState[Any]) -> str:
 
 
 def picture(state: WorkflowState[Any], lanes: Sequence[str]) -> Picture:
-    """A lane for each role and tool, a column for each call, a role's cell owned by the role."""
+    """Draws a lane per role and tool, and a column per call."""
     calls = _calls(state)
     cells = {
         (column, lanes.index(call.name)): Cell(
@@ -66,25 +78,32 @@ def picture(state: WorkflowState[Any], lanes: Sequence[str]) -> Picture:
         )
         for column, call in enumerate(calls)
     }
-    panel = Panel("calls", max(1, len(calls)), len(lanes), cells)
-    said = " ".join(
+    panel = Panel(
+        f"calls by {', '.join(lanes)}, from the top", max(1, len(calls)), len(lanes), cells
+    )
+    caption = " ".join(
         f"{event.call.name}{'' if event.turn is None else f'@{event.turn}'}"
         for event in state.events
     )
-    return Picture(groups=((panel,),), caption=said)
+    return Picture(groups=((panel,),), caption=caption)
 
 
 def text(state: WorkflowState[Any]) -> str:
-    """A line for each call that was answered: turn, name, sources, what came of it."""
+    """Writes a line per answered call: turn, name, a tool's arguments, sources, result."""
     lines = []
     for event in state.events:
         turn = "tool" if event.turn is None else f"t={event.turn}"
         after = ",".join(map(str, event.call.after))
+        given = f"({_line(event.call.text)})" if event.call.tool else ""
         lines.append(
-            f"{event.call.number} {turn} {event.call.name} <- [{after}]: "
-            f"{' '.join(_short(event.result).split())}"
+            f"{event.call.number} {turn} {event.call.name}{given} <- [{after}]: "
+            f"{_line(_short(event.result))}"
         )
     return "\n".join(lines)
+
+
+def _line(text: str) -> str:
+    return " ".join(text[:_LONGEST].split())
 
 
 def _calls(state: WorkflowState[Any]) -> list[Call]:
@@ -101,15 +120,15 @@ def _edge(source: tuple[int, int], target: tuple[int, int]) -> str:
 def _box(state: WorkflowState[Any], call: Call, at: tuple[int, int]) -> str:
     event = next((event for event in state.events if event.call == call), None)
     kind = "tool" if call.tool else "role" if event else "open"
-    below, told = "waits", call.text
+    below, title = "waits", call.text
     if event is not None:
-        told = f"{call.text}\n\n{_short(event.result)}"
+        title = f"{call.text}\n\n{_short(event.result)}"
         below = "tool"
         if event.turn is not None:
             below = f"turn {event.turn}" + _paid(state, (event.turn, call.name))
     x, y = at
     return (
-        f"<g><title>{escape(printable(told[: 2 * _LONGEST]))}</title>"
+        f"<g><title>{escape(printable(title[: 2 * _LONGEST]))}</title>"
         f'<rect class="{kind}" x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="6"/>'
         f'<text x="{x + 10}" y="{y + 18}">{escape(call.name)}</text>'
         f'<text class="small" x="{x + 10}" y="{y + 34}">{escape(below)}</text></g>'
@@ -117,8 +136,8 @@ def _box(state: WorkflowState[Any], call: Call, at: tuple[int, int]) -> str:
 
 
 def _paid(state: WorkflowState[Any], action: tuple[int, str]) -> str:
-    own = [paid.value for paid in state.payments if paid.actions and action in paid.actions]
-    return f", earned {sum(own):+.2f}" if own else ""
+    rewards = [paid.value for paid in state.payments if paid.actions and action in paid.actions]
+    return f", earned {sum(rewards):+.2f}" if rewards else ""
 
 
 def _short(result: Any) -> str:

@@ -1,18 +1,59 @@
-"""A declared graph's sections: nodes that ask a role, use a tool or branch, and rewards."""
+"""Schema of a declared graph: nodes that ask a role, use a tool or branch, and rewards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from string import Formatter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from .tool import plain
 
+END = "end"
+"""As the next node: the end of the run."""
+
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def read_fields(text: str) -> list[str]:
+    """Names of the fields in braces.
+
+    Errors: ValueError for anything beyond `{name}`: a conversion, a width, an attribute, a brace
+    that is not closed.
+    """
+    names = []
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError as error:
+        raise ValueError(f"{error}; write {{{{ and }}}} for braces that are text") from None
+    for _, name, form, conversion in parts:
+        if name is None:
+            continue
+        if form or conversion or not name.isidentifier():
+            raise ValueError(f"'{{{name}...' is no field; write {{name}}, or {{{{ for a brace")
+        names.append(name)
+    return names
+
+
+def _readable(text: str) -> str:
+    read_fields(text)
+    return text
+
+
+Template = Annotated[str, AfterValidator(_readable)]
+"""A text with fields in braces."""
+
+
+def _role(name: str) -> str:
+    if name == END or not name.strip():
+        raise ValueError(f"'{name}' cannot name a role or a node; choose another name")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_role)]
 
 
 class When(_Section):
@@ -23,7 +64,7 @@ class When(_Section):
     equals: str | None = None
 
     def holds(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the text contains, or without white space equals, what is asked for."""
+        """Returns whether the stripped text equals `equals`, or the text contains `contains`."""
         text = plain(fields[self.field])
         if self.contains is not None:
             return self.contains in text
@@ -33,24 +74,24 @@ class When(_Section):
 class GraphNode(_Section):
     """One step."""
 
-    name: str
-    role: str | None = None
-    prompt: str = ""
+    name: Name
+    role: Name | None = None
+    prompt: Template = ""
     tool: str | None = None
-    arguments: Mapping[str, str] = Field(default_factory=dict)
+    arguments: Mapping[str, Template] = Field(default_factory=dict)
     when: When | None = None
-    """Take `next` only where this holds; else go on with the node below."""
+    """Condition under which `next` is taken; otherwise the following node runs."""
     next: str | None = None
-    """None: the node below; `end`: nowhere."""
-    at_most: int | None = Field(default=None, ge=1)
-    """How often `next` is taken in an episode; after that, the node below."""
+    """Name of the next node; None is the following node, `end` ends the run."""
+    at_most: int | None = Field(default=None, ge=1, le=1000)
+    """How often `next` is taken in an episode; afterwards the following node runs."""
 
     @property
     def reads(self) -> set[str]:
-        """The fields that the node needs."""
+        """Names of the fields that the node reads."""
         texts = (self.prompt, *self.arguments.values())
-        found = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
-        return found | ({self.when.field} if self.when else set())
+        fields = {name for text in texts for name in read_fields(text)}
+        return fields | ({self.when.field} if self.when else set())
 
 
 class Reward(_Section):
@@ -60,7 +101,7 @@ class Reward(_Section):
     field: str
     gold: str
     to: str | None = None
-    """A role, all that it said: nothing is paid where it was not asked. None: the team."""
+    """Role whose answers are all paid, if it was asked. None: the team."""
     weight: float = 1.0
 
 
@@ -68,12 +109,12 @@ class Graph(_Section):
     """A whole workflow."""
 
     items: str
-    """A .jsonl file, from the graph's folder; the last fifth is tested."""
+    """A .jsonl or .csv file, relative to the graph's folder; the last fifth is the test split."""
     tools: tuple[str, ...] = ()
     nodes: tuple[GraphNode, ...]
     rewards: tuple[Reward, ...]
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """In order of appearance."""
+        """Role names in order of appearance."""
         return tuple(dict.fromkeys(node.role for node in self.nodes if node.role))

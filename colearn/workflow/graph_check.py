@@ -1,4 +1,4 @@
-"""What can be said of a declared graph before it is played."""
+"""Static checks of a declared graph."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Collection, Sequence
 
 from colearn.errors import ConfigError, nearest
 
-from .graph import GraphNode, Reward
+from .graph import END, GraphNode, Reward
 
-END = "end"
+_TURNS = 100_000
+"""Maximum number of turns of an episode."""
 
 
 def check_graph(
     nodes: Sequence[GraphNode], rewards: Sequence[Reward], given: set[str], tools: Collection[str]
 ) -> int:
-    """The most turns that an episode can have.
+    """Checks a graph and returns an upper bound on the turns of an episode.
 
-    Errors: ConfigError for a name that is used twice or unknown, a node that does two things or
-    none, one that nothing leads to, a field that some way to a node has not set, or a loop without
-    `at_most`.
+    Errors: ConfigError for a duplicate or unknown name, a node with two functions or none, an
+    unreachable node, a field that is not set on every path, or a loop without `at_most`.
     """
     place = {node.name: number for number, node in enumerate(nodes)}
     if len(place) < len(nodes):
-        raise _wrong("two nodes have one name; rename one")
+        raise _wrong("two nodes have the same name; rename one")
     for node in nodes:
         if sum(part is not None for part in (node.role, node.tool)) + (node.when is not None) == 0:
             raise _wrong(f"node '{node.name}' does nothing; give it a role, a tool or a when")
@@ -41,10 +41,10 @@ def check_graph(
     known = _known_fields(nodes, ways, given)
     for node, fields in zip(nodes, known, strict=False):
         if fields is None:
-            raise _wrong(f"nothing leads to node '{node.name}'; mend a next or remove it")
-        own = {node.name} if node.role or node.tool else set()
+            raise _wrong(f"nothing leads to node '{node.name}'; correct a next or remove it")
+        written = {node.name} if node.role or node.tool else set()
         for name in sorted(node.reads):
-            late = node.when is not None and name == node.when.field and name in own
+            late = node.when is not None and name == node.when.field and name in written
             if name not in fields and not late:
                 raise _wrong(
                     f"node '{node.name}' reads '{name}', which is not set on every way there; "
@@ -63,7 +63,7 @@ def check_graph(
 
 
 def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[int]:
-    """The nodes that may come after one; `end` is past the last."""
+    """Returns the possible successors of a node; `end` is past the last."""
     if node.next is None:
         return {number + 1}
     target = end if node.next == END else place[node.next]
@@ -74,7 +74,7 @@ def _ways(node: GraphNode, number: int, place: dict[str, int], end: int) -> set[
 def _known_fields(
     nodes: Sequence[GraphNode], ways: Sequence[set[int]], given: set[str]
 ) -> list[set[str] | None]:
-    """By node, the fields that every way to it has set; None where there is no way."""
+    """Returns, by node, the fields that every path to it has set; None if it is unreachable."""
     known: list[set[str] | None] = [None] * (len(nodes) + 1)
     known[0] = set(given)
     open_nodes = [0]
@@ -83,19 +83,19 @@ def _known_fields(
         if at == len(nodes):
             continue
         before, node = known[at], nodes[at]
-        assert before is not None, "only nodes that were reached are open"
+        assert before is not None, "open nodes have been reached"
         after = before | ({node.name} if node.role or node.tool else set())
         for target in ways[at]:
             earlier = known[target]
-            found = after if earlier is None else earlier & after
-            if found != earlier:
-                known[target] = found
+            fields = after if earlier is None else earlier & after
+            if fields != earlier:
+                known[target] = fields
                 open_nodes.append(target)
     return known
 
 
 def _most_turns(nodes: Sequence[GraphNode], place: dict[str, int]) -> int:
-    """An upper bound: a jump back repeats what lies between, once for each time it is taken."""
+    """Returns an upper bound: each jump back repeats the nodes between."""
     times = [1] * len(nodes)
     for number, node in enumerate(nodes):
         back = place.get(node.next or "", number + 1)
@@ -107,7 +107,10 @@ def _most_turns(nodes: Sequence[GraphNode], place: dict[str, int]) -> int:
             )
         for inside in range(back, number + 1):
             times[inside] *= node.at_most + 1
-    return sum(count for node, count in zip(nodes, times, strict=True) if node.role)
+    turns = sum(count for node, count in zip(nodes, times, strict=True) if node.role)
+    if turns > _TURNS:
+        raise _wrong(f"its loops ask roles up to {turns:,} times; lower at_most")
+    return turns
 
 
 def _wrong(text: str) -> ConfigError:

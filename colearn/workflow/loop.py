@@ -1,8 +1,8 @@
-"""The clock of a workflow: an event loop without time and without input or output.
+"""Deterministic event loop of a workflow, without clock, input or output.
 
-Everything that a workflow waits for is a role's answer or a tool's result, and those are handed to
-it from outside, one at a time. Between two of them the loop runs until nothing is ready, so what a
-workflow asks next is a function of the item and of what it was told: it replays.
+A workflow waits only for answers and tool results, which are supplied one at a time. After each one
+the loop runs until nothing is ready. The next calls are therefore a function of the item and the
+results so far, and the workflow replays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from colearn.errors import TaskError
 
 
 class Loop(asyncio.AbstractEventLoop):
-    """First come, first served; `spawned` hears of every task and of the task that started it."""
+    """Runs callbacks in order; `spawned` is called with every task and its parent."""
 
     def __init__(
         self, spawned: Callable[[asyncio.Task[Any], asyncio.Task[Any] | None], None]
@@ -28,9 +28,9 @@ class Loop(asyncio.AbstractEventLoop):
         self._failed: BaseException | None = None
 
     def run_ready(self) -> None:
-        """Until every task waits for something from outside.
+        """Runs until every task waits for an external result.
 
-        Errors: what a task that nobody awaits raised.
+        Errors: the exception of a task that is not awaited.
         """
         asyncio.events._set_running_loop(self)
         try:
@@ -44,7 +44,7 @@ class Loop(asyncio.AbstractEventLoop):
             raise self._failed
 
     def close(self) -> None:
-        """End what still waits, so that no coroutine is left open."""
+        """Cancels waiting tasks, so that no coroutine stays open."""
         for task in self._open:
             task.cancel()
         self._failed = None
@@ -53,19 +53,19 @@ class Loop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """Next in the row."""
+        """Appends a callback to the queue."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        """Something to be told."""
+        """Creates a future for an external result."""
         return asyncio.Future(loop=self)
 
     def create_task(
         self, coro: Any, *, name: str | None = None, context: Context | None = None, **_: Any
     ) -> asyncio.Task[Any]:
-        """A branch of the workflow."""
+        """Starts a branch of the workflow."""
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
         self._open.append(task)
         task.add_done_callback(self._open.remove)
@@ -74,41 +74,41 @@ class Loop(asyncio.AbstractEventLoop):
         return task
 
     def start(self, main: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """The workflow itself."""
+        """Starts the workflow itself."""
         return self.create_task(main)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep the first error of a branch that nobody awaits."""
+        """Stores the first error of a branch that is not awaited."""
         error = context.get("exception")
         if isinstance(error, BaseException) and self._failed is None:
             self._failed = error
 
     def get_debug(self) -> bool:
-        """Off."""
+        """Returns False."""
         return False
 
     def is_running(self) -> bool:
-        """While `run_ready` runs."""
+        """Returns whether `run_ready` is active."""
         return asyncio.events._get_running_loop() is self
 
     def is_closed(self) -> bool:
-        """It holds nothing that would have to be closed."""
+        """Returns False: the loop holds no resources."""
         return False
 
     def time(self) -> float:
-        """There is no time here."""
+        """Raises TaskError: the loop has no clock."""
         raise _no_clock()
 
     def call_later(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
-        """There is no time here."""
+        """Raises TaskError: the loop has no clock."""
         raise _no_clock()
 
     def call_at(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
-        """There is no time here."""
+        """Raises TaskError: the loop has no clock."""
         raise _no_clock()
 
     def run_in_executor(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
-        """Work belongs into a tool, whose result is kept for the replay."""
+        """Raises TaskError: slow work belongs in a tool, whose result is recorded."""
         raise TaskError(
             "workflow.run: starts a thread; do slow work in a tool, whose result is kept"
         )

@@ -1,4 +1,4 @@
-"""What is known of one run of a workflow: a state that replays, forks and pickles."""
+"""Workflow state: a replayable, picklable record of calls and results."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A role or a tool that a run asks."""
+    """A run's call of a role or a tool."""
 
     number: int
-    """In order of asking, from 0."""
+    """Position in the order of calls, from 0."""
     name: str
     text: str
     """A role's prompt; a tool's arguments as JSON."""
     tool: bool = False
     fresh: bool = True
-    """A role's new context; False goes on in the one it has."""
+    """True opens a new context of the role; False continues its last one."""
     after: tuple[int, ...] = ()
-    """The calls whose results this call was made from, by number."""
+    """Numbers of the calls whose results this call depends on."""
     system: str | None = None
-    """A role's system text in this context, in place of its own."""
+    """System text of this context, in place of the role's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A call and what came of it."""
+    """A call and its result."""
 
     call: Call
     result: Any
     turn: int | None = None
-    """t of the action; None for a tool, which is not part of the team."""
+    """Turn of the action; None for a tool, which is not part of the team."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,34 +45,33 @@ class Payment:
 
     value: float
     actions: Sources | None = None
-    """Who earned it, each in full; None: the team."""
+    """Actions that each earn the full value; None: the team."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowState(Generic[Item]):
-    """Item and record determine the rest: what the run waits for, has paid and has measured."""
+    """A run's item and record, which determine its waiting calls, rewards and metrics."""
 
     item: Item
     turn: int = 0
-    """Turns played."""
+    """Number of turns played."""
     events: tuple[Event, ...] = ()
-    """In the order in which the run was told of them."""
+    """Results in the order in which the run received them."""
     waiting: tuple[Call, ...] = ()
-    """Roles that are asked and have not answered; of several calls of one role the first is next,
-    the others queue."""
+    """Unanswered calls of roles; several calls of one role are answered in order."""
     finished: bool = False
     payments: tuple[Payment, ...] = ()
     measured: Mapping[str, float] = field(default_factory=dict)
 
     def next_calls(self) -> dict[str, Call]:
-        """By role, the call that is answered at this turn."""
+        """Returns, by role, the call that is answered at this turn."""
         first: dict[str, Call] = {}
         for call in self.waiting:
             first.setdefault(call.name, call)
         return first
 
     def sources(self, call: Call) -> Sources:
-        """The actions that a call was made from, through the tools between them."""
+        """Returns the actions that a call depends on, directly or through tools."""
         known = {event.call.number: event for event in self.events}
         return tuple(sorted(set(_actions(call.after, known))))
 

@@ -1,4 +1,4 @@
-"""Tasks whose state is the record of a program's calls: prompts, rewards, metrics and drawings."""
+"""Base task of recorded programs: prompts, rewards, metrics and drawings from the record."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ State = TypeVar("State", bound=WorkflowState[Any])
 
 
 class RecordedTask(DecPOMDP[Item, State]):
-    """A program that asks roles, seen as a Dec-POMDP. What the program does next is `_advance`."""
+    """A program that calls roles, as a Dec-POMDP; `_advance` executes the program."""
 
     measures: tuple[str, ...] = ()
-    """The metrics' names; each is 0 until the program sets it."""
+    """Names of the metrics; each is 0 until the program sets it."""
     tool_names: Sequence[str] = ()
     pays = frozenset({"team", "local"})
 
     @abstractmethod
     def _advance(self, state: State, answers: Mapping[str, str]) -> State:
-        """The state after these answers."""
+        """Returns the state after these answers."""
 
     def _prompt(self, state: State, call: Call) -> Prompt:
         return Prompt(
@@ -37,14 +37,14 @@ class RecordedTask(DecPOMDP[Item, State]):
         )
 
     def observe(self, state: State, agent: str) -> Prompt | None:
-        """The prompt of the call that `agent` answers at this turn."""
+        """Returns the prompt of the call that `agent` answers at this turn."""
         call = state.next_calls().get(agent)
         return None if call is None else self._prompt(state, call)
 
     def step(
         self, state: State, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[State]:
-        """Go on with the roles' answers until other roles are asked or the run ends."""
+        """Advances the program by the roles' answers, to its next calls or its end."""
         after = self._advance(state, actions)
         team = 0.0
         local: dict[str, float] = {}
@@ -62,17 +62,17 @@ class RecordedTask(DecPOMDP[Item, State]):
         )
 
     def metrics(self, state: State) -> Mapping[str, float]:
-        """What `team.measure` said."""
+        """Returns the values of `team.measure`."""
         return {name: state.measured.get(name, 0.0) for name in self.measures}
 
     def render(self, state: State) -> str:
-        """The executed graph as lines: number, turn, name, sources and result of each call."""
+        """Returns the executed graph as lines: number, turn, name, sources, result of each call."""
         return drawn.text(state)
 
     def picture(self, state: State) -> Picture:
-        """The executed graph as lanes, which the report draws after each turn."""
+        """Returns the executed graph as lanes, which the report draws after each turn."""
         return drawn.picture(state, (*self.agents, *self.tool_names))
 
     def svg(self, state: State) -> str:
-        """The executed graph with its edges."""
+        """Returns the executed graph with its edges."""
         return drawn.svg(state)

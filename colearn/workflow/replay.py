@@ -1,4 +1,4 @@
-"""Running a workflow against a record: told what is known, it asks what it needs next."""
+"""Replay of a workflow against its record, up to its next unanswered calls."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def advance(
     before: WorkflowState[Any],
     answers: Mapping[str, str],
 ) -> WorkflowState[Any]:
-    """The state after these answers: the record replayed, the answers given in order of asking,
-    then tools used until only roles are waited for or the run has ended.
+    """Replays the record, gives the answers in the order of the calls, and runs tools.
 
-    Errors: TaskError where the run breaks a promise, does not replay, or waits for nothing.
+    Returns the state in which only roles are waited for, or the run has ended.
+    Errors: TaskError if the run does not replay, or waits for something other than a role or tool.
     """
     replay = Replay(run, roles, tools, measures, before.item)
     try:
@@ -47,7 +47,7 @@ def advance(
         waiting = () if finished else replay.open_roles()
         if not finished and not waiting:
             raise TaskError(
-                "workflow.run: waits for something that is no role and no tool; await these only"
+                "workflow.run: waits for something other than a role or a tool; await only these"
             )
         return WorkflowState(
             item=before.item,
@@ -63,7 +63,7 @@ def advance(
 
 
 class Replay:
-    """One run in progress: the calls it has made, and the branch that waits for each."""
+    """A run in progress: its calls, and the branch that waits for each."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Replay:
         item: Any,
     ) -> None:
         self.causes = Causes()
-        # asyncio's base class leaves all methods open; what a run cannot use stays so
+        # asyncio's base class raises NotImplementedError for all that a run cannot use
         self.loop = Loop(self.causes.spawned)  # type: ignore[abstract]
         self.tools = tools
         self.calls: list[Call] = []
@@ -86,16 +86,16 @@ class Replay:
         self._settle()
 
     def tell(self, event: Event) -> None:
-        """Hand over one result and let the run go on until it waits again.
+        """Delivers one result and runs until the workflow waits again.
 
-        Errors: TaskError where the run did not ask what the record says.
+        Errors: TaskError if the run's calls differ from the record.
         """
         asked = self.calls[event.call.number] if event.call.number < len(self.calls) else None
         if asked != event.call or asked.number not in self.waiting:
             raise TaskError(
                 f"workflow.run: does not replay: call {event.call.number} was to "
                 f"'{event.call.name}' and is now to '{asked.name if asked else 'nobody'}' or says "
-                "something else; take all that is random from the item, or put it into a tool"
+                "something else; derive all that is random from the item, or put it into a tool"
             )
         future, task = self.waiting.pop(asked.number)
         self.events.append(event)
@@ -104,15 +104,15 @@ class Replay:
         self._settle()
 
     def open_tools(self) -> list[Call]:
-        """Tools that are waited for."""
+        """Returns the tool calls that are waited for."""
         return [self.calls[number] for number in self.waiting if self.calls[number].tool]
 
     def open_roles(self) -> tuple[Call, ...]:
-        """Roles that are waited for, in order of asking."""
+        """Returns the role calls that are waited for, in order."""
         return tuple(self.calls[n] for n in sorted(self.waiting) if not self.calls[n].tool)
 
     def actions_of(self, role: str) -> Sources:
-        """All that a role has said so far."""
+        """Returns the actions of a role so far."""
         return tuple(
             (event.turn, role)
             for event in self.events
@@ -120,7 +120,7 @@ class Replay:
         )
 
     def pay(self, payment: Payment) -> None:
-        """Note a reward."""
+        """Records a reward."""
         self.payments.append(payment)
 
     async def converse(
@@ -133,7 +133,7 @@ class Replay:
         tool_calls: int,
         system: str | None,
     ) -> Answer:
-        """A role's turn, with the tools that it calls in the middle of it."""
+        """Plays a role's turn, including the tools that it calls."""
         spoken: list[tuple[int, str]] = []
         for attempt in range(tool_calls + 1 if offered else 1):
             opens = fresh and attempt == 0
@@ -149,7 +149,7 @@ class Replay:
         return Answer.of(event.result, tuple(spoken), event.call.number)
 
     async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
-        """A tool's result, as a copy of the run's own."""
+        """Returns a copy of a tool's result."""
         if isinstance(arguments, ToolError):
             return arguments
         event = await self._call(tool, self.tools[tool].spell(arguments), None, tool=True)

@@ -1,4 +1,4 @@
-"""The roles of a workflow as its `run` calls them, with its tools, rewards and measures."""
+"""The `team` argument of a workflow's `run`: roles, tools, rewards and metrics."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ RESERVED = ("ask", "use", "reward", "measure")
 
 
 class Answer(str):
-    """What a role said: its text, which also knows the actions it was said in."""
+    """A role's answer: a text with the actions that produced it."""
 
     actions: Sources
-    """As (turn, role); more than one where the role used tools in between."""
+    """(turn, role) of each action; several if the role used tools."""
     call: int
     """Number of the (last) call."""
 
     @classmethod
     def of(cls, text: str, actions: Sources, call: int) -> Answer:
-        """An answer to a call."""
+        """Builds an answer."""
         answer = cls(text)
         answer.actions, answer.call = actions, call
         return answer
 
 
 class Recorder(Protocol):
-    """What a team's calls go to: it answers them from the record, or waits for who is asked."""
+    """Receives a team's calls: answers them from the record, or waits for the result."""
 
     measured: dict[str, float]
 
@@ -46,22 +46,22 @@ class Recorder(Protocol):
         tool_calls: int,
         system: str | None,
     ) -> Answer:
-        """A role's turn, with the tools that it calls in the middle of it."""
+        """Plays a role's turn, including the tools that it calls."""
 
     async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
-        """A tool's result."""
+        """Returns a tool's result."""
 
     def actions_of(self, role: str) -> Sources:
-        """All that a role has said so far."""
+        """Returns the actions of a role so far."""
 
     def pay(self, payment: Payment) -> None:
-        """Note a reward."""
+        """Records a reward."""
 
 
 class Team:
     """Roles and tools are awaited by name: `await team.coder(prompt)`, `await team.search(query)`.
 
-    Everything said to a team is recorded, so a run replays from its item and the answers.
+    All calls are recorded, so a run replays from its item and the answers.
     """
 
     def __init__(
@@ -95,18 +95,16 @@ class Team:
         tool_calls: int = 4,
         system: str | None = None,
     ) -> Answer:
-        """What `role` says to `prompt`, in a context of its own (`fresh=False`: in its last one).
+        """Asks `role` and returns its answer; `fresh=False` continues the role's last context.
 
-        after: the answers that the prompt was made from. None: the latest that this branch of the
-        program has received, directly or through tools; the executed graph and backward credit
-        follow it.
-        tools: those that the role may call itself, up to `tool_calls` times: it writes
-        `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and is shown the result.
+        after: answers that the prompt depends on, for the executed graph and backward credit. None:
+        the latest that this branch of the program has received, directly or through tools.
+        tools: names that the role may call itself, up to `tool_calls` times. It writes
+        `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and observes the result.
+        system: system text of the new context, in place of the role's own.
 
-        system: the system text of the new context, in place of the role's own.
-
-        Errors: TaskError for an unknown role or tool, a prompt that is no text, or a system text
-        within a context.
+        Errors: TaskError for an unknown role or tool, a prompt that is not a string, or a system
+        text with `fresh=False`.
         """
         if role not in self._roles:
             raise TaskError(f"workflow.run: no role '{role}'; {nearest(role, self._roles)}")
@@ -132,7 +130,7 @@ class Team:
         )
 
     async def use(self, tool: str, *args: Any, **arguments: Any) -> Any:
-        """What the tool gives; a `ToolError` (its text) where it fails or takes too long.
+        """Returns the tool's result, or a `ToolError` (a text) if it fails or takes too long.
 
         Errors: TaskError for an unknown tool.
         """
@@ -141,12 +139,12 @@ class Team:
         return await self._recorder.use(tool, self._tools[tool].bind(args, arguments))
 
     def reward(self, value: float, to: Answer | str | Iterable[Answer] | None = None) -> None:
-        """Pay `value` to the team, to each of the answers given, or to all that a role has said.
+        """Pays `value` to the team, to each of the given answers, or to all answers of a role.
 
-        A reward that comes late (a marginal one, a format penalty found downstream) still belongs
-        to the answer that earned it.
+        A late reward (a marginal one, a format penalty from downstream) is credited to the answer
+        that earned it.
 
-        Errors: TaskError for a number that is not finite or a role that has not spoken.
+        Errors: TaskError for a number that is not finite or a role without an answer.
         """
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TaskError(f"workflow.run: reward {value!r} must be a number; use float(...)")
@@ -159,22 +157,22 @@ class Team:
             actions = self._recorder.actions_of(to)
             if not actions:
                 raise TaskError(
-                    f"workflow.run: reward for role '{to}', which has said nothing; "
+                    f"workflow.run: reward for role '{to}', which has no answer yet; "
                     f"{nearest(to, self._roles)}"
                 )
         elif to is not None:
             actions = tuple(action for answer in to for action in answer.actions)
         self._recorder.pay(Payment(value=float(value), actions=actions))
 
-    def measure(self, **found: float) -> None:
-        """Set metrics of this episode; what is not set keeps its value in `measures`.
+    def measure(self, **values: float) -> None:
+        """Sets metrics of this episode; the others keep their values.
 
-        Errors: TaskError for a name that `measures` does not hold.
+        Errors: TaskError for a name that is not in `measures`.
         """
-        for name in found:
+        for name in values:
             if name not in self._measures:
                 raise TaskError(
                     f"workflow.run: measure '{name}' is not in `measures`; "
                     f"{nearest(name, self._measures)}"
                 )
-        self._recorder.measured.update({name: float(value) for name, value in found.items()})
+        self._recorder.measured.update({name: float(value) for name, value in values.items()})

@@ -1,4 +1,4 @@
-"""A workflow as a task: a Dec-POMDP whose dynamics are a Python function."""
+"""Workflow tasks: Dec-POMDPs whose dynamics are a Python function."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ Item = TypeVar("Item")
 class Workflow(RecordedTask[Item, WorkflowState[Item]]):
     """Roles that call each other, with tools, branches, loops and early exits.
 
-    A subclass names its roles in `agents`, its tools in `tools`, its metrics in `measures`, gives
-    `items`, and writes the program:
+    A subclass sets `agents` (its roles), `tools` and `measures`, and defines `items` and the
+    program:
 
         async def run(self, team, item):
             query = await team.rewriter(f"Search for: {item.question}")
-            found = await team.search(query)
-            answer = await team.answerer(f"{found} Answer: {item.question}")
+            passages = await team.search(query)
+            answer = await team.answerer(f"{passages} Answer: {item.question}")
             team.reward(f1(answer, item.answer))
 
-    `run` must be a function of the item and of what it is told: no clock, no randomness of its own.
-    It is run again from the start at every turn, against the record of what was said (the state),
-    so an episode forks and pickles like any other. All calls that wait at once (asyncio.gather) are
-    one turn with several agents; a role that is called twice at once answers one call per turn.
+    `run` must be a function of the item and the answers: no clock, no randomness of its own. It is
+    replayed from the start at every turn against the record (the state), so an episode forks and
+    pickles like any other. Concurrent calls (asyncio.gather) form one turn with several agents; a
+    role that is called twice at once answers one call per turn.
     """
 
     horizon: int
-    """The most turns. A run that has not ended there is cut off, with all that it would yet pay."""
+    """Most turns. A longer run is cut off, without its later rewards."""
     tools: tuple[Tool, ...] = ()
-    """Each goes by its function's name."""
+    """Tools, named by their functions."""
     pays_later = True
-    """`team.reward(value, to=answer)` may come turns after the answer. Set it to False where every
-    answer is paid before the next role is asked."""
+    """True if `team.reward(value, to=answer)` may come turns after the answer. Set it to False if
+    every answer is paid before the next role is asked."""
 
     @abstractmethod
     async def run(self, team: Team, item: Item) -> None:
-        """The program."""
+        """Executes the program."""
 
     def reset(self, item: Item, rng: np.random.Generator) -> WorkflowState[Item]:
-        """What the run asks first.
+        """Starts a run, up to its first calls.
 
-        Errors: TaskError where it asks no role at all.
+        Errors: TaskError if it calls no role.
         """
         self._check_names()
         state = self._advance(WorkflowState(item=item), {})
@@ -69,12 +69,12 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
         arguments = (self.run, self.agents, self._named_tools(), self.measures, state, answers)
         if asyncio.events._get_running_loop() is None:
             return advance(*arguments)
-        with ThreadPoolExecutor(1) as thread:  # a loop within a loop needs a thread of its own
+        with ThreadPoolExecutor(1) as thread:  # a nested event loop needs another thread
             return thread.submit(advance, *arguments).result()
 
     @property
     def tool_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Of the tools, as drawings show them."""
+        """Names of the tools, for drawings."""
         return tuple(self._named_tools())
 
     def _named_tools(self) -> dict[str, Tool]:

@@ -1,4 +1,4 @@
-"""Tools: async functions with a schema, whose failures are text."""
+"""Tools: async functions with a schema, whose failures are texts."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ LONGEST_LINE = 300
 
 
 class ToolError(str):
-    """Why a tool gave nothing, in one line; it is text, and can be shown to a role as it is."""
+    """A tool's failure as one line of text, which a role can observe."""
 
 
 @dataclass(frozen=True)
 class Tool:
     """An async function that a run or a role may call.
 
-    What it gives must be plain data or text (it is kept in the state), and the same for the same
-    arguments where a run is to repeat. Its schema is read from its signature and docstring, as an
-    MCP server would announce it.
+    Its result must be plain data or text, which the state records, and deterministic for runs that
+    are to repeat. Its schema is derived from its signature and docstring, in MCP's form.
     """
 
     function: Callable[..., Awaitable[Any]]
     timeout: float = 30.0
-    """Seconds until the caller is told that the tool took too long."""
+    """Seconds until a call fails with a ToolError."""
 
     @property
     def name(self) -> str:
-        """The function's."""
+        """The function's name."""
         return self.function.__name__
 
     @property
@@ -53,7 +52,7 @@ class Tool:
         }
 
     def bind(self, args: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any] | ToolError:
-        """All arguments by name, checked by type; what is wrong with them, where something is."""
+        """Returns all arguments by name, validated; a ToolError if they are invalid."""
         try:
             bound = _signature(self.function).bind(*args, **arguments)
         except TypeError as error:
@@ -65,17 +64,17 @@ class Tool:
             return ToolError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
     def spell(self, arguments: Mapping[str, Any]) -> str:
-        """Arguments as JSON, the same for the same arguments."""
+        """Returns arguments as JSON with sorted keys."""
         return json.dumps(arguments, sort_keys=True, ensure_ascii=False)
 
     async def __call__(self, text: str) -> Any:
-        """The result for arguments as JSON, or a ToolError.
+        """Calls the tool with arguments as JSON; returns its result or a ToolError.
 
-        Errors: ColearnError ends the run: a user can mend it, and no role could.
+        Errors: ColearnError, which ends the run: only a user can correct its cause.
         """
         try:
             result = await asyncio.wait_for(self.function(**json.loads(text)), self.timeout)
-            plain(result).encode()  # a result that cannot be shown fails here, not in the run
+            plain(result).encode()  # a result without a text form fails here
         except TimeoutError:
             return ToolError(f"{self.name}: no result within {self.timeout:g} seconds")
         except ColearnError:
@@ -92,7 +91,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @lru_cache(maxsize=256)
 def _arguments(function: Callable[..., Any]) -> Any:
-    """The arguments' types, as a model: making one takes longer than most calls."""
+    """Returns the arguments as a pydantic model, cached since building one is slow."""
     fields: dict[str, Any] = {}
     for name, parameter in _signature(function).parameters.items():
         kind = Any if parameter.annotation is parameter.empty else parameter.annotation
@@ -102,7 +101,7 @@ def _arguments(function: Callable[..., Any]) -> Any:
 
 
 def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[Event]:
-    """Use all at the same time; their results in order of asking. No event loop may be running."""
+    """Runs all calls concurrently; returns results in order. No event loop may be running."""
 
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*(tools[call.name](call.text) for call in calls))
@@ -112,7 +111,7 @@ def run_tools(calls: Sequence[Call], tools: Mapping[str, Tool]) -> list[Event]:
 
 
 class _Kept(threading.local):
-    """One event loop for a thread's tools: making one takes longer than most of them."""
+    """The event loop of a thread's tools, kept since creating one is slow."""
 
     runner: asyncio.Runner | None = None
     process = 0
@@ -122,7 +121,7 @@ _KEPT = _Kept()
 
 
 def _runner() -> asyncio.Runner:
-    if _KEPT.runner is None or _KEPT.process != os.getpid():  # a forked loop is the parent's
+    if _KEPT.runner is None or _KEPT.process != os.getpid():  # a forked child needs its own loop
         _KEPT.runner, _KEPT.process = asyncio.Runner(), os.getpid()
     return _KEPT.runner
 
@@ -133,5 +132,5 @@ def _line(error: Exception) -> str:
 
 
 def plain(value: Any) -> str:
-    """A tool's result as a role is shown it: text as it is, all else as JSON."""
+    """Returns a tool's result as a role observes it: text unchanged, other values as JSON."""
     return value if isinstance(value, str) else TypeAdapter(Any).dump_json(value).decode()

@@ -1,4 +1,4 @@
-"""How a role calls a tool in the middle of its turn, and how it is shown what came of it."""
+"""Parsing of a role's tool calls, and the text of their results."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _FORM = "a tool call is JSON with a name and arguments"
 
 
 def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
-    """The first tool call in what a role said: name and arguments; None where there is none.
+    """Returns name and arguments of the first tool call in an answer; None without a call.
 
-    A call that cannot be read is a ToolError, whatever it holds.
+    A call that cannot be parsed is a ToolError.
     """
-    found = _CALL.search(text)
-    if found is None:
+    call = _CALL.search(text)
+    if call is None:
         return None
     try:
-        asked = read_json(found[1])
+        asked = read_json(call[1])
     except ValueError as error:
         return ToolError(f"{_FORM}; this {error}")
     match asked:
@@ -34,5 +34,5 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
 
 
 def told(result: Any) -> str:
-    """A result as the role's next observation."""
+    """Returns a result as the role's next observation."""
     return f"<tool_response>{plain(result)}</tool_response>"

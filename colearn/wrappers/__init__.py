@@ -1,4 +1,4 @@
-"""Ways of playing a task with communication at test time, or by one agent (CoLLM, section 6.2).
+"""Task wrappers: communication at test time, or one agent for the team (CoLLM, section 6.2).
 
 Each takes a task and gives one; the task itself is not changed.
 """

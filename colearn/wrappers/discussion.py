@@ -1,4 +1,4 @@
-"""Discussion: agents see at each turn what the others wrote at the turn before."""
+"""Discussion: at each turn agents see the others' outputs of the previous turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FINAL = "Everyone has written a draft. Write your final answer."
 
 @dataclass(frozen=True, slots=True)
 class DiscussionState(Generic[State]):
-    """The task's state and what was written at the last turn."""
+    """The task's state and the outputs of the last turn."""
 
     inner: State
     outputs: tuple[tuple[str, str], ...] = ()

@@ -20,7 +20,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class PipelineState(Generic[State]):
-    """The task's state, and who has already written what in this turn."""
+    """The task's state and this turn's outputs so far, by agent."""
 
     inner: State
     turn: int
@@ -88,11 +88,11 @@ def _moved(
     """Local rewards of those who did not act in the task's turn, and those of all others, delayed
     ones included, at the micro-turns of the actions that they are for."""
     last = places[-1][0]
-    found = dict(outcome.earned)
+    rewards = dict(outcome.earned)
     others: dict[str, float] = {}
     for agent, reward in outcome.local_rewards.items():
         if (last, agent) in places:
-            found[last, agent] = found.get((last, agent), 0.0) + reward
+            rewards[last, agent] = rewards.get((last, agent), 0.0) + reward
         else:
             others[agent] = reward
-    return others, {(places.index(place), place[1]): reward for place, reward in found.items()}
+    return others, {(places.index(place), place[1]): reward for place, reward in rewards.items()}

@@ -1,4 +1,4 @@
-"""How one agent's output is put before another's eyes."""
+"""Formats agents' outputs for another agent's prompt."""
 
 from __future__ import annotations
 

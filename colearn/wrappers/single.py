@@ -1,4 +1,4 @@
-"""Single: one agent in place of the team, which writes all of its parts in one answer."""
+"""Single: one agent replaces the team and writes all parts in one answer."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
 
 
 def split_parts(answer: str, names: Sequence[str]) -> dict[str, str]:
-    """The text of each part; the last one counts where a name comes twice."""
+    """The text of each part; if a name repeats, the last part counts."""
     lines: dict[str, list[str]] = {name: [] for name in names}
     heads = {_line(name): name for name in names}
     current = names[0]

@@ -1,4 +1,4 @@
-"""What every wrapper does alike: hand on what the task itself answers."""
+"""Base wrapper: forwards every call to the wrapped task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HasInner(Protocol[Inner_co]):
 
 
 class Wraps(ABC):
-    """A way of playing a task: what a config names under `wrapper`."""
+    """A wrapper as a config names it under `wrapper`."""
 
     @classmethod
     @abstractmethod
@@ -54,6 +54,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         self.pays = inner.pays
         self.pays_later = inner.pays_later
         self.program = inner.program
+        self.reads_actions = inner.reads_actions
         self.reward_range = inner.reward_range
         self.headline = inner.headline
 
@@ -88,3 +89,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
     def svg(self, state: Outer) -> str | None:
         """The task's."""
         return self.inner.svg(state.inner)
+
+    def costs(self) -> Mapping[str, float]:
+        """The task's."""
+        return self.inner.costs()

@@ -83,7 +83,9 @@ function readMetrics(text) {
       sums.set(sample[1], (sums.get(sample[1]) ?? 0) + Number(sample[2]));
     }
   }
-  return [...kinds].map(([name, kind]) => {
+  // the client library adds the time at which each counter began
+  const shown = [...kinds].filter(([name]) => !name.endsWith("_created"));
+  return shown.map(([name, kind]) => {
     const count = sums.get(name + "_count") ?? 0;
     const value = kind !== "histogram" ? number(sums.get(name) ?? 0)
       : count ? `${number(sums.get(name + "_sum") / count)} (mean of ${number(count)})` : "-";

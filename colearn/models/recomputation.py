@@ -1,0 +1,39 @@
+"""Activation checkpointing: decoder layers keep their inputs only and run again in backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+
+def checkpointed_layers(model: nn.Module) -> list[nn.Module]:
+    """The layers that transformers allows to checkpoint; empty if the architecture has none."""
+    return [layer for layer in model.modules() if isinstance(layer, GradientCheckpointingLayer)]
+
+
+@contextmanager
+def recomputing(
+    model: nn.Module, again: Callable[[], AbstractContextManager[None]]
+) -> Iterator[None]:
+    """Checkpoint the layers of forward passes inside this context; `again` is entered around their
+    second run in backward.
+
+    transformers' own switch works in training mode only, in which dropout is active. Here models
+    stay in evaluation mode, so both runs are equal without a saved random state.
+    """
+    run = partial(
+        checkpoint,
+        use_reentrant=False,
+        preserve_rng_state=False,
+        context_fn=lambda: (nullcontext(), again()),
+    )
+    with ExitStack() as stack:
+        for layer in checkpointed_layers(model):
+            layer.forward = partial(run, layer.forward)
+            stack.callback(delattr, layer, "forward")
+        yield

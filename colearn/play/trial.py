@@ -1,0 +1,100 @@
+"""Tries a gateway program without training: episodes of a program that is started by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from colearn.config import EvaluationSettings
+from colearn.contract import DecPOMDP, Player
+from colearn.errors import ConfigError
+from colearn.experiment.evaluation.played import evaluation_items
+from colearn.gateway.task import Gateway
+from colearn.record.transcript import transcript
+from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
+from colearn.types import Tree
+
+_INTERRUPTED = "interrupted"
+
+
+class Trial:
+    """Opens one episode after the other, prints its URLs, and records what the program did.
+
+    Nothing is trained. Errors: ConfigError if the task is not a gateway.
+    """
+
+    def __init__(
+        self,
+        task: DecPOMDP[Any, Any],
+        players: Mapping[str, Player],
+        evaluation: EvaluationSettings,
+        *,
+        seed: int,
+        timeout: float,
+        out: Path | None,
+    ) -> None:
+        if not isinstance(task, Gateway):
+            raise ConfigError(
+                "task: colearn gateway serves the task 'gateway'; use colearn play for others"
+            )
+        self.task = task.by_hand(_print_variables, timeout)
+        self.players, self.evaluation, self.seed, self.out = players, evaluation, seed, out
+        self._interrupted = False
+
+    def play(self, episodes: int | None) -> None:
+        """Plays `episodes` episodes, or all until the user interrupts."""
+        items, _ = evaluation_items(self.task, self.evaluation)
+        with self._interruptible():
+            for number in itertools.count() if episodes is None else range(episodes):
+                print(f"\n# episode {number}: POST to COLEARN_END_URL ends it", flush=True)
+                item = items[number % len(items)]
+                (tree,), _ = grow(
+                    self.task,
+                    [item],
+                    self.players,
+                    Chain(),
+                    seed=self.seed,
+                    first_episode=number,
+                    greedy=self.evaluation.greedy,
+                    order="free",
+                )
+                if self._interrupted:
+                    return
+                self._record(tree)
+
+    def _record(self, tree: Tree[Any]) -> None:
+        metrics, failure = tree.nodes[-1].metrics, tree.nodes[-1].state.failure
+        counts = ", ".join(f"{metrics[name]:.0f} {name}" for name in ("requests", "continued"))
+        print(
+            f"# reward {metrics['reward']:g}, {counts}"
+            + (f", failed: {failure}" if failure else "")
+        )
+        if self.out is not None:
+            with self.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(transcript(self.task, tree), ensure_ascii=False) + "\n")
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """An interrupt ends the open episode; its request would otherwise be awaited."""
+
+        def interrupt(*_: object) -> None:
+            self._interrupted = True
+            self.task.house.close(_INTERRUPTED)
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _print_variables(variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        print(f"export {name}={shlex.quote(value)}", flush=True)
