@@ -1,4 +1,4 @@
-"""What the shipped algorithms share: a choice of parts, each a setting with its own settings."""
+"""Base class of the shipped algorithms: a choice of parts, each configurable."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from colearn.loss.policy_gradient import PolicyGradient
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyAlgorithm(Algorithm):
-    """Any part can be exchanged (`algorithm.advantage.name`) or set (`algorithm.loss.clip`)."""
+    """Every part can be replaced (`algorithm.credit.name`) or set (`algorithm.loss.clip`)."""
 
     rollout: Rollout
-    """How episodes branch."""
+    """Rollout shape: how episodes branch."""
     credit: Credit = Team()
-    """Which rewards count, and for whom."""
+    """Credit assignment: maps task rewards to per-agent rewards."""
     advantage: Advantage
-    """What an action was worth."""
+    """Advantage estimator."""
     loss: PolicyLoss = PolicyGradient()
+    """Policy loss."""
     critic: Critic | None = None
+    """Critic: which text a value model reads, and for whom; None: no value model."""
     value_loss: ValueLoss = ValueLoss()
+    """Value loss and value targets of the critic."""
     discount: float = 1.0
-    """gamma."""
+    """Discount factor gamma per turn."""
 
     def parts(self) -> Parts:
         return Parts(

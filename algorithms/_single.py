@@ -1,4 +1,4 @@
-"""What the single-model baselines share: a team of one."""
+"""Team-size check of the single-agent algorithms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from colearn.errors import ConfigError
 
 
 def require_single(agents: Sequence[str], name: str, instead: str) -> None:
-    """Errors: ConfigError for a task of several agents."""
+    """Raise ConfigError for a task with several agents."""
     if len(agents) > 1:
         raise ConfigError(
             f"algorithm: {name} trains one agent, the task has {len(agents)}; set task.agents to 1 "

@@ -11,10 +11,12 @@ from .collm_dc import CoLLMDC
 
 @dataclass(frozen=True, kw_only=True)
 class AC(CoLLMDC):
-    """Eq. 2 and 3 with n = 1, where a critic of the own history is a critic of the joint one.
-    The value head may sit on the agent's own model (`critic: {share: actor}`).
+    """Single-agent actor-critic: Eq. 2 and 3 with n = 1.
 
-    Wrong when there is more than one agent: it is then `collm_dc` under another name.
+    With one agent, its own history is the joint history, so one critic is both decentral and
+    central. The value head may share the agent's model (`critic: {share: actor}`).
+
+    Wrong when there is more than one agent: use `collm_dc`, which is the same algorithm.
     """
 
     def check_team(self, agents: Sequence[str]) -> None:

@@ -15,16 +15,18 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class ATGRPO(PolicyAlgorithm):
-    """Alg. 1: at every turn each agent draws K candidates from one prompt; r = alpha r_team + r_loc
-    (Eq. 3) scores each; A is r standardised within the group (Eq. 1); the best candidate becomes
-    the action; Eq. 2 updates each model with the candidates of all agents that it plays.
+    """AT-GRPO: groups by agent and turn in a greedy tree (Alg. 1).
 
-    Its baselines are the same algorithm with other parts. MAS + GRPO: `rollout.name: parallel`,
-    `advantage.name: question`, `credit: {name: invocation, trajectory: 1.0}`, the team's reward
-    broadcast over the turns. Parallel sampling (groups of one): `rollout.name: parallel`.
+    At every turn each agent draws K candidates from one prompt. The reward r = alpha r_team + r_loc
+    (Eq. 3) scores each candidate; A is r standardised within the group (Eq. 1). The best candidate
+    is executed. Eq. 2 updates each model with the candidates of all agents that it plays. The paper
+    does not state epsilon; the default is 0.2.
 
-    Wrong when what an action is worth shows later than at once: a critic (`collm_cc`) sees ahead.
-    The paper leaves epsilon open (0.2 here).
+    The paper's baselines use other parts. MAS + GRPO: `rollout.name: parallel`,
+    `advantage.name: question`, `credit: {name: invocation, trajectory: 1.0}`, which broadcasts the
+    team reward over the turns. Parallel sampling (groups of one): `rollout.name: parallel`.
+
+    Wrong when an action pays off in later turns: a critic (`collm_cc`) estimates later rewards.
     """
 
     rollout: Rollout = GreedyTree()

@@ -14,11 +14,13 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class CoLLMCC(PolicyAlgorithm):
-    """One critic reads the joint history in training and is gone in execution: each agent follows
-    rho grad log pi_i(a_i|h_i) * (r + gamma V(h') - V(h)) (Eq. 4), the critic its square (Eq. 5).
+    """CoLLM-CC: one critic reads the joint history in training and is not used in execution.
 
-    Wrong when rewards of one turn are all there is and sampling is cheap: a group baseline
-    (`magrpo`) needs no second model. Wrong when the joint stream outgrows the critic's window.
+    Each agent follows rho grad log pi_i(a_i|h_i) * (r + gamma V(h') - V(h)) (Eq. 4). The critic
+    minimises the squared TD error (Eq. 5).
+
+    Wrong when episodes have one turn and sampling is cheap: a group baseline (`magrpo`) needs no
+    second model. Wrong when the joint history exceeds the critic's context window.
     """
 
     rollout: Rollout = Chain()

@@ -14,11 +14,13 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class CoLLMDC(PolicyAlgorithm):
-    """Each agent has a critic of its own history: rho grad log pi_i(a_i|h_i) * delta_i with
-    delta_i = r + gamma V_i(h_i') - V_i(h_i) (Eq. 2), trained on its square (Eq. 3).
+    """CoLLM-DC: each agent has a critic that reads only the agent's own history.
 
-    Wrong when rewards are sparse or horizons long: the other agents' learning moves each critic's
-    target, and the paper sees it fail to converge there. Use `collm_cc`.
+    Agent i follows rho grad log pi_i(a_i|h_i) * delta_i with delta_i = r + gamma V_i(h_i') -
+    V_i(h_i) (Eq. 2). Its critic minimises delta_i^2 (Eq. 3).
+
+    Wrong when rewards are sparse or horizons are long: the other agents' learning shifts each
+    critic's target, and the paper reports that it fails to converge there. Use `collm_cc`.
     """
 
     rollout: Rollout = Chain()

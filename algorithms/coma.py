@@ -15,14 +15,17 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class COMA(PolicyAlgorithm):
-    """Each agent follows rho grad log pi_i(a_i|h_i) * (G - mean_k Q(h, a_-i, a_i^k)): its K further
-    answers a_i^k are read by the central critic and never executed (after Foerster et al. 2018,
+    """COMA: a counterfactual baseline per agent from a central critic Q.
+
+    Agent i follows rho grad log pi_i(a_i|h_i) * (G - mean_k Q(h, a_-i, a_i^k)). The critic reads
+    the K further answers a_i^k, which are never executed (after Foerster et al. 2018,
     "Counterfactual Multi-Agent Policy Gradients", whose critic sums over all actions).
 
-    Right for larger teams whose members earn parts of the reward: the baseline takes out what the
-    others earned, which no V of the history can. Wrong when generation is dearer than environment
-    steps, since every turn draws 1 + K answers of each agent; wrong for one agent with cheap
-    sampling (`grpo`).
+    Right for larger teams whose members earn separate parts of the reward: the baseline subtracts
+    the other agents' parts, which a V of the history cannot. Wrong when generation costs more than
+    environment steps, since every turn draws 1 + K answers per agent. Wrong for one agent with
+    cheap
+    sampling: use `grpo`.
     """
 
     rollout: Rollout = CounterfactualChain()

@@ -16,11 +16,12 @@ from .magrpo import MAGRPO
 
 @dataclass(frozen=True, kw_only=True)
 class GRPO(MAGRPO):
-    """`magrpo` on a team of one: K chains per item, A = (G - mean) / std for all tokens of a
-    chain, clipped token ratios. Long responses are not down-weighted (as in Dr. GRPO).
+    """GRPO: K chains per item for one agent, A = (G - mean) / std for all tokens of a chain.
 
-    Wrong when there are several agents: all of them get the chain's advantage, and the tree of
-    `magrpo` compares later turns with siblings of their own.
+    Token ratios are clipped. Long responses are not down-weighted (as in Dr. GRPO).
+
+    Wrong when there are several agents: all would share the chain's advantage. The tree of `magrpo`
+    compares later turns with their own siblings.
     """
 
     rollout: Rollout = Parallel()

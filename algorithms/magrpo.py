@@ -13,11 +13,13 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MAGRPO(PolicyAlgorithm):
-    """Eq. 1 with b(h_t) = (1/K) sum of G_t^k over the K joint actions of the same joint history;
-    all agents share the advantage.
+    """MAGRPO: the group mean over sibling joint actions as the baseline (Eq. 1).
+
+    b(h_t) = (1/K) sum of G_t^k over the K joint actions of the same joint history; all agents share
+    the advantage G_t^k - b(h_t).
 
     Wrong when the horizon is long: the tree costs n K (K^H - 1) / (K - 1) generations
-    (Proposition 4.3). Wrong when rewards differ per role: the group then compares unlike things.
+    (Proposition 4.3). Wrong when rewards differ per role: siblings are then not comparable.
     """
 
     rollout: Rollout = KaryTree()

@@ -18,17 +18,19 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MAPPO(PolicyAlgorithm):
-    """MAPPO: PPO for every role, a value at every token (Yu et al. 2022; UnityMAS-O).
+    """MAPPO: PPO for every role, with a value at every token (Yu et al. 2022; UnityMAS-O).
 
-    Each call of a role is a sample of its own: r_v = local rewards + the trajectory's team
-    reward (UnityMAS-O, Eq. 12; `credit.trajectory: 0` where the task pays every call itself) at its
-    last token, GAE over its tokens with gamma = lambda = 1 (MHGPO, Eq. 2), clipped token ratios.
+    Each call of a role is a separate sample. Its last token receives r_v = local rewards + the
+    trajectory's team reward (UnityMAS-O, Eq. 12); set `credit.trajectory: 0` if the task rewards
+    every call. GAE runs over the call's tokens with gamma = lambda = 1 (MHGPO, Eq. 2); token ratios
+    are clipped. MHGPO's Table 2 adds a KL penalty of 0.001 (`loss.kl`), which UnityMAS-O does not
+    mention.
 
-    MHGPO's Table 2 adds a KL penalty of 0.001 (`loss.kl`), which UnityMAS-O does not mention.
+    `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to its next
+    call.
 
-    GAE goes on from one call of a role to its next with `credit: {name: mixed}` and `discount: 1`.
-    Wrong when roles are unlike each other and share a critic: it must then value unlike prompts
-    with one head, which is where MHGPO saw it fail.
+    Wrong when unlike roles share a critic: one head must then value unlike prompts, and MHGPO
+    reports that it fails there.
     """
 
     rollout: Rollout = Chain()
@@ -37,17 +39,17 @@ class MAPPO(PolicyAlgorithm):
     advantage: Advantage = TokenGAE()
     loss: PolicyLoss = PolicyGradient(ratio="token", clip=0.2)
     discount: float = 0.0
-    """Invocation credit is a call's whole worth already."""
+    """0: invocation credit already is the return of a call."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MAPPOInvocation(MAPPO):
-    """MAPPO, one value a call: critic and role may be any two models.
+    """MAPPO with one value per call; critic and role may use different models.
 
-    A = r_v - V(prompt): V is read once, before the answer's first token, in the critic's own
-    words.
+    A = r_v - V(prompt). V is read once, before the answer's first token, with the critic's own
+    tokenizer.
 
-    Wrong when answers are long and their beginnings tell what they will be worth.
+    Wrong when answers are long and their first tokens already predict the reward.
     """
 
     critic: Critic | None = Decentralized(global_info=False)

@@ -12,9 +12,11 @@ from .magrpo import MAGRPO
 
 @dataclass(frozen=True, kw_only=True)
 class MAREINFORCE(MAGRPO):
-    """Eq. 1 with b = 0; `rollout.k: 1` is the original, more only average (Proposition 4.1).
+    """MA-REINFORCE: Eq. 1 with b = 0.
 
-    Wrong when rewards have a mean far from 0: use any of the baselines, which cost nothing more.
+    `rollout.k: 1` is the original; a larger K only averages (Proposition 4.1).
+
+    Wrong when the mean reward is far from 0: use a baseline, which costs nothing extra.
     """
 
     advantage: Advantage = RawReturn()

@@ -12,10 +12,10 @@ from .magrpo import MAGRPO
 
 @dataclass(frozen=True, kw_only=True)
 class MAReMax(MAGRPO):
-    """Eq. 1 with b(h_t) = max over the K joint actions of the same history of G_t^k.
+    """MAReMax: Eq. 1 with b(h_t) = max of G_t^k over the K joint actions of the same history.
 
-    Wrong when actions are long or K is large: it only pushes probabilities down, and the
-    mass it frees goes anywhere.
+    Wrong when actions are long or K is large: advantages are never positive, so the update only
+    lowers probabilities and the freed mass moves to arbitrary actions.
     """
 
     advantage: Advantage = GroupMax()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
+from colearn.advantage.self_play import SumThenNormalize
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.payoff import Payoff
 from colearn.loss.policy_gradient import PolicyGradient
@@ -15,14 +15,16 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MARSHAL(PolicyAlgorithm):
-    """Every player is paid its own payoff; A_k = R_k - mean(R) over its game and role (Eq. 3),
-    under PPO's surrogate with clip 0.2 and dual clip, ratios by token.
+    """MARSHAL: turn-level returns, centred over game and role (Eq. 3).
 
-    Its ablations: `advantage.turn_level: false` and `advantage.by_role: false`. The reward for
-    short replies (Eq. 4) is `credit.name: concise`; the paper's KL weight of 0.2 is `loss.kl`.
+    Each player receives its own payoff. A_k = R_k - mean(R) over the turns of its game and role.
+    The loss is PPO's surrogate with token ratios, clip 0.2 and dual clip.
 
-    Wrong when the first turns of a long game decide it: Monte-Carlo returns of an early turn carry
-    the noise of all later ones. `collm_cc` with `credit.name: payoff` learns a value instead.
+    Ablations: `advantage.turn_level: false` and `advantage.by_role: false`. `credit.name: concise`
+    adds the reward for short replies (Eq. 4). The paper's KL weight of 0.2 is `loss.kl`.
+
+    Wrong when the first turns decide a long game: the Monte-Carlo return of an early turn carries
+    the noise of all later turns. `collm_cc` with `credit.name: payoff` learns a value instead.
     """
 
     rollout: Rollout = Chain()

@@ -17,12 +17,13 @@ from ._policy import PolicyAlgorithm
 class MHGPO(PolicyAlgorithm):
     """MHGPO: heterogeneous groups, forked at the first agent (FoF; Chen et al. 2025).
 
-    The team's reward goes backward through the executed graph (Eq. 4), each role's penalties on
-    top; an action is compared with the same role's in the other branches (Eq. 5). FoF sampling:
-    G answers of the entry agent, one of everyone after it. Loss by Eq. 6: clip 0.2, KL 0.001.
+    The team reward propagates backward through the executed graph (Eq. 4), plus each role's
+    penalties. An action is compared with the same role's actions in the other branches (Eq. 5). FoF
+    sampling draws G answers of the entry agent and one of each later agent. Loss by Eq. 6: clip
+    0.2, KL 0.001.
 
-    Wrong when roles act at the same time on different things, or when a critic is cheap: the
-    baseline of a downstream role mixes prompts that are not alike. Use `mappo`.
+    Wrong when roles act concurrently on different subtasks, or when a critic is cheap: the group of
+    a downstream role mixes different prompts. Use `mappo`.
     """
 
     rollout: Rollout = ForkOnFirst()
@@ -30,16 +31,16 @@ class MHGPO(PolicyAlgorithm):
     advantage: Advantage = Heterogeneous()
     loss: PolicyLoss = PolicyGradient(ratio="token", reduction="action_mean", clip=0.2, kl=0.001)
     discount: float = 0.0
-    """Backward credit is an action's whole worth already."""
+    """0: backward credit already is the return of an action."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MHGPOIndependent(MHGPO):
-    """MHGPO, groups by prompt: a fork at each agent, in a tree of its own (IS).
+    """MHGPO with independent sampling (IS): one tree per agent, forked at that agent.
 
-    Of each tree only the forked answers are kept, so every group answers one prompt.
+    Only the forked answers of each tree are trained, so every group answers one prompt.
 
-    Wrong when agents must fit each other: each is compared with the others held still.
+    Wrong when agents must adapt to each other: each group holds the other agents fixed.
     """
 
     rollout: Rollout = Independent()
@@ -48,9 +49,11 @@ class MHGPOIndependent(MHGPO):
 
 @dataclass(frozen=True, kw_only=True)
 class MHGPORoundRobin(MHGPO):
-    """MHGPO, round robin: a fork at one agent that is drawn for each item (RR).
+    """MHGPO with round robin (RR): each item's tree forks at one randomly drawn agent.
 
-    Actions before the fork are compared over the batch. Wrong when `train.episodes` is small.
+    Actions before the fork are compared over the batch.
+
+    Wrong when `train.episodes` is small: few actions are then available for that comparison.
     """
 
     rollout: Rollout = RoundRobin()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.self_play.turn_by_turn import TurnByTurn
+from colearn.advantage.self_play import TurnByTurn
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.payoff import Payoff
 from colearn.loss.policy_gradient import PolicyGradient
@@ -15,7 +15,7 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class MTGRPO(PolicyAlgorithm):
-    """The rewards of each turn are compared with the same turn of the batch's other episodes.
+    """MT-GRPO: the rewards of a turn, normalised over the same turn of the batch's other episodes.
 
     Wrong when episodes differ in length (MARSHAL, appendix F.1): use `marshal`.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from colearn.advantage.self_play.role_baseline import RoleBaseline
+from colearn.advantage.self_play import RoleBaseline
 from colearn.contract import Advantage, Credit, Rollout
 from colearn.credit.payoff import Payoff
 from colearn.rollout.shapes import Chain
@@ -14,12 +14,14 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class SpiralRAE(PolicyAlgorithm):
-    """REINFORCE on a player's whole return less its role's moving baseline, for each of its turns.
+    """SPIRAL: REINFORCE with a moving baseline per game and role (RAE).
 
-    Wrong when games are long or pay on the way: MARSHAL's appendix E measures it against
-    turn-level advantages in Hanabi.
+    The advantage of each turn is the player's episode return minus the baseline of its role.
+
+    Wrong when games are long or pay during play: MARSHAL's appendix E compares it with turn-level
+    advantages in Hanabi.
     """
 
     rollout: Rollout = Chain()
     credit: Credit = Payoff()
-    advantage: Advantage = field(default_factory=RoleBaseline)  # it remembers: one for each run
+    advantage: Advantage = field(default_factory=RoleBaseline)  # stateful: one instance per run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
+from colearn.advantage.self_play import SumThenNormalize
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
 from colearn.credit.payoff import Payoff
 from colearn.loss.policy_gradient import PolicyGradient
@@ -15,10 +15,11 @@ from ._policy import PolicyAlgorithm
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryGRPO(PolicyAlgorithm):
-    """All trajectories of a game are one group, whoever's they are: every turn has the advantage
-    (R - mean(R)) / std(R) of its player's whole return.
+    """Trajectory GRPO: one group of all trajectories of a game, over all players (Eq. 2).
 
-    Wrong when roles differ in what they can expect, and when games are long: use `marshal`.
+    Every turn has the advantage (R - mean(R)) / std(R) of its player's episode return.
+
+    Wrong when roles have different expected returns, or when games are long: use `marshal`.
     """
 
     rollout: Rollout = Chain()

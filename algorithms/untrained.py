@@ -1,4 +1,4 @@
-"""Untrained: the models play as they are."""
+"""Untrained baseline: evaluation without learning."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from colearn.rollout.shapes import Chain
 
 @dataclass(frozen=True, kw_only=True)
 class Untrained(Algorithm):
-    """Nothing is learned: a run is one evaluation. With one agent it is the paper's raw model; with
-    `wrapper: parallel`, `pipeline` or `discussion` it is one of its prompt-based baselines.
+    """Untrained baseline: the run is one evaluation of the initial models.
 
-    Wrong when a method is to be judged by its gain: compare with the first evaluation of its own
-    run, which has the same models and seeds.
+    With one agent it is the paper's raw model. With `wrapper: parallel`, `pipeline` or `discussion`
+    it is one of the paper's prompt-based baselines.
+
+    Wrong when it is the reference for the gain of a trained run: use that run's first evaluation,
+    which has the same models and seeds.
     """
 
     learns: ClassVar[bool] = False
 
     credit: Credit = Team()
-    """Of the returns that are reported."""
+    """Credit assignment of the reported returns."""
 
     def parts(self) -> Parts:
-        """Chains are played; no advantage and no loss is ever computed."""
+        """Chains without an update: the advantage and the loss are never computed."""
         return Parts(
             rollout=Chain(), credit=self.credit, advantage=RawReturn(), loss=PolicyGradient()
         )
