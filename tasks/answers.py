@@ -18,23 +18,23 @@ _LONGEST = 20_000
 
 
 def final_answer(text: str) -> str | None:
-    """What follows the last line that begins with `####`, that line's rest included."""
-    _, found, rest = ("\n" + text).rpartition("\n" + MARK)
-    if not found or rest.startswith("#"):
+    """The text after the last `####` at the start of a line; None if it is missing or empty."""
+    _, mark, rest = ("\n" + text).rpartition("\n" + MARK)
+    if not mark or rest.startswith("#"):
         return None
     return rest.strip() or None
 
 
 def code_block(text: str) -> str | None:
-    """The one fenced block of Python; None where there is none, or more than one."""
+    """The only fenced Python block; None if there is none or more than one."""
     if text.count("```") != 2:
         return None
-    found = _BLOCK.search(text)
-    return found.group(1) if found and found.group(1).strip() else None
+    match = _BLOCK.search(text)
+    return match.group(1) if match and match.group(1).strip() else None
 
 
 def plain_value(text: str) -> Any:
-    """A list, number or string as Python or JSON writes it; None for anything else."""
+    """Parses a list, number or string in Python or JSON syntax; None for anything else."""
     if len(text) > _LONGEST:
         return None
     try:

@@ -87,14 +87,14 @@ def parse(
 
 
 def _command(line: str, short: bool) -> tuple[Cell, str] | None:
-    found = _LONG.match(line)
-    if found is not None:
-        x, y, z, name = found.groups()
+    match = _LONG.match(line)
+    if match is not None:
+        x, y, z, name = match.groups()
         return None if int(z) else ((int(x), int(y)), name.removeprefix("minecraft:"))
-    found = _SHORT.match(line) if short else None
-    if found is None:
+    match = _SHORT.match(line) if short else None
+    if match is None:
         return None
-    letters, row, name = found.groups()
+    letters, row, name = match.groups()
     column = 0
     for letter in letters:
         column = 26 * column + ord(letter) - ord("a") + 1

@@ -1,4 +1,4 @@
-"""Checks of settings that many tasks share: one line that names the setting and the remedy."""
+"""Setting checks shared by tasks; each error names the setting and the remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from colearn.errors import ConfigError, nearest
 
 
 def check_choice(field: str, value: object, known: Iterable[str]) -> None:
-    """Errors: ConfigError for a value that is none of `known`."""
+    """Checks a choice. Errors: ConfigError if the value is not in `known`."""
     known = tuple(known)
     if value not in known:
         raise ConfigError(f"task.{field}: unknown value {value!r}; {nearest(str(value), known)}")

@@ -1,4 +1,4 @@
-"""Generated items whose train and test splits cannot meet, whatever the seed."""
+"""Generated items with disjoint train and test splits for every seed."""
 
 from __future__ import annotations
 
@@ -84,19 +84,19 @@ def draw_splits(
             splits[split] = FreshItems(draw, key, size=size, seed=seed, remedy=remedy)
             continue
         rng = derive_rng(seed, "items", split)
-        found: dict[str, Item] = {}
+        items: dict[str, Item] = {}
         misses = 0
-        while len(found) < size and misses < _PATIENCE:
+        while len(items) < size and misses < _PATIENCE:
             item = draw(rng)
             name = key(item)
-            if name in found or belongs_to_test(name) != (split == "test"):
+            if name in items or belongs_to_test(name) != (split == "test"):
                 misses += 1
             else:
-                found[name] = item
+                items[name] = item
                 misses = 0
-        if len(found) < size:
+        if len(items) < size:
             raise ConfigError(
-                f"task.{split}: {size} different instances asked for, {len(found)} found; {remedy}"
+                f"task.{split}: {size} different instances asked for, {len(items)} found; {remedy}"
             )
-        splits[split] = tuple(found.values())
+        splits[split] = tuple(items.values())
     return splits

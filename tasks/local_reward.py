@@ -1,4 +1,4 @@
-"""Local rewards as Stronger-MAS makes them (appendix B): masked convex combinations."""
+"""Local rewards of Stronger-MAS (appendix B): masked convex combinations of scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the games of moves say: the prompts of Stronger-MAS, appendix D, for any task of that kind.
+"""Prompts for tasks of grid moves, from Stronger-MAS, appendix D.
 
 The paper prints those of Plan-Path; Sokoban's are the same with its own task.
 """

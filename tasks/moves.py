@@ -1,4 +1,4 @@
-"""Moves on a grid of cells: names, lists of them as agents write them, distances."""
+"""Grid moves: cell names, parsing and formatting of move lists, distances."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def moved(cell: Cell, move: str) -> Cell:
 
 
 def distance(one: Cell, other: Cell) -> int:
-    """Manhattan."""
+    """Manhattan distance."""
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
 def distances(goal: Cell, free: Collection[Cell]) -> dict[Cell, int]:
     """Moves to the goal from every free cell that reaches it; breadth first."""
-    found = {goal: 0}
+    lengths = {goal: 0}
     queue = deque([goal])
     while queue:
         cell = queue.popleft()
         for move in STEPS:
             near = moved(cell, move)
-            if near in free and near not in found:
-                found[near] = found[cell] + 1
+            if near in free and near not in lengths:
+                lengths[near] = lengths[cell] + 1
                 queue.append(near)
-    return found
+    return lengths
 
 
 def written(moves: Moves) -> str:

@@ -1,4 +1,4 @@
-"""Rows of a task's data: from a JSON or JSON-lines file of the user's, or from a hub data set."""
+"""Reads data rows from a JSON-lines, JSON or CSV file, or from a hub data set."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from colearn.csv_text import CsvTable, as_objects, read_csv
 from colearn.errors import ConfigError, DataNotHere, MissingExtra
 from colearn.json_text import read_json
 
+SUFFIXES = (".jsonl", ".json", ".csv")
+"""Of files that `file_rows` reads."""
+
 
 class DataRow(NamedTuple):
-    """A row, and where it stands: `line 3 of mine.jsonl`, `row 3 of openai/gsm8k`."""
+    """A row and its location: `line 3 of mine.jsonl`, `row 3 of openai/gsm8k`."""
 
     where: str
     value: Any
@@ -23,10 +27,14 @@ def _as_it_is(row: Any) -> Any:
 
 
 def hub_rows(
-    name: str, load: Callable[[Any], Iterable[Any]], read: Callable[[Any], Any] = _as_it_is
+    name: str,
+    load: Callable[[Any], Iterable[Any]],
+    read: Callable[[Any], Any] = _as_it_is,
+    *,
+    field: str = "task.data",
 ) -> list[DataRow]:
-    """What `load` gets with the module `datasets` from the data set `name`, and `read` makes of
-    each row; a row of which it makes None is left out.
+    """Loads the data set `name` with `load(datasets)` and converts each row with `read`; rows for
+    which `read` returns None are dropped. Errors name the setting `field`.
 
     Errors: MissingExtra without that module; ConfigError where the data set cannot be read, or has
     a row that `read` cannot read.
@@ -38,14 +46,14 @@ def hub_rows(
             raise
         raise MissingExtra("datasets", "tasks") from None
     try:
-        found = list(load(datasets))
+        records = list(load(datasets))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:160]
         raise DataNotHere(
-            f"task.data: cannot read '{name}' from the hub; check the network, or give the path "
+            f"{field}: cannot read '{name}' from the hub; check the network, or give the path "
             f"of a .jsonl file ({reason})"
         ) from None
-    rows = (DataRow(f"row {number} of {name}", row) for number, row in enumerate(found, start=1))
+    rows = (DataRow(f"row {number} of {name}", row) for number, row in enumerate(records, start=1))
     made = (DataRow(row.where, _made(row, read)) for row in rows)
     return [row for row in made if row.value is not None]
 
@@ -70,26 +78,30 @@ def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
         ) from None
 
 
-def file_rows(path: Path, choices: str) -> list[DataRow]:
-    """A list in a .json file, else one value for each line; `choices` are the other data there are.
+def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[DataRow]:
+    """A list in a .json file, rows by column in a .csv file, else one value for each line;
+    `choices` are the other data there are.
 
-    Errors: ConfigError that names the file and the line: for what is no JSON, is nested too deeply
-    or holds half of a surrogate pair.
+    Errors: ConfigError that names the file and the line: for what is no JSON or CSV, is nested too
+    deeply or holds half of a surrogate pair.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
     except (OSError, ValueError) as error:
         raise DataNotHere(
-            f"task.data: cannot read {path} ({' '.join(str(error).split())}); give {choices} or "
+            f"{field}: cannot read {path} ({' '.join(str(error).split())}); give {choices} or "
             "the path of a .jsonl file"
         ) from None
+    if path.suffix == ".csv":
+        objects = as_objects(csv_table(text, path, field=field))
+        return [DataRow(f"line {line} of {path}", row) for line, row in objects]
     if path.suffix == ".json":
         try:
             whole = read_json(text)
         except ValueError as error:
-            raise ConfigError(f"task.data: {path} {error}; write a list of objects") from None
+            raise ConfigError(f"{field}: {path} {error}; write a list of objects") from None
         if not isinstance(whole, list):
-            raise ConfigError(f"task.data: {path} holds no list; write a list of objects")
+            raise ConfigError(f"{field}: {path} holds no list; write a list of objects")
         return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(whole, 1)]
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -98,6 +110,14 @@ def file_rows(path: Path, choices: str) -> list[DataRow]:
                 rows.append(DataRow(f"line {number} of {path}", read_json(line)))
             except ValueError as error:
                 raise ConfigError(
-                    f"task.data: line {number} of {path} {error}; write one object per line"
+                    f"{field}: line {number} of {path} {error}; write one object per line"
                 ) from None
     return rows
+
+
+def csv_table(text: str, path: Path, *, field: str) -> CsvTable:
+    """Errors: ConfigError that names the file and what is wrong."""
+    try:
+        return read_csv(text)
+    except ValueError as error:
+        raise ConfigError(f"{field}: {path} {error}") from None

@@ -1,10 +1,10 @@
-"""What planner, coder and reflector are told; the paper prints none of its prompts for them."""
+"""Prompts of planner, coder and reflector, written here: the paper does not print its own."""
 
 from __future__ import annotations
 
 
 def plan(problem: str, history: str) -> str:
-    """For the planner."""
+    """The planner's prompt."""
     return (
         f"Plan in a few steps how to solve this problem in Python. Write no code.\n\n{problem}"
         f"{history}"
@@ -12,15 +12,15 @@ def plan(problem: str, history: str) -> str:
 
 
 def code(problem: str, steps: str, history: str) -> str:
-    """For the coder."""
+    """The coder's prompt."""
     return (
         "Write the Python function that this problem asks for, in one fenced block.\n\n"
         f"{problem}{history}\n\nPlan:\n{steps}"
     )
 
 
-def found(program: str, score: float, message: str) -> str:
-    """What the verifier found in a program."""
+def verdict(program: str, score: float, message: str) -> str:
+    """Text block: a program, its share of passed tests and the first failure."""
     return f"\n\nProgram:\n{program}\n\nTests passed: {score:.0%}. {message}".rstrip()
 
 
@@ -33,5 +33,5 @@ def reflect(problem: str, told: str) -> str:
 
 
 def history(told: str, reflection: str) -> str:
-    """What a later round is told of the one before."""
+    """Summary of a round, included in the prompts of the next round."""
     return f"{told}\n\nReflection:\n{reflection}"

@@ -24,7 +24,7 @@ BAD_FORMAT = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the verifier, a tool, found."""
+    """Result of the verifier tool."""
 
     score: float
     """s: the share of tests that pass."""
@@ -41,7 +41,7 @@ class ReflectiveVerification(Workflow[Problem]):
     a coder whose answer does not define the function. The team's reward is the last score, which
     is s_0 plus the margins.
 
-    data: packaged, humaneval, mbpp or hub, or a .jsonl file, as for `coop_humaneval`.
+    data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`.
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
 
@@ -70,7 +70,7 @@ class ReflectiveVerification(Workflow[Problem]):
         return self._problems[split]
 
     async def verify(self, program: str, entry_point: str, tests: str, prompt: str) -> Report:
-        """The share of the tests that a program passes, and what the first failed one says."""
+        """Runs the tests: the share passed, and the message of the first failure."""
         verdict = await asyncio.to_thread(
             run_tests,
             program,
@@ -101,7 +101,7 @@ class ReflectiveVerification(Workflow[Problem]):
             before = report.score
             if report.score == 1.0 or number + 1 == ROUNDS:
                 break
-            told = prompts.found(code, report.score, report.message)
+            told = prompts.verdict(code, report.score, report.message)
             reflection = await team.reflector(prompts.reflect(item.prompt, told))
             history = prompts.history(told, reflection)
         team.reward(before)

@@ -1,4 +1,4 @@
-"""Where the problems come from: packaged, the hub, or a file."""
+"""Loads programming problems: packaged, from the hub, or from a file."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def load_problems(data: str, test_data: str | None, golden: int) -> dict[str, tu
     problems = _read(data, golden)
     if test_data is None:
         held_out = max(len(problems) // TEST_SHARE, 1)
-        found = {"train": problems[:-held_out], "test": problems[-held_out:]}
+        splits = {"train": problems[:-held_out], "test": problems[-held_out:]}
     else:
         tested = _read(test_data, golden)
         questions = {problem.question for problem in tested}
-        found = {
+        splits = {
             "train": tuple(p for p in problems if p.question not in questions),
             "test": tested,
         }
-    for split, kept in found.items():
+    for split, kept in splits.items():
         if not kept:
             raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
-    return found
+    return splits
 
 
 def _read(data: str, golden: int) -> tuple[Problem, ...]:

@@ -11,8 +11,8 @@ from ..answers import plain_value
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What goes in and what has to come out: text, or for a function its arguments and its value as
-    Python writes them."""
+    """A test case, input and expected output: text, or for a function its arguments and value in
+    Python syntax."""
 
     input: str
     output: str
@@ -46,12 +46,12 @@ def script(problem: Problem, program: str, test: Case) -> tuple[str, str]:
 
 
 def expected(problem: Problem, test: Case) -> str:
-    """What such a script has to print."""
+    """The output that such a script must print."""
     return test.output if problem.entry_point is None else repr(plain_value(test.output))
 
 
 def same(printed: str, wanted: str) -> bool:
-    """White space aside."""
+    """Equality of outputs, ignoring white space."""
     return printed.split() == wanted.split()
 
 

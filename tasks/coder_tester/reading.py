@@ -1,4 +1,4 @@
-"""What a tester answered: one test."""
+"""Parses a tester's answer into one test case."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def read_test(problem: Problem, text: str) -> Case | None:
     if text.count(INPUT) != 1 or text.count(OUTPUT) != 1 or len(text) > LONGEST:
         return None
     before, _, output = text.partition(OUTPUT)
-    _, found, given = before.partition(INPUT)
-    if not found:
+    _, mark, given = before.partition(INPUT)
+    if not mark:
         return None
     test = Case(_bare(given), _bare(output))
     if not test.input or not test.output:

@@ -1,4 +1,4 @@
-"""The terms of the rewards for code (Stronger-MAS, B.2), each a function of what was run."""
+"""The terms of the rewards for code (Stronger-MAS, B.2), each a function of the test results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def margin(before: float, after: float) -> float:
 
 
 def build_score(trials: Sequence[Trial]) -> float:
-    """s_build: it compiles and its imports are there."""
+    """s_build: 1 if the program compiles and its imports resolve."""
     return float(bool(trials) and trials[0].error not in ("syntax", "import"))
 
 
@@ -72,5 +72,5 @@ def tester_reward(references: Sequence[Trial] | None) -> float:
 
 
 def _share(holds: Iterable[bool]) -> float:
-    found = list(holds)
-    return sum(found) / len(found) if found else 0.0
+    outcomes = list(holds)
+    return sum(outcomes) / len(outcomes) if outcomes else 0.0

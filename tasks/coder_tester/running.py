@@ -1,4 +1,4 @@
-"""Programs on tests, in the sandbox."""
+"""Runs programs on tests in the sandbox."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A program on one test."""
+    """Result of a program on one test."""
 
     passed: bool
     error: ErrorKind | None
@@ -32,10 +32,10 @@ def try_test(problem: Problem, program: str, test: Case, seconds: float) -> Tria
     Errors: ConfigError if no sandbox works here.
     """
     code, stdin = script(problem, program, test)
-    found = run_program(code, stdin, limits=Limits(seconds=seconds))
-    if found.error is not None:
-        return Trial(False, found.error, f"{found.error}: {found.message}")
-    return Trial(same(found.text, expected(problem, test)), None, found.text[:_SHOWN].strip())
+    result = run_program(code, stdin, limits=Limits(seconds=seconds))
+    if result.error is not None:
+        return Trial(False, result.error, f"{result.error}: {result.message}")
+    return Trial(same(result.text, expected(problem, test)), None, result.text[:_SHOWN].strip())
 
 
 def try_golden(problem: Problem, program: str, seconds: float) -> tuple[Trial, ...]:
@@ -78,5 +78,5 @@ def _asserted(problem: Problem, program: str, seconds: float) -> tuple[Trial, ..
 
 
 def share(trials: Sequence[Trial]) -> float:
-    """Of tests that were passed; 0 of none."""
+    """Share of tests passed, in [0, 1]; 0 without tests."""
     return sum(trial.passed for trial in trials) / len(trials) if trials else 0.0

@@ -26,7 +26,7 @@ CODER, TESTER = "coder", "tester"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeState:
-    """What was written, and what came of it."""
+    """Answers so far and their test results."""
 
     item: Problem
     turn: int = 0
@@ -60,7 +60,7 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
     reference programs pay the tester nothing (its mask is 0).
 
     `data`: 'packaged', or from the hub (extra `tasks`) 'humaneval', 'mbpp', 'apps' (introductory),
-    'codecontests', or the path of a .jsonl file; `test_data` is the test split, such as
+    'codecontests', or the path of a .jsonl/.csv file; `test_data` is the test split, such as
     'livecodebench', else the official one of `data` ('mbpp_test', 'apps_test' and
     'codecontests_test'), else the last fifth. Problems of APPS and LiveCodeBench that ask for a
     function are left out. In HumanEval and MBPP programs define a function; a test's input is then
@@ -112,7 +112,7 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
         return self._problems[split]
 
     def reset(self, item: Problem, rng: np.random.Generator) -> CodeState:
-        """Nothing is written; nothing is random."""
+        """The state before any answer; nothing is random."""
         return CodeState(item=item)
 
     def observe(self, state: CodeState, agent: str) -> Prompt | None:
@@ -152,8 +152,8 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
         test = None
         if TESTER in actions:
             test = read_test(state.item, actions[TESTER])
-            found = None if test is None else self._references(state.item, test)
-            local[TESTER] = self._local(test is not None, reward.tester_reward(found))
+            verdicts = None if test is None else self._references(state.item, test)
+            local[TESTER] = self._local(test is not None, reward.tester_reward(verdicts))
             valid += test is not None
         after = replace(
             state, passed=passed, answers=state.answers + len(actions), valid=valid, waiting=code
@@ -164,9 +164,9 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
         trial = None
         if code and test is not None:
             trial = try_test(state.item, code, test, self.seconds)
-        now = Round(code or "", test, trial.printed if trial else "")
-        done = self._settled(state.rounds, now, trial) or state.turn + 1 == self.turns
-        after = replace(after, waiting=None, turn=state.turn + 1, rounds=(*state.rounds, now))
+        played = Round(code or "", test, trial.printed if trial else "")
+        done = self._settled(state.rounds, played, trial) or state.turn + 1 == self.turns
+        after = replace(after, waiting=None, turn=state.turn + 1, rounds=(*state.rounds, played))
         return Outcome(state=after, reward=team, done=done, local_rewards=local)
 
     def metrics(self, state: CodeState) -> Mapping[str, float]:
@@ -215,10 +215,10 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
     def _in_sequence(self) -> bool:
         return self.order == "sequential" and len(self.agents) > 1
 
-    def _settled(self, before: Sequence[Round], now: Round, trial: Trial | None) -> bool:
+    def _settled(self, before: Sequence[Round], played: Round, trial: Trial | None) -> bool:
         """The program passes the test; of a single agent, it is what it was."""
         if self.variant == "single":
-            return bool(before) and bool(now.code) and before[-1].code == now.code
+            return bool(before) and bool(played.code) and before[-1].code == played.code
         return trial is not None and trial.passed
 
     def _references(self, item: Problem, test: Case) -> tuple[Trial, ...]:

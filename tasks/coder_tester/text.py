@@ -1,4 +1,4 @@
-"""What coder and tester are told: the paper's prompts (C.2)."""
+"""Prompts of coder and tester, from the paper (C.2)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _FUNCTION_RULES = """\
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one turn left: program, test, and what the program printed for the test."""
+    """Record of one turn: program, test, and what the program printed for the test."""
 
     code: str
     """'' where the coder's answer had no format."""
@@ -108,7 +108,7 @@ class Round:
 
 
 def coder_prompt(problem: Problem, rounds: Sequence[Round]) -> str:
-    """Of the first turn, or with all that did not match so far."""
+    """The coder's prompt; after the first turn it lists all mismatches so far."""
     function = problem.entry_point
     rules = _PROGRAM_RULES if function is None else _FUNCTION_RULES.format(name=function)
     if rounds:
@@ -121,8 +121,8 @@ def coder_prompt(problem: Problem, rounds: Sequence[Round]) -> str:
 
 
 def tester_prompt(problem: Problem, rounds: Sequence[Round], program: str | None) -> str:
-    """Of the first turn, or with all that did not match so far; with the coder's newest program
-    where the two act one after the other."""
+    """The tester's prompt; after the first turn it lists all mismatches so far. In
+    sequential play it includes the coder's newest program."""
     seen = f"\nThe coder's newest program:\n{program or '(none)'}\n" if program is not None else ""
     form = ""
     if problem.entry_point is not None:

@@ -1,4 +1,4 @@
-"""Answers made without a model: what the embedded model starts from."""
+"""Scripted answers for warm-starting the embedded model."""
 
 from __future__ import annotations
 

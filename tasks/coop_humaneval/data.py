@@ -1,4 +1,4 @@
-"""Where the problems come from: packaged, a file in the format of CoopHumanEval, or the hub."""
+"""Loads problems: packaged, from a file in CoopHumanEval's format, or from the hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an answer is code: fences and prose left out, found with `ast`, nothing executed."""
+"""Extracts code from an answer with `ast`: drops fences and prose, executes nothing."""
 
 from __future__ import annotations
 
@@ -117,36 +117,38 @@ def _pieces(lines: list[str]) -> Iterator[_Piece]:
     """The longest runs of lines that parse, each from a line that may open a statement; and the
     definitions that do not parse."""
     attempts = 0
-    here = 0
-    while here < len(lines) and attempts < _MOST_ATTEMPTS:
-        if not _OPENS.match(lines[here]):
-            here += 1
+    line = 0
+    while line < len(lines) and attempts < _MOST_ATTEMPTS:
+        if not _OPENS.match(lines[line]):
+            line += 1
             continue
         end, tree, error = len(lines), None, ""
         while tree is None and attempts < _MOST_ATTEMPTS:
             attempts += 1
             try:
-                tree = parse_quietly("\n".join(lines[here:end]))
-            except SyntaxError as found:
-                error = f"line {found.lineno or 1}, column {found.offset or 1}: {found.msg}"
-                earlier = _margin_before(lines, here, min(end - 1, here + (found.lineno or 1) - 1))
+                tree = parse_quietly("\n".join(lines[line:end]))
+            except SyntaxError as failure:
+                error = f"line {failure.lineno or 1}, column {failure.offset or 1}: {failure.msg}"
+                earlier = _margin_before(
+                    lines, line, min(end - 1, line + (failure.lineno or 1) - 1)
+                )
                 if earlier is None:
                     break
                 end = earlier
         if tree is not None:
-            yield _Piece(tuple(lines[here:end]), tree, "")
-            here = end
+            yield _Piece(tuple(lines[line:end]), tree, "")
+            line = end
             continue
-        rest = range(here + 1, len(lines))
+        rest = range(line + 1, len(lines))
         after = next((k for k in rest if _at_margin(lines[k])), len(lines))
-        if _DEF.match(lines[here]):
-            yield _Piece(tuple(lines[here:after]), None, error)
-        here = after
+        if _DEF.match(lines[line]):
+            yield _Piece(tuple(lines[line:after]), None, error)
+        line = after
 
 
-def _margin_before(lines: list[str], here: int, last: int) -> int | None:
+def _margin_before(lines: list[str], line: int, last: int) -> int | None:
     """The last line in (here, last] that begins at the left margin."""
-    return next((k for k in range(last, here, -1) if _at_margin(lines[k])), None)
+    return next((k for k in range(last, line, -1) if _at_margin(lines[k])), None)
 
 
 def _at_margin(line: str) -> bool:
@@ -208,5 +210,5 @@ def _returns(function: ast.FunctionDef) -> bool:
 
 
 def _says(text: str, name: str) -> bool:
-    found = re.search(rf"^def[ \t]+{re.escape(name)}[ \t]*\(", text, re.M)
-    return found is not None and re.search(r"\breturn\b", text[found.end() :]) is not None
+    match = re.search(rf"^def[ \t]+{re.escape(name)}[ \t]*\(", text, re.M)
+    return match is not None and re.search(r"\breturn\b", text[match.end() :]) is not None

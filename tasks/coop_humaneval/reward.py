@@ -1,4 +1,4 @@
-"""What a pair of answers is worth: structure, syntax, tests and cooperation."""
+"""Reward of a pair of answers: structure, syntax, tests and cooperation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _known: OrderedDict[tuple[object, ...], Verdict] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What static analysis and the tests found in one joint program."""
+class Findings:
+    """Results of static analysis and tests for one joint program."""
 
     program: str
     aux_defined: bool
@@ -56,7 +56,7 @@ class Found:
 
 def examine(
     problem: Problem, answers: tuple[str, str], *, alone: bool, limits: Limits, sandbox: str
-) -> Found:
+) -> Findings:
     """Join the answers of the auxiliary and the main agent and test the program in the sandbox,
     if it defines the main function and parses. alone: join nothing but the two functions.
 
@@ -72,7 +72,7 @@ def examine(
     if main.defined and not errors:
         verdict = _verdict(problem, program, limits, sandbox)
         passed, message = verdict.passed, verdict.message
-    return Found(
+    return Findings(
         program=program,
         aux_defined=aux.defined,
         main_defined=main.defined,
@@ -83,20 +83,25 @@ def examine(
     )
 
 
-def raw_reward(found: Found, variant: str, *, cooperation: bool = True) -> float:
+def raw_reward(findings: Findings, variant: str, *, cooperation: bool = True) -> float:
     """In [0, 4]; the count ends at the first level that fails, and what was earned stays. In
     [0, 2.5] where cooperation is not paid."""
-    reward = AUX_DEFINED * found.aux_defined
-    if not found.main_defined:
+    reward = AUX_DEFINED * findings.aux_defined
+    if not findings.main_defined:
         return reward
     reward += MAIN_DEFINED
-    if not found.parses:
+    if not findings.parses:
         return reward
-    reward += PARSES + TESTS * sum(found.passed) / len(found.passed)
-    if not cooperation or not any(found.passed) or not found.aux_defined or not found.use.calls:
+    reward += PARSES + TESTS * sum(findings.passed) / len(findings.passed)
+    if (
+        not cooperation
+        or not any(findings.passed)
+        or not findings.aux_defined
+        or not findings.use.calls
+    ):
         return reward
-    reward += CALLS + SUBSTANCE * (not found.use.wrapper)
-    return reward + IGNORES * (found.use.ignored and variant == "paper")
+    reward += CALLS + SUBSTANCE * (not findings.use.wrapper)
+    return reward + IGNORES * (findings.use.ignored and variant == "paper")
 
 
 def _verdict(problem: Problem, program: str, limits: Limits, sandbox: str) -> Verdict:

@@ -1,4 +1,4 @@
-"""The settings of CoopHumanEval, checked: one line that names the setting and the remedy."""
+"""Validates the settings of CoopHumanEval."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits
 
+from ..rows import SUFFIXES
+
 CHOICES = {
     "variant": ("paper", "comlrl"),
     "feedback": ("diagnostics", "score"),
@@ -16,7 +18,6 @@ CHOICES = {
     "prompt": ("full", "compact"),
 }
 DATA = ("packaged", "hub", "humaneval", "mbpp")
-SUFFIXES = (".jsonl", ".json")
 
 
 def check_settings(
@@ -36,7 +37,8 @@ def check_settings(
         raise ConfigError(f"task.data: must be one of {', '.join(DATA)} or a path, got {data!r}")
     if data not in DATA and Path(data).suffix not in SUFFIXES:
         raise ConfigError(
-            f"task.data: unknown value {data!r}; {nearest(data, DATA)} or the path of a .jsonl file"
+            f"task.data: unknown value {data!r}; {nearest(data, DATA)} or the path of a .jsonl or "
+            ".csv file"
         )
     _whole("horizon", horizon, 1)
     if feedback_tests is not None:

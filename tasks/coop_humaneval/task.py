@@ -20,7 +20,7 @@ from . import text
 from .actions import legal_function, one_line
 from .data import Problem, load_problems
 from .parse import AUX
-from .reward import HIGHEST, HIGHEST_ALONE, Found, examine, raw_reward
+from .reward import HIGHEST, HIGHEST_ALONE, Findings, examine, raw_reward
 from .settings import check_settings, make_limits
 
 _COMLRL_SHORT = 0.2
@@ -29,12 +29,12 @@ _COMLRL_SHORT = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoopHumanEvalState:
-    """The program of the last turn and what was found in it."""
+    """The program of the last turn and its analysis."""
 
     item: Problem
     turn: int
     """Turns played so far."""
-    found: Found | None
+    findings: Findings | None
     """None before the first turn."""
     reward: float
     """The raw reward of the last turn, before the shift."""
@@ -91,7 +91,7 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
     problems whose tests all pass, since it equals pass@1 in table 2.
 
     `data`: 'packaged', 20 problems made here; 'hub', the paper's `OpenMLRL/CoopHumanEval` (82
-    items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or the path of a .jsonl file
+    items, extra `tasks`); 'humaneval' or 'mbpp', also from the hub; or a .jsonl/.csv file
     (or a .json list) of rows with `prompt`, `entry_point` and `test`, as in HumanEval, and
     optionally `task_id`, and `aux` and `main` for a solution. The last fifth is the test split: of
     82 items [66:82], as in the paper.
@@ -167,13 +167,13 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
 
     def reset(self, item: Problem, rng: np.random.Generator) -> CoopHumanEvalState:
         """No program yet; nothing is random."""
-        return CoopHumanEvalState(item=item, turn=0, found=None, reward=0.0)
+        return CoopHumanEvalState(item=item, turn=0, findings=None, reward=0.0)
 
     def observe(self, state: CoopHumanEvalState, agent: str) -> str:
         """The prompt, then the feedback on the last turn; both agents act every turn."""
-        problem, found = state.item, state.found
+        problem, findings = state.item, state.findings
         compact = self.prompt == "compact"
-        if found is None:
+        if findings is None:
             written = text.compact_prompt if compact else text.full_prompt
             return written(problem, agent)
         if self.feedback == "score":
@@ -191,8 +191,8 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
         usual = total if self.variant == "paper" else 1
         shown = usual if self.feedback_tests is None else self.feedback_tests
         if compact:
-            return text.compact_feedback(found, shown=shown, total=total)
-        return text.full_feedback(found, problem, agent, shown=shown)
+            return text.compact_feedback(findings, shown=shown, total=total)
+        return text.full_feedback(findings, problem, agent, shown=shown)
 
     def step(
         self, state: CoopHumanEvalState, actions: Mapping[str, str], rng: np.random.Generator
@@ -201,35 +201,37 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
 
         Errors: ConfigError if no sandbox works here.
         """
-        found = examine(
+        findings = examine(
             state.item,
             (actions[AUX], actions["main"]),
             alone=self.variant == "comlrl",
             limits=self.limits,
             sandbox=self.sandbox,
         )
-        reward = raw_reward(found, self.variant, cooperation=self.cooperation)
+        reward = raw_reward(findings, self.variant, cooperation=self.cooperation)
         if self.variant == "comlrl":
             done = reward > self.highest - _COMLRL_SHORT
         else:
-            worked = found.cooperates and not found.use.wrapper
-            done = found.solved and (worked or not self.cooperation)
-        after = CoopHumanEvalState(item=state.item, turn=state.turn + 1, found=found, reward=reward)
+            worked = findings.cooperates and not findings.use.wrapper
+            done = findings.solved and (worked or not self.cooperation)
+        after = CoopHumanEvalState(
+            item=state.item, turn=state.turn + 1, findings=findings, reward=reward
+        )
         return Outcome(state=after, reward=reward + self.reward_shift, done=done)
 
     def metrics(self, state: CoopHumanEvalState) -> Mapping[str, float]:
         """Of the last turn: `score`, the raw reward; `pass`, 1 if all tests pass, else 0; `tests`,
         the share of tests that pass; `syntax`, 1 if the joint program parses; `uses_aux`, 1 if the
         main function calls the other agent's aux and reads what it returns."""
-        found = state.found
-        if found is None:
+        findings = state.findings
+        if findings is None:
             return {"score": 0.0, "pass": 0.0, "tests": 0.0, "syntax": 0.0, "uses_aux": 0.0}
         return {
             "score": state.reward,
-            "pass": float(found.solved),
-            "tests": sum(found.passed) / len(state.item.asserts),
-            "syntax": float(found.parses),
-            "uses_aux": float(found.cooperates),
+            "pass": float(findings.solved),
+            "tests": sum(findings.passed) / len(state.item.asserts),
+            "syntax": float(findings.parses),
+            "uses_aux": float(findings.cooperates),
         }
 
     def global_info(self, state: CoopHumanEvalState) -> str:
@@ -260,4 +262,4 @@ class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
 
     def render(self, state: CoopHumanEvalState) -> str:
         """The joint program of the last turn."""
-        return "" if state.found is None else state.found.program
+        return "" if state.findings is None else state.findings.program

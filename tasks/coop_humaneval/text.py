@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .data import Problem
 from .parse import AUX
-from .reward import Found
+from .reward import Findings
 
 _RULES = """\
 - Output ONLY the function code, no explanations or examples
@@ -66,32 +66,32 @@ def compact_prompt(problem: Problem, agent: str) -> str:
     return f"write {name} for {problem.entry_point}({problem.params}) : {problem.summary}"
 
 
-def full_feedback(found: Found, problem: Problem, agent: str, *, shown: int) -> str:
+def full_feedback(findings: Findings, problem: Problem, agent: str, *, shown: int) -> str:
     """Static and execution diagnostics. shown: how many of the tests, from the front."""
     main = problem.entry_point
     lines = [
         "Static and execution diagnostics:",
-        "- Aux definition: " + _definition("Auxiliary", AUX, found.aux_defined),
-        "- Main definition: " + _definition("Main", main, found.main_defined),
-        "- Syntax: " + _syntax(found),
-        "- Cooperation: " + _cooperation(found, main),
+        "- Aux definition: " + _definition("Auxiliary", AUX, findings.aux_defined),
+        "- Main definition: " + _definition("Main", main, findings.main_defined),
+        "- Syntax: " + _syntax(findings),
+        "- Cooperation: " + _cooperation(findings, main),
     ]
     if shown:
-        lines += _tests(found, problem, shown)
+        lines += _tests(findings, problem, shown)
     name = AUX if agent == AUX else main
     return "\n".join(lines) + f"\n\nRevise your {name} accordingly. Output ONLY the function code."
 
 
-def compact_feedback(found: Found, *, shown: int, total: int) -> str:
+def compact_feedback(findings: Findings, *, shown: int, total: int) -> str:
     facts = {
-        "aux": found.aux_defined,
-        "main": found.main_defined,
-        "syntax": found.parses,
-        "uses": found.cooperates,
+        "aux": findings.aux_defined,
+        "main": findings.main_defined,
+        "syntax": findings.parses,
+        "uses": findings.cooperates,
     }
     words = [f"{name} {'yes' if fact else 'no'}" for name, fact in facts.items()]
     if shown:
-        words.append(f"tests {sum(found.passed[:shown])} of {min(shown, total)}")
+        words.append(f"tests {sum(findings.passed[:shown])} of {min(shown, total)}")
     return " ".join(words)
 
 
@@ -109,38 +109,38 @@ def compact_score(reward: float) -> str:
     return f"reward {round(reward * 4) / 4:.2f}"
 
 
-def _definition(role: str, name: str, found: bool) -> str:
-    if found:
+def _definition(role: str, name: str, defined: bool) -> str:
+    if defined:
         return f"FOUND ({role} function {name} defined)"
     return f"MISSING ({role} function {name} is not defined, or returns nothing)"
 
 
-def _syntax(found: Found) -> str:
-    if found.syntax_error:
-        return f"ERROR ({found.syntax_error})"
+def _syntax(findings: Findings) -> str:
+    if findings.syntax_error:
+        return f"ERROR ({findings.syntax_error})"
     return "OK (Combined code syntax OK)"
 
 
-def _cooperation(found: Found, main: str) -> str:
-    if not found.use.calls:
+def _cooperation(findings: Findings, main: str) -> str:
+    if not findings.use.calls:
         return f"NONE ({main} does not call aux)"
-    if not found.aux_defined:
+    if not findings.aux_defined:
         return f"NONE ({main} calls aux, which is not defined)"
-    if found.use.ignored:
+    if findings.use.ignored:
         return f"WEAK ({main} calls aux and ignores what it returns)"
-    if found.use.wrapper:
+    if findings.use.wrapper:
         return f"WEAK ({main} only wraps aux)"
     return f"OK ({main} calls aux and uses what it returns)"
 
 
-def _tests(found: Found, problem: Problem, shown: int) -> Sequence[str]:
-    if not found.passed:
+def _tests(findings: Findings, problem: Problem, shown: int) -> Sequence[str]:
+    if not findings.passed:
         return ["- Tests: NOT RUN"]
-    passed = found.passed[:shown]
+    passed = findings.passed[:shown]
     lines = [f"- Tests: {sum(passed)}/{len(passed)} passed"]
     failed = [problem.asserts[k] for k, good in enumerate(passed) if not good]
     lines += [f"  failed: {source}" for source in failed]
-    reason = found.message.partition(": ")[2]
+    reason = findings.message.partition(": ")[2]
     if failed and reason != failed[0]:
         # it is about the first test that failed, which is then among those shown
         lines.append(f"  first error: {reason}")

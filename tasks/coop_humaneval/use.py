@@ -1,4 +1,4 @@
-"""How the main function uses the auxiliary one, read off its syntax tree."""
+"""Analyses how the main function uses the auxiliary one, from its syntax tree."""
 
 from __future__ import annotations
 

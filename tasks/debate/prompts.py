@@ -1,9 +1,9 @@
-"""What debaters, a judge, an assistant and its checker are told; answers stand after `####`."""
+"""Prompts of debaters, judge, assistant and proxy; answers follow `####`."""
 
 from __future__ import annotations
 
 DONE = "TERMINATE"
-"""What ends a conversation of assistant and proxy."""
+"""The word with which the proxy ends the conversation."""
 
 _FORM = "End with one line that holds the answer alone, after ####."
 

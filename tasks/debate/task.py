@@ -42,7 +42,7 @@ class AnswerTeam(Workflow[Item]):
 
     - `subject`: 'math', a number after `####`, compared within 1e-6; 'qa', words after `####`,
       compared as SQuAD normalises them.
-    - `data`: 'generated', or what `math_duo` (a hub name, a .jsonl file) and the search teams (also
+    - `data`: 'generated', or what `math_duo` (a hub name, .jsonl/.csv file) and search teams (also
       'packaged') read. `train`, `test`: problems of each split, where math is generated.
     - `test_data`: the test split, such as 'aime24' or 'gsm8k_test'; else that of `data`. Of a file
       all rows.
@@ -85,7 +85,7 @@ class AnswerTeam(Workflow[Item]):
                 self._splits.update(tested_on(test_data, self._splits["train"], world))
 
     def calls(self, rounds: int) -> int:
-        """How often roles are asked at most."""
+        """The maximum number of calls per episode."""
         raise NotImplementedError
 
     def items(self, split: str) -> Sequence[Item]:
@@ -96,21 +96,21 @@ class AnswerTeam(Workflow[Item]):
         return self._splits[split]
 
     def grade(self, team: Team, item: Item, said: str, rounds: int) -> None:
-        """Pay the team for what it ends with."""
+        """Rewards the team for its final answer."""
         answer = final_answer(said)
         right = answer is not None and self.right(item, answer)
         team.measure(correct=right, answered=answer is not None, rounds=rounds)
         team.reward(float(right))
 
     def right(self, item: Item, answer: str) -> bool:
-        """Whether an answer is the problem's."""
+        """Whether an answer is correct."""
         if isinstance(item, Question):
             return exact_match(answer, item.answers) == 1.0
-        found = number(answer)
-        return found is not None and equal(found, item.answer)
+        value = number(answer)
+        return value is not None and equal(value, item.answer)
 
     def asked(self, item: Item) -> str:
-        """The problem in words."""
+        """The question text."""
         return item.text if isinstance(item, Question) else item.question
 
     def global_info(self, state: WorkflowState[Item]) -> str:
@@ -123,7 +123,7 @@ class AnswerTeam(Workflow[Item]):
         return f"answer {item.answers[0] if isinstance(item, Question) else item.answer}"
 
     def legal_action(self, state: WorkflowState[Item], agent: str, rng: np.random.Generator) -> str:
-        """A guess in the form that is asked for."""
+        """A guess in the requested format."""
         words = self.asked(state.item).rstrip("?").split()
         return f"#### {words[int(rng.integers(len(words)))]}"
 

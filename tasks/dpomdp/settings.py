@@ -1,4 +1,4 @@
-"""Which problem a TextDecPOMDP plays and for how long, and its numbers, checked."""
+"""Validates the settings of TextDecPOMDP: problem, horizon and numbers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayState:
-    """Where the model is, and what was earned on the way."""
+    """The hidden state, the observations and the rewards so far."""
 
     hidden: int
     """The number of the model's state."""
@@ -131,11 +131,11 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
     ) -> Outcome[PlayState]:
         """Draw s' and then o; or, where a reply is rejected, end the episode."""
         said = [actions[agent].strip() for agent in self.agents]
-        own = [self.action_words(agent) for agent in self.agents]
-        if not all(word in words for word, words in zip(said, own, strict=True)):
+        vocabularies = [self.action_words(agent) for agent in self.agents]
+        if not all(word in words for word, words in zip(said, vocabularies, strict=True)):
             return self._rejected(state)
         joint = self.model.joint_action(
-            tuple(words.index(word) for word, words in zip(said, own, strict=True))
+            tuple(words.index(word) for word, words in zip(said, vocabularies, strict=True))
         )
         hidden = _draw(self.model.transition[joint, state.hidden], rng)
         seen = _draw(self.model.observation[joint, hidden], rng)
@@ -164,7 +164,7 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
         return f"state {self.model.states[state.hidden]}"
 
     def action_words(self, agent: str) -> tuple[str, ...]:
-        """What the agent may say, in the order of the model's actions."""
+        """The agent's legal replies, in the order of the model's actions."""
         return self._actions[self.agents.index(agent)]
 
     def shown(self, agent: str, turn: int, observation: int | None) -> str:

@@ -1,4 +1,4 @@
-"""What the agents of a tabular problem read and say: templates filled with the model's names."""
+"""Text templates for the observations and actions of a tabular problem."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rename(
     words = {} if words is None else words
     if not isinstance(words, Mapping):
         raise ConfigError(f"task.words: must map names to texts, got {words!r}")
-    known = {name for own in (*model.actions, *model.observations) for name in own}
+    known = {name for names in (*model.actions, *model.observations) for name in names}
     for name, text in words.items():
         if name not in known:
             raise ConfigError(
@@ -64,10 +64,10 @@ def rename(
             )
     texts = []
     for kind, sets in (("actions", model.actions), ("observations", model.observations)):
-        told = tuple(tuple(words.get(name, name) for name in own) for own in sets)
-        for agent, own in zip(model.agents, told, strict=True):
-            for text in own:
-                if own.count(text) > 1:
+        told = tuple(tuple(words.get(name, name) for name in names) for names in sets)
+        for agent, names in zip(model.agents, told, strict=True):
+            for text in names:
+                if names.count(text) > 1:
                     raise ConfigError(
                         f"task.words: two {kind} of '{agent}' read '{text}'; tell them apart"
                     )

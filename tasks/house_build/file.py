@@ -98,15 +98,15 @@ def _check_keys(
 def _inventory(given: Any, where: str) -> dict[str, str]:
     if not isinstance(given, dict) or not given:
         raise _wrong(where, f"inventory must map letters to blocks, got {given!r}")
-    found = {}
+    inventory = {}
     for letter, block in given.items():
         if len(letter) != 1 or letter.isspace():
             raise _wrong(where, f"inventory: '{letter}' must be one letter; shorten it")
         name = block.removeprefix("minecraft:") if isinstance(block, str) else ""
         if not re.fullmatch("[a-z0-9_]+", name):
             raise _wrong(where, f"inventory: {block!r} is no block; write a name like stone_bricks")
-        found[letter] = name
-    return found
+        inventory[letter] = name
+    return inventory
 
 
 def _size(given: Any, where: str) -> Cell:
@@ -121,7 +121,7 @@ def _size(given: Any, where: str) -> Cell:
 def _letters(layers: Any, size: Cell, where: str) -> dict[Cell, str]:
     """The letter of every cell."""
     width, height, depth = size
-    found: dict[Cell, str] = {}
+    letters: dict[Cell, str] = {}
     if not isinstance(layers, list):
         raise _wrong(where, f"layers must be a list, got {layers!r}")
     for layer in layers:
@@ -135,13 +135,13 @@ def _letters(layers: Any, size: Cell, where: str) -> dict[Cell, str]:
             if not isinstance(row, str) or len(row) != width:
                 raise _wrong(where, f"layer y={y}, row {z} must have {width} letters, got {row!r}")
             for x, letter in enumerate(row):
-                if (x, y, z) in found:
+                if (x, y, z) in letters:
                     raise _wrong(where, f"layer y={y} stands twice; drop one")
-                found[x, y, z] = letter
-    missing = set(range(height)) - {y for _, y, _ in found}
+                letters[x, y, z] = letter
+    missing = set(range(height)) - {y for _, y, _ in letters}
     if missing:
         raise _wrong(where, f"layer y={min(missing)} is missing; size is {list(size)}")
-    return found
+    return letters
 
 
 def _wrong(where: str, what: str) -> ConfigError:

@@ -1,4 +1,4 @@
-"""The houses of HouseBuild: what one is, and those that the task makes itself."""
+"""Blueprints of HouseBuild, and a generator of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOORS = ("front", "right", "back", "left")
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A blueprint: which block belongs into which cell of a box."""
+    """A blueprint: the block of each cell of a box."""
 
     name: str
     size: Cell
@@ -52,7 +52,7 @@ FAMILIES: Mapping[str, _Family] = {
 
 
 def house_count(size: str) -> int:
-    """How many different houses there are of a size."""
+    """The number of different houses of a size."""
     return FAMILIES[size].count
 
 

@@ -1,4 +1,4 @@
-"""The house beside what was built, layer by layer, for the report."""
+"""Picture for the report: the blueprint beside the build, layer by layer."""
 
 from __future__ import annotations
 

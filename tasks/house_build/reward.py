@@ -1,4 +1,4 @@
-"""What a house is worth: counts against the blueprint, and the two variants of the reward."""
+"""Reward of a build: counts against the blueprint, in two variants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOLVED = {"paper": 1.9, "comlrl": 0.9}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The counts that rewards and metrics are made of."""
+    """Counts from which rewards and metrics are computed."""
 
     total: int
     """Cells of the house."""
@@ -54,19 +54,19 @@ def survey(blocks: Sequence[Block], house: House) -> Survey:
     )
 
 
-def raw_reward(found: Survey, harm: float, *, variant: str, coverage: str, agents: int) -> float:
+def raw_reward(result: Survey, harm: float, *, variant: str, coverage: str, agents: int) -> float:
     """The reward before the shift, at most `HIGHEST`: F.3 of the paper, or the peer's formula.
 
     `harm` is the share of the players' health points that the spiders took, in [0, 1].
     """
     if variant == "comlrl":
-        return found.match - (0.1 * harm if agents > 1 else 0.0)
-    covered = found.exact if coverage == "exact" else found.occupied
-    return 2.0 * covered / found.total - 1.5 * found.extra / found.total - 0.2 * harm
+        return result.match - (0.1 * harm if agents > 1 else 0.0)
+    covered = result.exact if coverage == "exact" else result.occupied
+    return 2.0 * covered / result.total - 1.5 * result.extra / result.total - 0.2 * harm
 
 
-def lowest_reward(found: Survey, variant: str) -> float:
+def lowest_reward(result: Survey, variant: str) -> float:
     """A bound below the raw reward of any build against the same blueprint."""
     if variant == "comlrl":
         return -0.1
-    return -1.5 * found.background / found.total - 0.2
+    return -1.5 * result.background / result.total - 0.2

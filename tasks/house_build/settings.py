@@ -1,4 +1,4 @@
-"""The settings of HouseBuild, checked: one line that names the setting and the remedy."""
+"""Validates the settings of HouseBuild."""
 
 from __future__ import annotations
 
@@ -90,23 +90,23 @@ def choose_houses(
                 f"task.houses: there are {house_count(size)} {size} houses, not {count}; "
                 "set it lower"
             )
-        found = tuple(make_house(size, number) for number in range(count))
+        chosen = tuple(make_house(size, number) for number in range(count))
     else:
         for field, value in (("size", size), ("houses", houses)):
             if value is not None:
                 raise ConfigError(
                     f"task.{field}: the houses are those of houses_file; leave it out"
                 )
-        found = read_houses(houses_file)
-        if len(found) < 2:
+        chosen = read_houses(houses_file)
+        if len(chosen) < 2:
             raise ConfigError("task.houses_file: holds one house; add another for the test split")
     _whole("train_houses", train_houses, 1)
-    if train_houses >= len(found):
+    if train_houses >= len(chosen):
         raise ConfigError(
-            f"task.train_houses: {train_houses} leaves none of {len(found)} houses for the test; "
-            f"set it lower than {len(found)}"
+            f"task.train_houses: {train_houses} leaves none of {len(chosen)} houses for the test; "
+            f"set it lower than {len(chosen)}"
         )
-    return {"train": found[:train_houses], "test": found[train_houses:]}
+    return {"train": chosen[:train_houses], "test": chosen[train_houses:]}
 
 
 def _whole(field: str, value: int, least: int) -> None:

@@ -15,7 +15,7 @@ def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
     Greedy: from the first cell left, as far along x and then along z as the block is the same.
     """
     left = dict(blocks)
-    found = []
+    boxes = []
     for start in sorted(blocks, key=upward):
         if start not in left:
             continue
@@ -28,8 +28,8 @@ def rectangles(blocks: Mapping[Cell, str]) -> tuple[Box, ...]:
         box = Box(start, (x, y, z), block)
         for cell in box.cells():
             del left[cell]
-        found.append(box)
-    return tuple(found)
+        boxes.append(box)
+    return tuple(boxes)
 
 
 def resource_limit(count: int, agents: int) -> int:
@@ -52,17 +52,17 @@ def shares(house: House, agents: int) -> tuple[tuple[Box, ...], ...]:
     The cells of a block, layer by layer, are cut into runs of ceil(count / agents) or fewer, which
     is within `resource_limit`; each agent's run is then cut into rectangles.
     """
-    own: list[dict[Cell, str]] = [{} for _ in range(agents)]
+    cells_by_agent: list[dict[Cell, str]] = [{} for _ in range(agents)]
     for block, count in block_counts(house).items():
         cells = [cell for cell, name in house.blocks if name == block]
         for number, cell in enumerate(cells):
-            own[number * agents // count][cell] = block
-    return tuple(rectangles(cells) for cells in own)
+            cells_by_agent[number * agents // count][cell] = block
+    return tuple(rectangles(cells) for cells in cells_by_agent)
 
 
 def pieces(house: House, agents: int) -> tuple[Box, ...]:
     """The rectangles of all shares, layer by layer: together exactly the house."""
-    return in_order(box for own in shares(house, agents) for box in own)
+    return in_order(box for boxes in shares(house, agents) for box in boxes)
 
 
 def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:

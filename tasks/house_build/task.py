@@ -28,7 +28,7 @@ from .world import Block, Box, Rules, build, living, parse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HouseBuildState:
-    """What stood at the end of the last turn; before the first turn, the empty world."""
+    """The world at the end of the last turn; empty before the first turn."""
 
     item: House
     spiders: tuple[int, ...]
@@ -244,7 +244,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         rules = self._rules(state.item)
         said = [parse(actions[agent], rules) for agent in self.agents]
         blocks = build(said)
-        attacks = [attack for own in said for attack in own.attacks]
+        attacks = [attack for commands in said for attack in commands.attacks]
         alive = living(attacks, state.spiders, self.spider_hp)
         reward = raw_reward(
             survey(blocks, state.item),
@@ -261,7 +261,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
             alive=len(alive),
             damage=sum(alive),
             reward=reward,
-            rejected=sum(own.rejected for own in said),
+            rejected=sum(commands.rejected for commands in said),
         )
         return Outcome(
             state=after, reward=reward + self.reward_shift, done=reward > SOLVED[self.variant]
@@ -272,14 +272,14 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         health points left (HP in the paper's table 1); `coverage`, the share of the house's cells
         with their own block; `match`, that of all cells, air included; `extra`, blocks outside the
         house; `rejected`, lines."""
-        found = survey(state.blocks, state.item)
+        result = survey(state.blocks, state.item)
         return {
             "score": state.reward,
-            "iou": found.iou,
+            "iou": result.iou,
             "health": max(0.0, 1.0 - state.damage / self.player_hp),
-            "coverage": found.exact / found.total,
-            "match": found.match,
-            "extra": float(found.extra),
+            "coverage": result.exact / result.total,
+            "match": result.match,
+            "extra": float(result.extra),
             "rejected": float(state.rejected),
         }
 
@@ -299,12 +299,12 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         """The same share of each block for every agent, and a kill from the first: the highest
         reward, where the limit allows each agent's share."""
         lines = [
-            [self.command(box) for box in own]
-            for own in shares(state.item, agents=len(self.agents))
+            [self.command(box) for box in boxes]
+            for boxes in shares(state.item, agents=len(self.agents))
         ]
         if state.spiders:
             lines[0].insert(0, self._kill())
-        return {agent: "\n".join(own) for agent, own in zip(self.agents, lines, strict=True)}
+        return {agent: "\n".join(boxes) for agent, boxes in zip(self.agents, lines, strict=True)}
 
     def legal_action(self, state: HouseBuildState, agent: str, rng: np.random.Generator) -> str:
         """Legal but uncoordinated, what the embedded model starts from: a kill half of the time,

@@ -1,4 +1,4 @@
-"""What HouseBuild says: prompts and feedback, in full and in few tokens, and a picture to read."""
+"""Prompts and feedback of HouseBuild, in full and compact form, and a text rendering."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPACT_BOUND = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """What one agent is told about itself."""
+    """Prompt fields about one agent."""
 
     number: int
     """From 0."""
@@ -30,7 +30,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threat:
-    """What the players are told about the spiders."""
+    """Prompt fields about the spiders."""
 
     attacks: tuple[int, ...]
     player_hp: int
@@ -134,7 +134,7 @@ def long_command(box: Box) -> str:
 
 
 def position_hints(blocks: Sequence[Block], house: House, *, exact: bool) -> tuple[Hint, ...]:
-    """What the house lacks and what stands outside of it, for all agents alike."""
+    """Missing blocks and extra blocks, the same for all agents."""
     return (
         ("missing", rectangles(_lacking(blocks, dict(house.blocks), exact=exact))),
         ("extra", _outside(blocks, house)),
@@ -145,12 +145,12 @@ def owner_hints(
     blocks: Sequence[Block], house: House, seat: Seat, *, exact: bool
 ) -> tuple[Hint, ...]:
     """What the agent's own share lacks; the last agent is to leave out the extras."""
-    own = {
+    share = {
         cell: box.block for box in shares(house, seat.agents)[seat.number] for cell in box.cells()
     }
     last = seat.number == seat.agents - 1
     return (
-        ("place", rectangles(_lacking(blocks, own, exact=exact))),
+        ("place", rectangles(_lacking(blocks, share, exact=exact))),
         ("remove", _outside(blocks, house) if last else ()),
     )
 
@@ -194,8 +194,8 @@ def full_feedback(
     lines = [f"Turn {turn} of {horizon}. Reward of the last build: {reward:.2f} / {highest:.2f}."]
     for name, boxes in hints:
         outside = name in ("extra", "remove")
-        found = ", ".join(_corners(box, "" if outside else box.block) for box in boxes)
-        lines.append(f"{_HEADINGS[name]}: {found or 'none'}.")
+        corners = ", ".join(_corners(box, "" if outside else box.block) for box in boxes)
+        lines.append(f"{_HEADINGS[name]}: {corners or 'none'}.")
     if hints and threat.attacks:
         left = max(0, threat.player_hp - damage)
         lines.append(
@@ -244,9 +244,9 @@ def picture(house: House, blocks: Sequence[Block]) -> list[str]:
 
 def _letters(names: Sequence[str]) -> dict[str, str]:
     """A letter for each block: the first of its name that is free, else a free one."""
-    found: dict[str, str] = {}
+    letters: dict[str, str] = {}
     for name in dict.fromkeys(names):
         spare = (*name, *"abcdefghijklmnopqrstuvwxyz0123456789")
-        free = (mark for mark in spare if mark.isalnum() and mark not in found.values())
-        found[name] = next(free, "?")
-    return found
+        free = (mark for mark in spare if mark.isalnum() and mark not in letters.values())
+        letters[name] = next(free, "?")
+    return letters

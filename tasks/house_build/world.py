@@ -141,20 +141,20 @@ def _command(line: str, rules: Rules) -> Box | Attack | None:
 
 
 def _corners(line: str, rules: Rules) -> tuple[Cell, Cell, str, str] | None:
-    found = _FILL.match(line)
-    if found is not None:
-        x1, y1, z1, x2, y2, z2 = (int(word) for word in found.groups()[:6])
-        return (x1, y1, z1), (x2, y2, z2), found[7], found[8] or ""
-    found = _SETBLOCK.match(line) if rules.setblock else None
-    if found is not None:
-        cell = (int(found[1]), int(found[2]), int(found[3]))
-        return cell, cell, found[4], found[5] or ""
-    found = _SHORT.match(line) if rules.short else None
-    if found is None:
+    match = _FILL.match(line)
+    if match is not None:
+        x1, y1, z1, x2, y2, z2 = (int(word) for word in match.groups()[:6])
+        return (x1, y1, z1), (x2, y2, z2), match[7], match[8] or ""
+    match = _SETBLOCK.match(line) if rules.setblock else None
+    if match is not None:
+        cell = (int(match[1]), int(match[2]), int(match[3]))
+        return cell, cell, match[4], match[5] or ""
+    match = _SHORT.match(line) if rules.short else None
+    if match is None:
         return None
-    first = _named(found[1], found[2])
-    second = first if found[3] is None else _named(found[3], found[4])
-    return first, second, found[5], found[6] or ""
+    first = _named(match[1], match[2])
+    second = first if match[3] is None else _named(match[3], match[4])
+    return first, second, match[5], match[6] or ""
 
 
 def _attack(line: str, rules: Rules) -> Attack | None:
@@ -162,15 +162,15 @@ def _attack(line: str, rules: Rules) -> Attack | None:
         return Attack(math.inf, None)
     if rules.any_kill:
         return Attack(math.inf, None) if line.split()[0] == "/kill" else None
-    found = _DAMAGE.match(line) if rules.damage else None
-    if found is not None:
-        amount = float(found[2])
-        fits = _spiders(found[1]) == (True, 1) and amount <= rules.player_attack
+    match = _DAMAGE.match(line) if rules.damage else None
+    if match is not None:
+        amount = float(match[2])
+        fits = _spiders(match[1]) == (True, 1) and amount <= rules.player_attack
         return Attack(amount, 1) if fits else None
-    found = _KILL.match(line)
-    if found is None:
+    match = _KILL.match(line)
+    if match is None:
         return None
-    selects, limit = (True, None) if found[1] is None else _spiders(found[1])
+    selects, limit = (True, None) if match[1] is None else _spiders(match[1])
     return Attack(math.inf, limit) if selects else None
 
 

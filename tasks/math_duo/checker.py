@@ -1,4 +1,4 @@
-"""Numbers out of answers: math-verify reads, and a tolerance compares (Stronger-MAS, B.1)."""
+"""Parses numbers from answers with math-verify; compares with a tolerance (Stronger-MAS, B.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def equal(one: float, other: float) -> bool:
 
 
 def plain_number(text: str) -> float | None:
-    """A number or a ratio of whole numbers, as they are written."""
+    """Parses a plain number or a ratio of whole numbers."""
     text = text.strip().replace(",", "")
     if _PLAIN.fullmatch(text):
         return float(text)
@@ -36,11 +36,11 @@ def plain_number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def number(text: str) -> float | None:
-    """What a final answer comes to, also in LaTeX; None where that is no finite real number.
+    """Value of a final answer, LaTeX included; None if it is no finite real number.
 
     Errors: MissingExtra without math-verify, where the answer is no plain number.
     """
-    found = plain_number(text)
-    if found is not None or not text.strip() or len(text) > _LONGEST or _TOO_LARGE.search(text):
-        return found
+    plain = plain_number(text)
+    if plain is not None or not text.strip() or len(text) > _LONGEST or _TOO_LARGE.search(text):
+        return plain
     return _READER.read(text)

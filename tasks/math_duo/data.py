@@ -1,4 +1,4 @@
-"""Where the problems come from: generated arithmetic, the hub, or a file."""
+"""Loads math problems: generated arithmetic, from the hub, or from a file."""
 
 from __future__ import annotations
 
@@ -78,26 +78,26 @@ def load_problems(
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """
-    found: dict[str, Sequence[Problem]]
+    splits: dict[str, Sequence[Problem]]
     known = HUB_SETS.get(data)
     if known is not None:
         check_trained_on(data, known.tests_only, "polaris")
         test_data = test_data or known.tests
     if data == "generated":
-        found = dict(_generated(train, test, seed))
+        splits = dict(_generated(train, test, seed))
     else:
         problems = _read(data)
         held_out = max(len(problems) // TEST_SHARE, 1) if test_data is None else 0
         cut = len(problems) - held_out
-        found = {"train": problems[:cut], "test": problems[cut:]}
+        splits = {"train": problems[:cut], "test": problems[cut:]}
     if test_data is not None:
-        found["test"] = _read(test_data)
-        tested = {problem.question for problem in found["test"]}
-        found["train"] = tuple(p for p in found["train"] if p.question not in tested)
-    for split, kept in found.items():
+        splits["test"] = _read(test_data)
+        tested = {problem.question for problem in splits["test"]}
+        splits["train"] = tuple(p for p in splits["train"] if p.question not in tested)
+    for split, kept in splits.items():
         if not kept:
             raise ConfigError(f"task.data: {data} leaves no problem to {split}; add some")
-    return found
+    return splits
 
 
 def _read(data: str) -> tuple[Problem, ...]:
@@ -107,8 +107,10 @@ def _read(data: str) -> tuple[Problem, ...]:
         choices = ", ".join(("generated", *HUB_SETS))
         rows = file_rows(Path(data).expanduser(), choices)
         pairs = [_pair(row.value, row.where) for row in rows]
-    found = {question: number(answer) for question, answer in pairs}
-    return tuple(Problem(question, value) for question, value in found.items() if value is not None)
+    values = {question: number(answer) for question, answer in pairs}
+    return tuple(
+        Problem(question, value) for question, value in values.items() if value is not None
+    )
 
 
 def _pair(row: Any, where: str) -> tuple[str, str]:
@@ -133,7 +135,7 @@ def arithmetic(rng: np.random.Generator) -> Problem:
 
 
 def value_of(text: str) -> int:
-    """Of a sum of products of digits, between single spaces."""
+    """Value of a sum of products of digits, separated by single spaces."""
     total, sign, factor = 0, 1, 1
     for word in (*text.split(), "+"):
         if word in "+-":

@@ -1,4 +1,4 @@
-"""Answers read in a process of their own, as sympy may compute on one for ever."""
+"""Parses answers in a separate process, since sympy may not terminate."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Reader:
             if not line:
                 self._end()
                 return None
-            found: float | None = json.loads(line)
-            return found
+            value: float | None = json.loads(line)
+            return value
 
     def close(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""The process in which answers are read, one JSON line each way; run as a script by `reader`."""
+"""Answer-parsing process: one JSON line in, one out; started as a script by `reader`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MEMORY = 2**30
 
 
 def value(answer: str) -> float | None:
-    """The finite real number that an answer comes to, also in LaTeX."""
+    """Value of an answer, LaTeX included; None if it is no finite real number."""
     # its own time limit needs signals, and leaves a long whole-number power alone
     parsed = parse("\\boxed{" + answer.strip().strip("$") + "}", parsing_timeout=None)
-    found = parsed[0] if parsed else None
-    if found is None or not getattr(found, "is_number", False):
+    expression = parsed[0] if parsed else None
+    if expression is None or not getattr(expression, "is_number", False):
         return None
     try:
-        real = float(found.doit().evalf())
+        real = float(expression.doit().evalf())
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError):
         return None
     return real if math.isfinite(real) else None

@@ -1,4 +1,4 @@
-"""The terms of the rewards for math (Stronger-MAS, B.1), each a function of what was said."""
+"""The terms of the rewards for math (Stronger-MAS, B.1), each a function of the answers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def tool_score(ran: bool) -> float:
     return float(ran)
 
 
-def step_score(found: float | None, truth: float) -> float:
+def step_score(value: float | None, truth: float) -> float:
     """s_step: NumEq of the number that was read, 0 where there is none."""
-    return float(found is not None and equal(found, truth))
+    return float(value is not None and equal(value, truth))
 
 
-def reasoner_reward(matched: bool, found: float | None, truth: float) -> float:
+def reasoner_reward(matched: bool, value: float | None, truth: float) -> float:
     """r_loc of a reasoner, and of a judge; m = 1, since the truth is always known."""
-    scores = {"format": format_score(matched), "tool": 0.0, "step": step_score(found, truth)}
+    scores = {"format": format_score(matched), "tool": 0.0, "step": step_score(value, truth)}
     return local_reward(REASONER, scores, available=True)
 
 
-def tool_reward(matched: bool, ran: bool, found: float | None, truth: float) -> float:
+def tool_reward(matched: bool, ran: bool, value: float | None, truth: float) -> float:
     """r_loc of a tool user; m = 1."""
     scores = {
         "format": format_score(matched),
         "tool": tool_score(ran),
-        "step": step_score(found, truth),
+        "step": step_score(value, truth),
     }
     return local_reward(TOOL, scores, available=True)

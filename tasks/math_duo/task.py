@@ -26,7 +26,7 @@ _SHOWN = 2000
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one agent answered."""
+    """One agent's parsed answer."""
 
     text: str
     """A reasoner's words; a tool user's program."""
@@ -42,7 +42,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MathState:
-    """The newest answers."""
+    """The latest answers and the reward so far."""
 
     item: Problem
     turn: int
@@ -76,7 +76,7 @@ class MathDuo(DecPOMDP[Problem, MathState]):
     agent is `tools=0, turns=1`; with more turns it refines its own answer.
 
     `data`: 'generated' arithmetic, 'polaris', 'gsm8k', 'aime24', 'aime25', 'olympiad' from the hub
-    (extra `tasks`), or the path of a .jsonl file of `problem` and `answer`. `test_data` is the test
+    (extra `tasks`), or a .jsonl/.csv file of `problem` and `answer`. `test_data` is the test
     split, else the official one of `data`, else the last tenth. 'aime24', 'aime25', 'olympiad' and
     'gsm8k_test' are test splits alone.
 
@@ -144,12 +144,12 @@ class MathDuo(DecPOMDP[Problem, MathState]):
         if agent not in self._waves[state.seat]:
             return None
         steps = len(self._waves)
-        now = state.turn * steps + state.seat
+        step = state.turn * steps + state.seat
         made_from = []
         for other, _ in state.said:
             wave = next(k for k, wave in enumerate(self._waves) if other in wave)
             spoke = state.turn * steps + wave
-            made_from.append((spoke if spoke < now else spoke - steps, other))
+            made_from.append((spoke if spoke < step else spoke - steps, other))
         return Prompt(self._shown(state, agent), fresh=True, made_from=tuple(made_from))
 
     def step(
@@ -232,10 +232,10 @@ class MathDuo(DecPOMDP[Problem, MathState]):
         code = code_block(text)
         if code is None:
             return Said("", "", None, False, ran=False)
-        found = run_program(code, limits=self.limits)
-        if found.error is not None:
-            return Said(code, f"{found.error}: {found.message}", None, True, ran=False)
-        printed = found.text[:_SHOWN].strip()
+        result = run_program(code, limits=self.limits)
+        if result.error is not None:
+            return Said(code, f"{result.error}: {result.message}", None, True, ran=False)
+        printed = result.text[:_SHOWN].strip()
         return Said(code, printed, number(printed), True)
 
     def _written(self, agent: str, value: float) -> str:

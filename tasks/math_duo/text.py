@@ -1,4 +1,4 @@
-"""What the math team is told: the paper's prompts (C.2), a judge's, and few words."""
+"""Prompts of the math team: the paper's (C.2), a judge's, and a compact form."""
 
 from __future__ import annotations
 

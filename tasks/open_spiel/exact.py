@@ -1,4 +1,4 @@
-"""A whole small game written out: every decision as its player reads it, and NashConv."""
+"""Enumerates every decision of a small game as its player reads it; computes NashConv."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
             f"evaluation.exact: '{name}' is not written out as information states; set it to false"
         )
     said = phrasing(name, form)
-    found: tuple[dict[str, Decision], ...] = tuple({} for _ in range(game.num_players()))
+    decisions: tuple[dict[str, Decision], ...] = tuple({} for _ in range(game.num_players()))
     start: tuple[tuple[tuple[str, str], ...], ...] = ((),) * game.num_players()
     pending: list[tuple[Any, tuple[tuple[tuple[str, str], ...], ...]]] = [
         (game.new_initial_state(), start)
@@ -53,18 +53,18 @@ def all_decisions(name: str, form: str) -> tuple[tuple[Decision, ...], ...]:
         seen, words = said.observation(state, player), said.words(state, player)
         tagged = {f"<answer>{w}</answer>" if form == "full" else w: a for w, a in words.items()}
         key = state.information_state_string(player)
-        found[player][key] = Decision(
+        decisions[player][key] = Decision(
             key=key, history=histories[player], observation=seen, replies=tuple(tagged)
         )
-        if sum(map(len, found)) > LARGEST:
+        if sum(map(len, decisions)) > LARGEST:
             raise ConfigError(
                 f"evaluation.exact: '{name}' has over {LARGEST} decisions; set it to false"
             )
         for reply, action in tagged.items():
-            own = (*histories[player], (seen, reply))
-            after = (*histories[:player], own, *histories[player + 1 :])
+            extended = (*histories[player], (seen, reply))
+            after = (*histories[:player], extended, *histories[player + 1 :])
             pending.append((state.child(action), after))
-    return tuple(tuple(by_key.values()) for by_key in found)
+    return tuple(tuple(by_key.values()) for by_key in decisions)
 
 
 def equilibrium_distance(name: str, policy: Policy, agents: Sequence[str]) -> dict[str, float]:
@@ -90,7 +90,7 @@ def equilibrium_distance(name: str, policy: Policy, agents: Sequence[str]) -> di
 def _legal(name: str) -> tuple[dict[str, tuple[int, ...]], ...]:
     """By player and information state, the legal actions."""
     game = load(name)
-    found: tuple[dict[str, tuple[int, ...]], ...] = tuple({} for _ in range(game.num_players()))
+    legal: tuple[dict[str, tuple[int, ...]], ...] = tuple({} for _ in range(game.num_players()))
     pending = [game.new_initial_state()]
     while pending:
         state = pending.pop()
@@ -101,6 +101,6 @@ def _legal(name: str) -> tuple[dict[str, tuple[int, ...]], ...]:
             continue
         player = int(state.current_player())
         actions = tuple(map(int, state.legal_actions()))
-        found[player][state.information_state_string(player)] = actions
+        legal[player][state.information_state_string(player)] = actions
         pending += [state.child(action) for action in actions]
-    return found
+    return legal

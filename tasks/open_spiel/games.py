@@ -1,4 +1,4 @@
-"""Which games there are by a short name, and positions as OpenSpiel holds them."""
+"""Game names and aliases, and positions as OpenSpiel states."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def after_chance(name: str, moves: tuple[Move, ...], rng: np.random.Generator) -
 
 
 def movers(state: Any) -> tuple[int, ...]:
-    """The players who choose now: one, or all with a choice where they move at once."""
+    """The players to move: one, or in simultaneous games all that have a choice."""
     if state.is_terminal():
         return ()
     if state.is_simultaneous_node():
@@ -104,7 +104,7 @@ def movers(state: Any) -> tuple[int, ...]:
 
 
 def joined(state: Any, chosen: dict[int, int]) -> Move:
-    """What `chosen`, by player, adds to the history of a game that is at `state`."""
+    """The history entry for the actions `chosen` by player in `state`."""
     if state.is_simultaneous_node():
         return tuple(chosen.get(seat, _NOBODY) for seat in range(state.num_players()))
     return chosen[int(state.current_player())]

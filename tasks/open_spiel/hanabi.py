@@ -30,7 +30,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What the player to move sees."""
+    """The position as the player to move sees it."""
 
     lives: int
     tokens: int
@@ -43,7 +43,7 @@ class Table:
 
 
 def table(state: Any, player: int) -> Table:
-    """From what OpenSpiel shows the player whose turn it is."""
+    """Parses the observation that OpenSpiel gives the player to move."""
     text = state.observation_string(player)
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     hands = text.partition("Hands:\n")[2].partition("\nDeck size")[0].split("-----\n")
@@ -78,9 +78,9 @@ def _hand(text: str) -> tuple[Card, ...]:
 
 def parts(state: Any, player: int, action: int) -> tuple[str, str, str]:
     """(Play, 0, ''), (Discard, 1, ''), (Reveal, color, R) or (Reveal, rank, 2)."""
-    found = _ACTION.fullmatch(state.action_to_string(player, action))
-    assert found is not None, state.action_to_string(player, action)
-    verb, place, kind, value = found.groups()
+    match = _ACTION.fullmatch(state.action_to_string(player, action))
+    assert match is not None, state.action_to_string(player, action)
+    verb, place, kind, value = match.groups()
     return ("Reveal", kind, value) if verb == "Reveal player" else (verb, place, "")
 
 

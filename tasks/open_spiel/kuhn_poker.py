@@ -54,10 +54,10 @@ class KuhnPoker(Full):
         )
 
     def situation(self, state: Any, player: int) -> Sequence[str]:
-        own = card(state, player)
+        rank = card(state, player)
         return (
             "1. Blind ante: both player_0 and player_1 place 1 chip into the pot.",
-            f"2. Deal: your card is {NAMES[own]} ({CARDS[own]}).",
+            f"2. Deal: your card is {NAMES[rank]} ({CARDS[rank]}).",
             *(
                 f"{number}. player_{who} chooses {word}."
                 for number, (who, word) in enumerate(words_of_moves(self, state), 3)

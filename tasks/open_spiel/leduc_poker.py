@@ -27,9 +27,9 @@ def events(state: Any) -> list[tuple[int, str]]:
 
 def chips(state: Any, player: int) -> float:
     """What the player has put into the pot."""
-    found = re.search(r"\[Ante: ([\d ]+)\]", state.observation_string(player))
-    assert found is not None, "OpenSpiel prints the ante of each player"
-    return float(found.group(1).split()[player])
+    match = re.search(r"\[Ante: ([\d ]+)\]", state.observation_string(player))
+    assert match is not None, "OpenSpiel prints the ante of each player"
+    return float(match.group(1).split()[player])
 
 
 class LeducPoker(Full):

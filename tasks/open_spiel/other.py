@@ -1,4 +1,4 @@
-"""Any other game of OpenSpiel in words: its own strings, under the same headings."""
+"""Default phrasing: OpenSpiel's own strings under the same headings."""
 
 from __future__ import annotations
 

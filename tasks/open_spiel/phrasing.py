@@ -1,4 +1,4 @@
-"""How a game is put into words: one interface, a long form for language models and a compact one.
+"""Phrasing interface: a game as text, in a full form and a compact form.
 
 The long form is that of MARSHAL's appendix I: the rules once, then at each of the player's turns
 the state of the game and the legal actions. The compact form is for small word-level models: the
@@ -27,7 +27,7 @@ class Phrasing(ABC):
 
     @abstractmethod
     def word(self, state: Any, player: int, action: int) -> str:
-        """How the player says a legal action; different for different actions of a state."""
+        """The reply for a legal action; different for different actions of a state."""
 
     def words(self, state: Any, player: int) -> dict[str, int]:
         """The legal actions by what the player says for them, in OpenSpiel's order."""
@@ -138,5 +138,5 @@ def words_of_moves(phrasing: Phrasing, state: Any) -> list[tuple[int, str]]:
 def since_last_turn(phrasing: Phrasing, state: Any, player: int) -> list[tuple[int, str]]:
     """(player, what it said) of the others' moves since the player's last one."""
     said = words_of_moves(phrasing, state)
-    own = [number for number, (who, _) in enumerate(said) if who == player]
-    return said[own[-1] + 1 :] if own else said
+    player_moves = [number for number, (who, _) in enumerate(said) if who == player]
+    return said[player_moves[-1] + 1 :] if player_moves else said

@@ -1,4 +1,4 @@
-"""Which phrasing and which picture belong to which game."""
+"""Maps each game to its phrasing and picture."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ class MCTS:
     """
 
     simulations: Count = 100
+    """Simulations per move."""
     exploration: float = 2.0
     """uct_c."""
     rollouts: Count = 10

@@ -1,4 +1,4 @@
-"""What a reply says, or why it says nothing."""
+"""Parses a reply into an action or a fault."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def read(reply: str, words: Mapping[str, int], *, tagged: bool) -> tuple[int | N
     """
     word = reply.strip()
     if tagged:
-        found = _ANSWER.search(reply)
-        if found is None or reply.count("<answer>") != 1:
+        match = _ANSWER.search(reply)
+        if match is None or reply.count("<answer>") != 1:
             return None, "malformed"
-        word = found.group(1).strip()
+        word = match.group(1).strip()
     if word in words:
         return words[word], ""
     return None, "illegal"

@@ -1,4 +1,4 @@
-"""The settings of OpenSpiel's games, checked: one line that names the setting and the remedy."""
+"""Validates the settings of OpenSpiel's games."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _VALID: Fault = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameState:
-    """A position, by the moves that led to it, and what it has paid."""
+    """A position, stored as the moves that led to it, and the payoffs so far."""
 
     game: Game
     moves: tuple[Move, ...] = ()
@@ -174,14 +174,14 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         total = tuple(p + q for p, q in zip(state.payoffs, paid, strict=True))
         after = replace(after, payoffs=total, turns=state.turns + 1)
         scale = self._scales[name]
-        own = [scale * p for p in paid]
+        rewards = [scale * p for p in paid]
         for seat in movers(at):
-            own[seat] += -self.invalid_penalty if faults[seat] else self.valid_reward
+            rewards[seat] += -self.invalid_penalty if faults[seat] else self.valid_reward
         return Outcome(
             state=after,
             reward=scale * paid[0] if self._shared[name] else 0.0,
             done=after.over,
-            local_rewards=dict(zip(self.agents, own, strict=True)),
+            local_rewards=dict(zip(self.agents, rewards, strict=True)),
         )
 
     def metrics(self, state: GameState) -> Mapping[str, float]:

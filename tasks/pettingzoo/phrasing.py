@@ -1,4 +1,4 @@
-"""How an environment is put into words; a task takes another phrasing by its module:Class."""
+"""Phrasing interface: an environment's observations and actions as text."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Phrasing:
         self.env = env
 
     def opening(self, agent: str, agents: Sequence[str]) -> str:
-        """What stands before the agent's first observation."""
+        """Text before the agent's first observation."""
         others = ", ".join(name for name in agents if name != agent)
         return f"You are {agent} in {self.env}, with {others}."
 
     def observation(self, agent: str, seen: Any) -> str:
-        """What the agent is shown, from the environment's observation."""
+        """Text of the environment's observation."""
         return np.array2string(np.asarray(seen), separator=",", threshold=10_000)
 
     def word(self, agent: str, action: int) -> str:
-        """How an action is said."""
+        """The reply for an action."""
         return str(action)
 
     def situation(self, agent: str, seen: Any, legal: Sequence[int]) -> str:
@@ -91,11 +91,11 @@ def phrasing(env: str, chosen: str | None) -> Phrasing:
         return _KNOWN.get(name if "/" in name else f"classic/{name}", Plain)(env)
     place, _, attribute = chosen.partition(":")
     try:
-        found = getattr(importlib.import_module(place), attribute)
+        kind = getattr(importlib.import_module(place), attribute)
     except (ModuleNotFoundError, AttributeError, ValueError):
         raise ConfigError(
             f"task.phrasing: no class '{chosen}'; write module:Class of a Phrasing"
         ) from None
-    if not (isinstance(found, type) and issubclass(found, Phrasing)):
+    if not (isinstance(kind, type) and issubclass(kind, Phrasing)):
         raise ConfigError(f"task.phrasing: '{chosen}' is no Phrasing; derive it from one")
-    return found(env)
+    return kind(env)

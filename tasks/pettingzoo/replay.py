@@ -1,4 +1,4 @@
-"""An environment's situation as a function of its seed and the actions taken.
+"""Replays an environment from its seed and actions.
 
 PettingZoo's environments change in place. Here each is made anew from (seed, actions), or, where
 the same play is at hand one step earlier, goes on from there.
@@ -21,7 +21,7 @@ Joint = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentSource:
-    """Which environment, and how it is made."""
+    """An environment's name and constructor arguments."""
 
     env: str
     """Family and name, classic/rps_v2."""
@@ -31,7 +31,7 @@ class EnvironmentSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What an environment shows between two steps."""
+    """Observations, rewards and legal actions between two steps."""
 
     acting: tuple[str, ...]
     """Who acts now; nobody where it has ended."""
@@ -80,7 +80,7 @@ _live: OrderedDict[_Key, Any] = OrderedDict()
 
 @lru_cache(maxsize=4096)
 def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) -> Situation:
-    """What stands after `actions`, the last step's rewards included."""
+    """The situation after `actions`, with the last step's rewards."""
     env = _live.pop((source, seed, actions[:-1]), None) if actions else None
     if env is None:
         env = make(source)
@@ -96,10 +96,10 @@ def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) 
 
 
 def _reset(env: Any, seed: int, parallel: bool) -> Situation:
-    found = env.reset(seed=seed)
+    result = env.reset(seed=seed)
     if not parallel:
         return _turn(env, {})
-    observations, infos = found
+    observations, infos = result
     return _shown(env, {a: (observations[a], infos.get(a, {})) for a in env.agents}, {})
 
 

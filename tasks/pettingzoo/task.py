@@ -20,18 +20,18 @@ ITEMS = 64
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """An item: one environment; the numbers of a split differ in nothing else."""
+    """An item: one environment. All items are equal, since advantages compare episodes of one
+    item."""
 
     env: str
-    number: int
 
     def __str__(self) -> str:
-        return f"{self.env} {self.number}"
+        return self.env
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooState:
-    """An environment by how it came to stand as it does."""
+    """An environment's state, stored as its seed and the actions taken."""
 
     seed: int
     actions: tuple[Joint, ...] = ()
@@ -77,10 +77,7 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
         self.agents = _agents(self.source)
         self._say = phrased(env, phrasing)
-        self._items = {
-            split: tuple(Play(env, number) for number in range(ITEMS))
-            for split in ("train", "test")
-        }
+        self._items = {split: (Play(env),) * ITEMS for split in ("train", "test")}
 
     def items(self, split: str) -> Sequence[Play]:
         """The same environment 64 times over, in both splits."""
@@ -94,10 +91,10 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
 
     def observe(self, state: ZooState, agent: str) -> str | None:
         """What the environment shows an agent that acts, in words; None for the others."""
-        now = self._now(state)
-        if state.invalid or agent not in now.acting:
+        current = self._now(state)
+        if state.invalid or agent not in current.acting:
             return None
-        text = self._say.situation(agent, now.seen[agent], now.legal[agent])
+        text = self._say.situation(agent, current.seen[agent], current.legal[agent])
         if agent in state.acted:
             return text
         return f"{self._say.opening(agent, self.agents)}\n{text}"
@@ -106,11 +103,11 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         self, state: ZooState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ZooState]:
         """The environment's step; or the end, where a reply is no legal action."""
-        now = self._now(state)
+        current = self._now(state)
         chosen: list[tuple[str, int]] = []
         invalid = []
-        for agent in now.acting:
-            words = self._words(now, agent)
+        for agent in current.acting:
+            words = self._words(current, agent)
             if actions[agent].strip() in words:
                 chosen.append((agent, words[actions[agent].strip()]))
             else:
@@ -121,13 +118,13 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         after = replace(
             state,
             actions=(*state.actions, tuple(chosen)),
-            acted=tuple(dict.fromkeys((*state.acted, *now.acting))),
+            acted=tuple(dict.fromkeys((*state.acted, *current.acting))),
         )
-        found = self._now(after)
-        local = {agent: found.rewards.get(agent, 0.0) for agent in self.agents}
+        reached = self._now(after)
+        local = {agent: reached.rewards.get(agent, 0.0) for agent in self.agents}
         total = zip(state.returns, local.values(), strict=True)
         after = replace(after, returns=tuple(before + paid for before, paid in total))
-        return self._outcome(after, local, done=not found.acting)
+        return self._outcome(after, local, done=not reached.acting)
 
     def metrics(self, state: ZooState) -> Mapping[str, float]:
         """`return_AGENT` and `invalid`."""
@@ -142,8 +139,8 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
     def _now(self, state: ZooState) -> Situation:
         return situation(self.source, state.seed, state.actions)
 
-    def _words(self, now: Situation, agent: str) -> dict[str, int]:
-        return {self._say.word(agent, action): action for action in now.legal[agent]}
+    def _words(self, current: Situation, agent: str) -> dict[str, int]:
+        return {self._say.word(agent, action): action for action in current.legal[agent]}
 
     def _outcome(
         self, state: ZooState, local: Mapping[str, float], *, done: bool

@@ -1,4 +1,4 @@
-"""Plan-Path: a tool user and a planner find a way on a grid (Stronger-MAS, B.4 and D)."""
+"""Plan-Path: a tool user and a planner find a path on a grid (Stronger-MAS, B.4 and D)."""
 
 from .task import PlanPath
 

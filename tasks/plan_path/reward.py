@@ -1,4 +1,4 @@
-"""The terms of Plan-Path's rewards (Stronger-MAS, B.4), each a function of what was done."""
+"""The terms of Plan-Path's rewards (Stronger-MAS, B.4), each a function of the moves."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def shortest_score(world: Map, at: Cell, moves: Moves) -> float:
 
 def execution_score(world: Map, at: Cell, moves: Moves) -> float:
     """s_exec: no invalid move, and the simulation advances."""
-    found = walk(world, at, moves)
-    return float(found.legal and found.end != at)
+    path = walk(world, at, moves)
+    return float(path.legal and path.end != at)
 
 
 def shape_score(world: Map, at: Cell, moves: Moves) -> float:

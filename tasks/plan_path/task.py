@@ -1,4 +1,4 @@
-"""Plan-Path: a tool user and a planner find a way on a grid (Stronger-MAS, B.4 and D)."""
+"""Plan-Path: a tool user and a planner find a path on a grid (Stronger-MAS, B.4 and D)."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
         return _splits(self.size, float(self.walls), self.train, self.test, self.seed, self.fresh)
 
     def start(self, item: Map) -> Cell:
-        """S."""
+        """The start cell."""
         return item.start
 
     def solved(self, item: Map, world: Cell) -> bool:
-        """At the goal."""
+        """Whether the team is at the goal."""
         return world == item.goal
 
     def progress(self, item: Map, world: Cell) -> float:
@@ -78,11 +78,11 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
         return max(0.0, 1.0 - item.oracle[world] / item.oracle[item.start])
 
     def read(self, item: Map, text: str) -> Moves | None:
-        """A list of moves."""
+        """Parses a list of moves."""
         return moves.read_compact(text) if self.prompt == "compact" else moves.read(text)
 
     def written(self, item: Map, answer: Moves) -> str:
-        """A list of moves."""
+        """Formats a list of moves."""
         return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
 
     def carried_out(self, item: Map, world: Cell, answer: Moves) -> Cell:
@@ -90,15 +90,15 @@ class PlanPath(ToolTeam[Map, Cell, Moves]):
         return walk(item, world, answer).end
 
     def team_reward(self, item: Map, before: Cell, after: Cell) -> float:
-        """By distance."""
+        """r_team, from the distance to the goal."""
         return reward.team(item, before, after)
 
     def tool_reward(self, item: Map, world: Cell, run: ToolRun[Moves]) -> float:
-        """By format, execution and potential."""
+        """r_loc of the tool user: format, execution and potential."""
         return reward.tool_reward(item, world, run.answer)
 
     def plan_reward(self, item: Map, before: Cell, answer: Moves | None, after: Cell) -> float:
-        """By format, legality and the oracle."""
+        """r_loc of the planner: format, legality and the oracle."""
         return reward.plan_reward(item, before, answer)
 
     def shown(self, state: TeamState[Map, Cell, Moves], agent: str) -> str:

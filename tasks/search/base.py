@@ -1,4 +1,4 @@
-"""What the search teams share: questions, a retriever as their tool, scores, a legal start."""
+"""Base class of the search teams: questions, retriever tool, scores, warm-start actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SearchTeam(Workflow[Question]):
     """Several roles answer a question from a corpus; `recall` is of the passages that give it.
 
     data: generated (a made-up country, seconds on any machine), packaged (a few general questions),
-    hotpotqa, 2wiki, musique or nq from the hub, or a .jsonl file; `corpus`: a folder to search
+    hotpotqa, 2wiki, musique or nq from the hub, or a .jsonl/.csv file; `corpus`: a folder to search
     (needed for the last five). `encoder`: a sentence encoder (folder or hub name) to search with
     instead of BM25. `longest` bounds, in words, what counts as an answer.
 
@@ -61,8 +61,8 @@ class SearchTeam(Workflow[Question]):
                 raise ConfigError(f"task.{name}: must be a whole number of 1 or more, got {value}")
         self.documents, self.longest, self.prompt = documents, longest, prompt
         world = World(seed=world_seed, people=people, towns=towns)
-        self._questions, own = load_questions(data, world, kinds)
-        searched = load_corpus(corpus, own, data)
+        self._questions, packaged = load_questions(data, world, kinds)
+        searched = load_corpus(corpus, packaged, data)
         self.retriever: Retriever = BM25(searched) if encoder is None else Dense(searched, encoder)
         self.tools = (Tool(self.search),)
         self.reward_range = None
@@ -79,23 +79,22 @@ class SearchTeam(Workflow[Question]):
         return self.retriever.search(query, self.documents)
 
     async def passages(self, team: Team, query: str) -> tuple[Passage, ...]:
-        """What `search` finds; where it fails, the reason stands in the place of passages, and the
-        role that reads them is told."""
-        found = await team.search(query)
-        return (Passage("no result", found),) if isinstance(found, ToolError) else found
+        """The results of `search`; if it fails, one passage that holds the reason."""
+        result = await team.search(query)
+        return (Passage("no result", result),) if isinstance(result, ToolError) else result
 
     async def ask(
         self,
         team: Team,
         role: str,
-        found: Sequence[Passage] = (),
+        passages: Sequence[Passage] = (),
         *,
         after: Answer | Iterable[Answer] | None = None,
         **fields: Any,
     ) -> Answer:
-        """What a role says to its prompt, made from what was found and the other fields."""
+        """A role's answer to its prompt, which is filled with the passages and the other fields."""
         compact = self.prompt == "compact"
-        fields["documents"] = (compact_documents if compact else full_documents)(found)
+        fields["documents"] = (compact_documents if compact else full_documents)(passages)
         fields["limit"] = self.longest
         text = (COMPACT if compact else FULL)[role].format(**fields)
         system = None if compact else SYSTEM.get(role)
@@ -105,17 +104,17 @@ class SearchTeam(Workflow[Question]):
 
     def score(self, team: Team, item: Question, answer: str) -> float:
         """F1 of an answer, and the metrics of the episode as if it were the last one."""
-        found = f1(answer, item.answers)
+        score = f1(answer, item.answers)
         team.measure(
-            f1=found,
+            f1=score,
             em=exact_match(answer, item.answers),
             accuracy=accuracy(answer, item.answers),
         )
-        return found
+        return score
 
-    def note_recall(self, team: Team, item: Question, found: Sequence[Passage]) -> None:
-        """The share of the passages that give the answer which were found; 0 where not known."""
-        titles = {passage.title for passage in found}
+    def note_recall(self, team: Team, item: Question, passages: Sequence[Passage]) -> None:
+        """Records recall: the share of supporting passages that were retrieved; 0 if unknown."""
+        titles = {passage.title for passage in passages}
         if item.titles:
             team.measure(recall=sum(title in titles for title in item.titles) / len(item.titles))
 

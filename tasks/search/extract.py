@@ -31,16 +31,16 @@ class RetrieveExtractAnswer(SearchTeam):
             team.reward(BAD_FORMAT, to=rewritten)
 
         async def evidence(query: str) -> tuple[tuple[Passage, ...], Answer]:
-            found = await self.passages(team, query)
+            passages = await self.passages(team, query)
             asked: dict[str, Any] = {"question": item.text, "query": query}
-            return found, await self.ask(team, "extractor", found, **asked)
+            return passages, await self.ask(team, "extractor", passages, **asked)
 
         queries = queries[:MOST_QUERIES]
         branches = await asyncio.gather(*(evidence(query) for query in queries))
         for _, extract in branches:
             if not self.proper(extract):
                 team.reward(BAD_FORMAT, to=extract)
-        self.note_recall(team, item, merged([found for found, _ in branches]))
+        self.note_recall(team, item, merged([passages for passages, _ in branches]))
         kept = [
             Passage(query, extract) for query, (_, extract) in zip(queries, branches, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""What a small model starts from: words of what a role is shown, in the form that is asked for."""
+"""Warm-start actions: words of a role's prompt in the requested format."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .question import Question
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Where a data set lies, which of its splits are trained and tested on, and how a row reads."""
+    """A hub data set: its location, its train and test splits, and its row parser."""
 
     path: str
     name: str | None

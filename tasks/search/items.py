@@ -1,4 +1,4 @@
-"""What is asked: of the generated world, packaged, from a file of the user's or from the hub."""
+"""Loads questions: generated, packaged, from a file, or from the hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from colearn.errors import ConfigError
 from colearn.qa import Corpus, Folder, Passage, Passages
 
-from ..rows import DataRow, file_rows
+from ..rows import SUFFIXES, DataRow, file_rows
 from .hub import DATA_SETS, hub_questions
 from .question import Question
 from .world import World
@@ -46,40 +46,40 @@ def load_questions(
         return splits, Passages(passages)
     if data in DATA_SETS:
         return {split: hub_questions(data, split) for split in ("train", "test")}, None
-    if Path(data).suffix == ".jsonl":
+    if Path(data).suffix in SUFFIXES:
         rows = _questions(file_rows(Path(data), ", ".join(SOURCES)))
         held = max(1, len(rows) // 5)
         return {"train": rows[held:] or rows, "test": rows[:held]}, None
     raise ConfigError(
         f"task.data: unknown value {data!r}; known: {', '.join(SOURCES)}, or the path of a .jsonl "
-        "file with question and answers"
+        "or .csv file with question and answers"
     )
 
 
 def load_tested(data: str, world: World, kinds: Sequence[str]) -> tuple[Question, ...]:
-    """What is tested of a source: its test split, or all rows of a file.
+    """The test questions of a source: its test split, or all rows of a file.
 
     Errors: as `load_questions`.
     """
     splits, _ = load_questions(data, world, kinds)
-    if Path(data).suffix == ".jsonl":
+    if Path(data).suffix in SUFFIXES:
         everything = dict.fromkeys((*splits["test"], *splits["train"]))
         return tuple(everything)
     return tuple(splits["test"])
 
 
-def load_corpus(path: str | None, own: Corpus | None, data: str) -> Corpus:
-    """The folder of the user's, or the corpus that comes with the questions.
+def load_corpus(path: str | None, packaged: Corpus | None, data: str) -> Corpus:
+    """The user's folder, or the corpus that comes with the questions.
 
     Errors: ConfigError where there is neither.
     """
     if path is not None:
         return Folder(path)
-    if own is None:
+    if packaged is None:
         raise ConfigError(
             f"task.corpus: '{data}' comes without one; give a folder of .jsonl, .txt or .md files"
         )
-    return own
+    return packaged
 
 
 def _questions(rows: Iterable[DataRow]) -> tuple[Question, ...]:

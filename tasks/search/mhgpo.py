@@ -33,12 +33,12 @@ class MHGPOTeam(SearchTeam):
         lists = await asyncio.gather(
             *(self.passages(team, query) for query in queries[:MOST_QUERIES])
         )
-        found = merged(lists)
-        ranked = await self.ask(team, "reranker", found, question=item.text)
-        ranking = read_ranking(ranked, len(found))
+        passages = merged(lists)
+        ranked = await self.ask(team, "reranker", passages, question=item.text)
+        ranking = read_ranking(ranked, len(passages))
         if not ranking.valid:
             team.reward(PENALTY_RANKING, to=ranked)
-        chosen = [found[number] for number in ranking.chosen]
+        chosen = [passages[number] for number in ranking.chosen]
         self.note_recall(team, item, chosen)
         answer = await self.ask(team, "answerer", chosen, question=item.text)
         if len(answer.split()) > self.longest:

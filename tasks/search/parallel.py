@@ -15,7 +15,7 @@ BAD_FORMAT = -1.0
 
 class ParallelRetrieval(SearchTeam):
     """The rewriter decomposes the question, its queries are searched for at once, the answerer
-    answers from all that was found. The final F1 is the team's reward, a format penalty of -1 each
+    answers from all passages. The final F1 is the team's reward, a format penalty of -1 each
     role's own (`credit: trajectory` gives r_v = F1 + r_fmt)."""
 
     agents = ("rewriter", "answerer")
@@ -30,9 +30,9 @@ class ParallelRetrieval(SearchTeam):
         lists = await asyncio.gather(
             *(self.passages(team, query) for query in queries[:MOST_QUERIES])
         )
-        found = merged(lists)
-        self.note_recall(team, item, found)
-        answer = await self.ask(team, "answerer", found, question=item.text)
+        passages = merged(lists)
+        self.note_recall(team, item, passages)
+        answer = await self.ask(team, "answerer", passages, question=item.text)
         if not self.proper(answer):
             team.reward(BAD_FORMAT, to=answer)
         team.reward(self.score(team, item, answer))

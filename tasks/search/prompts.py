@@ -1,4 +1,4 @@
-"""What the roles are told: MHGPO's prompts (App. B) where the paper prints them, ours elsewhere,
+"""Prompts of the roles: MHGPO's (App. B) where the paper prints them, ours elsewhere,
 and the same in few words for small models."""
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ COMPACT: Mapping[str, str] = {
 }
 
 
-def full_documents(found: Sequence[Passage]) -> str:
+def full_documents(passages: Sequence[Passage]) -> str:
     """In the paper's form, numbered from 0."""
     return "\n".join(
         f"Document{number}: {{title: {passage.title}, snippet: {passage.text}}}"
-        for number, passage in enumerate(found)
+        for number, passage in enumerate(passages)
     )
 
 
-def compact_documents(found: Sequence[Passage]) -> str:
+def compact_documents(passages: Sequence[Passage]) -> str:
     """A number and the text, without the title."""
-    return "\n".join(f"{number} {passage.text}" for number, passage in enumerate(found))
+    return "\n".join(f"{number} {passage.text}" for number, passage in enumerate(passages))

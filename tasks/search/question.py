@@ -1,4 +1,4 @@
-"""What is asked."""
+"""A question and its gold answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What roles say, read: lists of queries, lists of ids, words."""
+"""Parses the roles' answers: queries, passage numbers, tagged text."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def read_ranking(text: str, count: int) -> Ranking:
 
 
 def read_tagged(text: str, tag: str) -> str | None:
-    """What stands in `<tag>...</tag>`; None where the tag is missing."""
-    found = re.search(_TAGGED.format(tag=re.escape(tag)), text, re.S)
-    return found[1].strip() if found else None
+    """The text inside `<tag>...</tag>`; None if the tag is missing."""
+    match = re.search(_TAGGED.format(tag=re.escape(tag)), text, re.S)
+    return match[1].strip() if match else None
 
 
 def count_words(text: str) -> int:

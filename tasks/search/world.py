@@ -1,6 +1,6 @@
 """A made-up country: people, towns, facts about them, and questions that have one answer.
 
-Every fact is a passage that can be found, so retrieval, reasoning and answers can be counted
+Every fact is a retrievable passage, so retrieval, reasoning and answers can be counted
 without a data set. Names are words of their own, so that a small model can copy them.
 """
 
@@ -26,7 +26,7 @@ TOWN_FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is asked, its one answer, and the titles of the passages that give it."""
+    """A question, its one answer, and the titles of the passages that give it."""
 
     text: str
     answer: str

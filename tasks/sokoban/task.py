@@ -81,7 +81,7 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         )
 
     def start(self, item: Room) -> Board:
-        """As drawn."""
+        """The board as drawn."""
         return item.start
 
     def solved(self, item: Room, world: Board) -> bool:
@@ -93,27 +93,27 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
         return reward.team(item, world)
 
     def read(self, item: Room, text: str) -> Moves | None:
-        """A list of moves."""
+        """Parses a list of moves."""
         return moves.read_compact(text) if self.prompt == "compact" else moves.read(text)
 
     def written(self, item: Room, answer: Moves) -> str:
-        """A list of moves."""
+        """Formats a list of moves."""
         return moves.compact(answer) if self.prompt == "compact" else moves.written(answer)
 
     def carried_out(self, item: Room, world: Board, answer: Moves) -> Board:
-        """Where the moves end."""
+        """The board after the moves."""
         return play(item, world, answer).end
 
     def team_reward(self, item: Room, before: Board, after: Board) -> float:
-        """By boxes on goals."""
+        """r_team: the share of boxes on goals."""
         return reward.team(item, after)
 
     def tool_reward(self, item: Room, world: Board, run: ToolRun[Moves]) -> float:
-        """By format, execution and potential."""
+        """r_loc of the tool user: format, execution and potential."""
         return reward.tool_reward(item, world, run.answer)
 
     def plan_reward(self, item: Room, before: Board, answer: Moves | None, after: Board) -> float:
-        """By format, legality and deadlocks."""
+        """r_loc of the planner: format, legality and deadlocks."""
         return reward.plan_reward(item, before, answer)
 
     def shown(self, state: TeamState[Room, Board, Moves], agent: str) -> str:
@@ -148,10 +148,10 @@ class Sokoban(ToolTeam[Room, Board, Moves]):
 
         Errors: ValueError for a deadlocked room.
         """
-        found = solve(item, world)
-        if not found:
-            raise ValueError("nothing solves this room any more, or nothing is left to solve")
-        return found
+        shortest = solve(item, world)
+        if not shortest:
+            raise ValueError("the room is deadlocked or already solved")
+        return shortest
 
     def random_answer(self, item: Room, world: Board, rng: np.random.Generator) -> Moves:
         """Once or twice a walk behind a box and pushes in one direction, at random and whatever the

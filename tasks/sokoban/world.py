@@ -15,7 +15,7 @@ _ATTEMPTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Where the player and the boxes are."""
+    """Positions of the player and the boxes."""
 
     player: Cell
     boxes: frozenset[Cell]
@@ -71,7 +71,7 @@ def in_corner(room: Room, box: Cell) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What a list of moves does: it ends when solved, or before the first impossible move."""
+    """Result of a list of moves: it ends when solved, or before the first impossible move."""
 
     end: Board
     legal: bool

@@ -1,4 +1,4 @@
-"""The target beside what was built, for the report."""
+"""Picture for the report: the target beside the build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build is worth: counts against the target, and the two variants of the reward."""
+"""Reward of a build: counts against the target, in two variants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HIGHEST = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The counts that rewards and metrics are made of."""
+    """Counts from which rewards and metrics are computed."""
 
     total: int
     """Cells of the target."""
@@ -65,17 +65,17 @@ def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> Survey:
     )
 
 
-def raw_reward(found: Survey, variant: str) -> float:
+def raw_reward(result: Survey, variant: str) -> float:
     """The reward before the shift, at most 2: F.3 of the paper, or the peer's formula."""
-    covered = 2.0 * found.covered / found.total
+    covered = 2.0 * result.covered / result.total
     if variant == "paper":
-        return covered - 1.5 * found.extra / found.total - found.adjacency / 2
-    extra = 1.5 * found.extra / found.background if found.extra else 0.0
-    return covered - extra - found.adjacency - 0.25 * found.incomplete
+        return covered - 1.5 * result.extra / result.total - result.adjacency / 2
+    extra = 1.5 * result.extra / result.background if result.extra else 0.0
+    return covered - extra - result.adjacency - 0.25 * result.incomplete
 
 
-def lowest_reward(found: Survey, variant: str, agents: int) -> float:
+def lowest_reward(result: Survey, variant: str, agents: int) -> float:
     """A bound below the raw reward of any build against the same target."""
     if variant == "paper":
-        return -1.5 * found.background / found.total - 0.5
+        return -1.5 * result.background / result.total - 0.5
     return -1.5 - 1.0 - 0.25 * agents

@@ -1,4 +1,4 @@
-"""The settings of StrBuild, checked: one line that names the setting and the remedy."""
+"""Validates the settings of StrBuild."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class StringItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrBuildState:
-    """What stood at the end of the last turn; before the first turn, the empty world."""
+    """The world at the end of the last turn; empty before the first turn."""
 
     item: StringItem
     turn: int
@@ -226,13 +226,13 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
     def metrics(self, state: StrBuildState) -> Mapping[str, float]:
         """Of the last turn: `score`, the raw reward; `iou`, `coverage` and `adjacency` (rate of
         same-texture pairs) in [0, 1]; `extra`, blocks outside the target; `rejected`, lines."""
-        found = survey(state.blocks, self.rows(state.item), len(self.agents))
+        result = survey(state.blocks, self.rows(state.item), len(self.agents))
         return {
             "score": state.reward,
-            "iou": found.iou,
-            "coverage": found.covered / found.total,
-            "extra": float(found.extra),
-            "adjacency": found.adjacency,
+            "iou": result.iou,
+            "coverage": result.covered / result.total,
+            "extra": float(result.extra),
+            "adjacency": result.adjacency,
             "rejected": float(state.rejected),
         }
 
@@ -296,8 +296,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
     def _state(
         self, item: StringItem, *, turn: int, blocks: tuple[Block, ...], rejected: int
     ) -> StrBuildState:
-        found = survey(blocks, self.rows(item), len(self.agents))
-        reward = raw_reward(found, self.variant)
+        result = survey(blocks, self.rows(item), len(self.agents))
+        reward = raw_reward(result, self.variant)
         return StrBuildState(item=item, turn=turn, blocks=blocks, reward=reward, rejected=rejected)
 
     def _seat(self, agent: str) -> text.Seat:

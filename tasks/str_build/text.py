@@ -1,4 +1,4 @@
-"""What StrBuild says: prompts and feedback, in full and in few tokens, and a picture to read."""
+"""Prompts and feedback of StrBuild, in full and compact form, and a text rendering."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPACT_BOUND = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """What one agent is told about itself."""
+    """Prompt fields about one agent."""
 
     number: int
     """From 0."""

@@ -28,7 +28,7 @@ def units(size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 
 def legal(grid: Grid) -> bool:
-    """No digit twice in a row, column or sub-grid."""
+    """Whether no digit repeats in a row, column or sub-grid."""
     for unit in units(len(grid)):
         digits = [grid[r][c] for r, c in unit if grid[r][c]]
         if len(set(digits)) < len(digits):
@@ -43,7 +43,7 @@ def seen(grid: Grid, cell: tuple[int, int]) -> list[int]:
 
 
 def full(grid: Grid) -> bool:
-    """No blank is left."""
+    """Whether no blank is left."""
     return all(digit for row in grid for digit in row)
 
 
@@ -102,9 +102,9 @@ def solutions(grid: Grid, rng: np.random.Generator | None = None) -> Iterator[Gr
 
 def unique_solution(grid: Grid) -> Grid | None:
     """The one solution; None where there is none, or more than one."""
-    found = solutions(grid)
-    first = next(found, None)
-    return first if first is not None and next(found, None) is None else None
+    candidates = solutions(grid)
+    first = next(candidates, None)
+    return first if first is not None and next(candidates, None) is None else None
 
 
 def puzzle(size: int, blanks: int, rng: np.random.Generator) -> Grid:

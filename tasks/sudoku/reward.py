@@ -1,4 +1,4 @@
-"""The terms of Sudoku's rewards (Stronger-MAS, B.3), each a function of what was done."""
+"""The terms of Sudoku's rewards (Stronger-MAS, B.3), each a function of the answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOOL = weights(format=0.10, executes=0.10, sane=0.80)
 
 
 def solved(grid: Grid) -> bool:
-    """Complete and legal."""
+    """Whether the grid is complete and legal."""
     return full(grid) and legal(grid)
 
 
@@ -50,7 +50,7 @@ def sanity_score(clues: Grid, before: Grid, fills: tuple[Fill, ...]) -> float:
 
 
 def keeps(clues: Grid, fills: tuple[Fill, ...]) -> bool:
-    """No fill changes a clue."""
+    """Whether no fill changes a clue."""
     return all(clues[r - 1][c - 1] in (0, digit) for r, c, digit in fills)
 
 

@@ -93,13 +93,13 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
         return sum(right) / len(right)
 
     def read(self, item: SudokuItem, text_: str) -> Fills | None:
-        """A grid or a list of fills."""
+        """Parses a grid or a list of fills."""
         if self.prompt == "compact":
             return text.read_compact(text_, item.clues)
         return text.read(text_, self.size)
 
     def written(self, item: SudokuItem, answer: Fills) -> str:
-        """A list of fills."""
+        """Formats a list of fills."""
         if self.prompt == "compact":
             return text.compact(answer, item.clues)
         return text.written(answer)
@@ -109,17 +109,17 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
         return filled(world, answer) if reward.keeps(item.clues, answer) else world
 
     def team_reward(self, item: SudokuItem, before: Grid, after: Grid) -> float:
-        """1 where solved."""
+        """r_team: 1 if solved."""
         return reward.team(after)
 
     def tool_reward(self, item: SudokuItem, world: Grid, run: ToolRun[Fills]) -> float:
-        """By format, execution and sanity."""
+        """r_loc of the tool user: format, execution and sanity."""
         return reward.tool_reward(item.clues, world, run.ran, run.answer)
 
     def plan_reward(
         self, item: SudokuItem, before: Grid, answer: Fills | None, after: Grid
     ) -> float:
-        """By format, legality and progress."""
+        """r_loc of the planner: format, legality and progress."""
         return reward.plan_reward(item.clues, before, answer, after)
 
     def shown(self, state: TeamState[SudokuItem, Grid, Fills], agent: str) -> str:

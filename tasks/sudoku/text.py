@@ -1,4 +1,4 @@
-"""What Sudoku says and reads: the paper's prompts (C.2), few words for small models, answers."""
+"""Prompts and answer parsing of Sudoku: the paper's form (C.2) and a compact one."""
 
 from __future__ import annotations
 

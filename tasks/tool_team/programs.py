@@ -1,4 +1,4 @@
-"""A partner for a tool user that is trained alone."""
+"""Scripted planner, the partner of a tool user that is trained alone."""
 
 from __future__ import annotations
 

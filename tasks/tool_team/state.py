@@ -1,4 +1,4 @@
-"""The state of a game that a tool user and a planner play: the world, and what was said."""
+"""State of a tool-and-planner game: the world and the answers so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class ToolRun(Generic[Answer]):
-    """What the tool user's program printed, and what that proposes."""
+    """Output of the tool user's program and the answer it proposes."""
 
     code: str
     """The program; '' where the answer held no block of code."""

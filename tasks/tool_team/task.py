@@ -1,4 +1,4 @@
-"""What the games share: turns, the tool user's program, rewards, metrics."""
+"""Base class of the tool-and-planner games: turns, program runs, rewards, metrics."""
 
 from __future__ import annotations
 
@@ -207,10 +207,10 @@ class ToolTeam(
         code = code_block(text)
         if code is None:
             return ToolRun("", "no single block that begins with ```python", False, None)
-        found = run_program(code, limits=Limits(seconds=self.seconds))
-        if found.error is not None:
-            return ToolRun(code, f"{found.error}: {found.message}", False, None)
-        return ToolRun(code, found.text[:_SHOWN].strip(), True, self.read(state.item, found.text))
+        result = run_program(code, limits=Limits(seconds=self.seconds))
+        if result.error is not None:
+            return ToolRun(code, f"{result.error}: {result.message}", False, None)
+        return ToolRun(code, result.text[:_SHOWN].strip(), True, self.read(state.item, result.text))
 
     def _decided(self, state: TeamState[Item, World, Answer], text: str) -> Answer | None:
         answer = text if self.prompt == "compact" else final_answer(text)
@@ -249,7 +249,7 @@ class ToolTeam(
 
     @abstractmethod
     def progress(self, item: Item, world: World) -> float:
-        """How far the world is, in [0, 1]; 1 where it is solved."""
+        """Progress in [0, 1]; 1 if solved."""
 
     @abstractmethod
     def read(self, item: Item, text: str) -> Answer | None:

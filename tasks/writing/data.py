@@ -1,4 +1,4 @@
-"""Where the texts of the writing tasks come from: packaged, generated, a file, or the hub."""
+"""Loads the texts of the writing tasks: packaged, generated, from a file, or from the hub."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def _texts(rows: Iterable[DataRow], key: str) -> list[str]:
     texts = []
     for where, row in rows:
         if not isinstance(row, Mapping) or key not in row:
-            found = (
+            fault = (
                 f"has {', '.join(map(str, row))}" if isinstance(row, Mapping) else "is no object"
             )
-            raise ConfigError(f"task.field: {where} {found}; '{key}' is missing")
+            raise ConfigError(f"task.field: {where} {fault}; '{key}' is missing")
         text = row[key]
         if not isinstance(text, str) or not text.strip():
             raise ConfigError(f"task.data: '{key}' of {where} is no text; mend it")

@@ -1,4 +1,4 @@
-"""Pairs of answers that earn the most: a key to the reward, not good prose."""
+"""Reference answers with the highest reward; they are not good prose."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def expanding_pair(rules: Rules, text: str) -> tuple[str, str]:
     It earns the most where `words` allows 48 words and four times the fewest.
     """
     least, most = rules.words
-    own = _content(text)
+    words = _content(text)
     size = max(least, min(12, most // 4))
-    pool = own[: min(size, 12)]
+    pool = words[: min(size, 12)]
     first = " ".join(islice(cycle(pool), size))
-    second = [*CONNECTORS, *pool, own[len(pool)]]
+    second = [*CONNECTORS, *pool, words[len(pool)]]
     return first, _extended(second, pool, 2.0 * characters(first))
 
 

@@ -1,4 +1,4 @@
-"""What a pair of texts is worth: five parts, of which the first three are also gates."""
+"""Reward of a pair of texts: five parts, the first three of which are also gates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How one variant of one task scores."""
+    """Scoring rules of one variant of one task."""
 
     words: tuple[int, int]
     """The fewest and the most words of each text, by white space."""
@@ -73,7 +73,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """What each part earned; they add up to the reward."""
+    """Score of each part; the parts add up to the reward."""
 
     bounds: float = 0.0
     length: float = 0.0

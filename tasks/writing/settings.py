@@ -1,4 +1,4 @@
-"""The settings of the writing tasks, checked: one line that names the setting and the remedy."""
+"""Validates the settings of the writing tasks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from colearn.errors import ConfigError, nearest
+
+from ..rows import SUFFIXES
 
 CHOICES = {"variant": ("paper", "comlrl"), "prompt": ("full", "compact")}
 DATA = ("packaged", "generated", "hub")
@@ -25,9 +27,10 @@ def check_settings(
             raise ConfigError(f"task.{name}: unknown value {value!r}; {hint}")
     if not isinstance(data, str):
         raise ConfigError(f"task.data: must be one of {', '.join(DATA)} or a path, got {data!r}")
-    if data not in DATA and Path(data).suffix != ".jsonl":
+    if data not in DATA and Path(data).suffix not in SUFFIXES:
         raise ConfigError(
-            f"task.data: unknown value {data!r}; {nearest(data, DATA)} or the path of a .jsonl file"
+            f"task.data: unknown value {data!r}; {nearest(data, DATA)} or the path of a .jsonl or "
+            ".csv file"
         )
     if field is not None and (not isinstance(field, str) or not field):
         raise ConfigError(f"task.field: must be the name of a column, got {field!r}")

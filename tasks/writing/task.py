@@ -1,4 +1,4 @@
-"""What the writing tasks share: one text, two agents, one turn, a reward made by counting."""
+"""Base class of the writing tasks: one text, two agents, one turn, a counted reward."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WritingItem:
 
 @dataclass(frozen=True, slots=True)
 class WritingState:
-    """The text, and after the one turn what the answers earned."""
+    """The text and, after the turn, the scores of the answers."""
 
     item: WritingItem
     parts: ScoreParts | None = None

@@ -1,4 +1,4 @@
-"""What is counted in an answer: words, characters and kinds of transitions, in linear time."""
+"""Text statistics in linear time: words, characters and kinds of transitions."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def compact(text: str) -> str:
 
 
 def _entries() -> dict[str, tuple[tuple[tuple[str, ...], str], ...]]:
-    found: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {}
+    entries_by_word: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {}
     for kind, entries in TRANSITIONS.items():
         for entry in entries:
             words = tuple(words_of(entry))
-            found[words[0]] = (*found.get(words[0], ()), (words, kind))
-    return found
+            entries_by_word[words[0]] = (*entries_by_word.get(words[0], ()), (words, kind))
+    return entries_by_word
 
 
 _ENTRIES = _entries()

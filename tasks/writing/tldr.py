@@ -59,7 +59,7 @@ class TLDR(WritingTask):
     `data`: 'packaged', 32 + 8 invented posts of about 90 words; 'generated', 256 + 64 posts of
     about 40 words from a vocabulary of some hundred, for small models; 'hub', the paper's slices
     [0:1000] and [1000:1100] of `trl-lib/tldr`, column `prompt` (extra `tasks`); or the path of a
-    .jsonl file, of which the last tenth is the test split. `field` names another column.
+    .jsonl/.csv file, of which the last tenth is the test split. `field` names another column.
     `words` replaces the bounds; with few of them answers can be short. `prompt: compact` is for
     small word-level models: the agent's name, then the text's lower-case words between single
     spaces.

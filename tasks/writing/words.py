@@ -1,4 +1,4 @@
-"""The words that the writing tasks count: transitions of twelve kinds, and stop words.
+"""Word lists of the writing tasks: transitions of twelve kinds, and stop words.
 
 The lists are this project's own; the paper names the twelve kinds and prints no list.
 """

@@ -1,0 +1,131 @@
+"""Base class of tasks in which a team answers one prompt and the answers are scored."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from colearn.contract import DecPOMDP, Said
+from colearn.errors import ConfigError
+from colearn.types import Outcome, Prompt
+
+from .prompt import AskedPrompt
+from .team import seats
+
+
+class HasPrompt(Protocol):
+    """An item with a prompt."""
+
+    @property
+    def prompt(self) -> AskedPrompt:
+        """What the team answers."""
+        ...
+
+
+Item = TypeVar("Item", bound=HasPrompt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One agent's answer with its token ids, which are empty for a program or a server."""
+
+    text: str
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """The team's reward, rewards of single agents, and metrics."""
+
+    reward: float
+    local: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweringState(Generic[Item]):
+    """The answers so far and, at the end, the metrics."""
+
+    item: Item
+    stage: int = 0
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
+    """One agent or a team of `Seats`; the answer of `self.answer` is the completion."""
+
+    measures: tuple[str, ...]
+    """Names of the metrics."""
+
+    def __init__(
+        self,
+        agents: dict[str, str] | tuple[str, ...],
+        answer: str | None,
+        words: dict[str, tuple[str, ...]] | tuple[str, ...],
+    ) -> None:
+        self.seats = seats(agents)
+        self.agents = tuple(self.seats.templates)
+        self.horizon = len(self.seats.stages)
+        self.answer = self._agent(answer or self.agents[-1], "task.answer")
+        self.words = self._words(words)
+
+    @abstractmethod
+    def scores(self, item: Item, answers: Mapping[str, Answer]) -> Scores:
+        """Scores of the team's answers to an item."""
+
+    def reset(self, item: Item, rng: np.random.Generator) -> AnsweringState[Item]:
+        """The state before any answer; nothing is random."""
+        return AnsweringState(item=item)
+
+    def observe(self, state: AnsweringState[Item], agent: str) -> Prompt | None:
+        """The agent's template, filled with the prompt and earlier answers."""
+        if agent not in self.seats.acting(state.stage):
+            return None
+        asked = state.item.prompt
+        answers = {name: answer.text for name, answer in state.answers.items()}
+        text = self.seats.text(agent, asked.text, answers)
+        return Prompt(text, system=asked.system, turns=asked.turns)
+
+    def step(
+        self, state: AnsweringState[Item], actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[AnsweringState[Item]]:
+        """Collects the stage's answers; after the last stage they are scored."""
+        given = {agent: _answer(actions[agent]) for agent in self.seats.acting(state.stage)}
+        answers = {**state.answers, **given}
+        after = replace(state, stage=state.stage + 1, answers=answers)
+        if self.seats.acting(after.stage):
+            return Outcome(state=after, reward=0.0)
+        scores = self.scores(state.item, answers)
+        after = replace(after, metrics=scores.metrics)
+        return Outcome(state=after, reward=scores.reward, done=True, local_rewards=scores.local)
+
+    def metrics(self, state: AnsweringState[Item]) -> Mapping[str, float]:
+        """The metrics of the scores; 0 before the end."""
+        return {name: state.metrics.get(name, 0.0) for name in self.measures}
+
+    def legal_action(
+        self, state: AnsweringState[Item], agent: str, rng: np.random.Generator
+    ) -> str | None:
+        """One of `words`; None without them."""
+        words: Sequence[str] = self.words.get(agent, ())
+        return words[int(rng.integers(len(words)))] if words else None
+
+    def _agent(self, name: str, where: str) -> str:
+        if name not in self.agents:
+            raise ConfigError(f"{where}: no agent '{name}'; there is {', '.join(self.agents)}")
+        return name
+
+    def _words(self, given: Any) -> dict[str, tuple[str, ...]]:
+        if not isinstance(given, Mapping):
+            return dict.fromkeys(self.agents, tuple(given))
+        return {self._agent(agent, "task.words"): words for agent, words in given.items()}
+
+
+def _answer(text: str) -> Answer:
+    ids = text.action.tokens if isinstance(text, Said) else ()
+    return Answer(text=str(text), ids=tuple(ids))

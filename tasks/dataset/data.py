@@ -1,0 +1,102 @@
+"""Reads data rows from JSONL, JSON, CSV and Parquet files, and from the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from colearn.errors import ConfigError, DataNotHere, MissingExtra
+
+from ..rows import SUFFIXES as ROWS
+from ..rows import DataRow, csv_table, file_rows, hub_rows
+
+SUFFIXES = (*ROWS, ".parquet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file, or a hub data set with its subset and split."""
+
+    path: str
+    subset: str | None = None
+    split: str = "train"
+
+    @property
+    def is_file(self) -> bool:
+        return self.path.endswith(SUFFIXES)
+
+
+def read_rows(source: Source) -> list[tuple[str, dict[str, Any]]]:
+    """Every row with its location, such as `line 3 of train.jsonl`.
+
+    Errors: ConfigError naming the file and the line; MissingExtra if `datasets` or `pyarrow` is
+    needed.
+    """
+    if source.is_file:
+        path = Path(source.path).expanduser()
+        read = {".csv": _csv, ".parquet": _parquet}.get(path.suffix)
+        rows = file_rows(path, "a hub name", field="task.path") if read is None else read(path)
+    else:
+        rows = hub_rows(
+            source.path,
+            lambda datasets: datasets.load_dataset(
+                source.path, name=source.subset, split=source.split
+            ),
+            field="task.path",
+        )
+    if not rows:
+        raise ConfigError(f"task.path: {source.path} holds no rows; add some")
+    for where, row in rows:
+        if not isinstance(row, Mapping):
+            raise ConfigError(f"task.path: {where} is no object; write one object per row")
+    return [(where, dict(row)) for where, row in rows]
+
+
+def _csv(path: Path) -> list[DataRow]:
+    """Columns become whole numbers, numbers or truth values where all their fields are; an empty
+    field is None."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unread(path, error) from None
+    names, rows = csv_table(text, path, field="task.path")
+    lines, fields = [line for line, _ in rows], [values for _, values in rows]
+    columns = [_typed([values[k] for values in fields]) for k in range(len(names))]
+    return [
+        DataRow(f"line {line} of {path}", dict(zip(names, row, strict=True)))
+        for line, row in zip(lines, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def _typed(texts: Sequence[str]) -> list[Any]:
+    kinds: tuple[Callable[[str], Any], ...] = (int, float, _truth)
+    for kind in kinds:
+        try:
+            return [kind(text) if text else None for text in texts]
+        except (KeyError, ValueError):
+            continue
+    return [text or None for text in texts]
+
+
+def _truth(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _parquet(path: Path) -> list[DataRow]:
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ModuleNotFoundError:
+        raise MissingExtra("pyarrow", "tasks") from None
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
+        raise _unread(path, error) from None
+    return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(rows, start=1)]
+
+
+def _unread(path: Path, error: Exception) -> DataNotHere:
+    reason = " ".join(str(error).split())[:160]
+    return DataNotHere(f"task.path: cannot read {path} ({reason}); give a file or a hub name")

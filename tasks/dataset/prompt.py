@@ -1,0 +1,81 @@
+"""Prompts of data rows: plain text or messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPrompt:
+    """A prompt as an agent reads it."""
+
+    text: str
+    """Plain text, or the last user message."""
+    system: str | None = None
+    turns: tuple[tuple[str, str], ...] = ()
+    """(user, assistant) texts before `text`."""
+    messages: bool = False
+    """Whether the data hold messages; reward functions then get messages, too."""
+
+    @property
+    def given(self) -> str | list[dict[str, str]]:
+        """The prompt as reward functions get it."""
+        if not self.messages:
+            return self.text
+        before = [] if self.system is None else [{"role": "system", "content": self.system}]
+        for asked, answered in self.turns:
+            before += [_message("user", asked), _message("assistant", answered)]
+        return [*before, _message("user", self.text)]
+
+    def completion(self, text: str) -> str | list[dict[str, str]]:
+        """An answer as reward functions get it."""
+        return [_message("assistant", text)] if self.messages else text
+
+
+def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
+    """The prompt of a row.
+
+    Errors: ConfigError naming the row, for a missing column, what is neither text nor messages, or
+    messages that do not alternate and end with the user's.
+    """
+    if column not in row:
+        raise ConfigError(
+            f"task.prompt: {where} has {', '.join(map(str, row))}; '{column}' is missing"
+        )
+    value = row[column]
+    if isinstance(value, str) and value.strip():
+        return AskedPrompt(text=value)
+    if not isinstance(value, list) or not value:
+        raise ConfigError(
+            f"task.prompt: '{column}' of {where} is neither text nor messages; mend it"
+        )
+    said = [_said(message, column, where) for message in value]
+    system = said.pop(0)[1] if said[0][0] == "system" else None
+    roles = [role for role, _ in said]
+    if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
+        raise ConfigError(
+            f"task.prompt: the messages of {where} are by {', '.join(roles) or 'system'}; write "
+            "user and assistant in turn, the last by user"
+        )
+    texts = [text for _, text in said]
+    turns = tuple(zip(texts[:-1:2], texts[1::2], strict=True))
+    return AskedPrompt(text=texts[-1], system=system, turns=turns, messages=True)
+
+
+def _said(message: Any, column: str, where: str) -> tuple[str, str]:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        raise ConfigError(
+            f"task.prompt: a message in '{column}' of {where} has no role of system, user, "
+            "assistant with a text as content; mend it"
+        )
+    return role, content
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}

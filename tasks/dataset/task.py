@@ -1,0 +1,211 @@
+"""A data set as a task: prompts from a column, rewards from functions with TRL's signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from colearn.config import build_part
+from colearn.config.settings import Named
+from colearn.contract.reward import RewardFunction
+from colearn.errors import ConfigError, TaskError
+
+from .answering import Answer, Answering, Scores
+from .data import Source, read_rows
+from .prompt import AskedPrompt, read_prompt
+
+TEAM = "team"
+_NOT_COLUMNS = ("prompt", "completion", "completion_ids")
+"""Columns that TRL does not pass under their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataItem:
+    """A row of the data."""
+
+    where: str
+    prompt: AskedPrompt
+    columns: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.where
+
+
+class Dataset(Answering[DataItem]):
+    """Rows of a file or of the hub, answered by one agent or by a team.
+
+    path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.
+    prompt: the column with the prompts, plain text or messages.
+    test_path, test_split: the held-out rows. Without them the last `test_share` of the rows is
+    held out.
+    agents: names, each of which reads the answers of those before it; or templates by name, in
+    which `{prompt}` and the names of other agents are filled in.
+    answer: the agent whose answer is the completion; by default the last one.
+    reward: one or several functions, `module:function` with TRL's signature, or shipped ones by
+    name with their settings. A mapping by agent adds rewards of single agents; `team` is the
+    team's.
+    weights: of the team's functions, 1 by default.
+    words: answers that the embedded model is warm-started on, for all agents or by agent.
+
+    A function gets the row's other columns and `team_completions`, every agent's text by name. It
+    is called with one completion at a time. A reward of None adds nothing, as in TRL.
+
+    Wrong when a reward function compares the completions of a batch with each other.
+
+    Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight.
+
+    Errors: ConfigError from the constructor, and from `items` with the file and the line.
+    """
+
+    reads_actions = True
+
+    def __init__(
+        self,
+        path: str,
+        reward: Any,
+        *,
+        prompt: str = "prompt",
+        subset: str | None = None,
+        split: str = "train",
+        test_path: str | None = None,
+        test_split: str | None = None,
+        test_share: float = 0.1,
+        agents: dict[str, str] | tuple[str, ...] = ("agent",),
+        answer: str | None = None,
+        weights: tuple[float, ...] | None = None,
+        words: dict[str, tuple[str, ...]] | tuple[str, ...] = (),
+    ) -> None:
+        self.sources = {"train": Source(path=path, subset=subset, split=split)}
+        if test_path is not None or test_split is not None:
+            self.sources["test"] = Source(
+                path=test_path or path, subset=subset, split=test_split or split
+            )
+            if self.sources["test"] == self.sources["train"]:
+                raise ConfigError("task.test_split: equals task.split; name another split")
+        if not 0 < test_share < 1:
+            raise ConfigError(f"task.test_share: must lie between 0 and 1, got {test_share}")
+        self.column, self.test_share = prompt, test_share
+        super().__init__(agents, answer, words)
+        self.rewards = self._rewards(reward)
+        self.weights = _weights(weights, len(self.rewards[TEAM]))
+        self.pays = frozenset({"team", "local"} if len(self.rewards) > 1 else {"team"})
+        names = (name for receiver in self.rewards for name in self._names(receiver))
+        self.measures = ("reward", *names)
+        self._items: dict[str, Sequence[DataItem]] = {}
+
+    def items(self, split: str) -> Sequence[DataItem]:
+        """The rows of 'train' or 'test', read at the first call.
+
+        Errors: ConfigError naming the row that cannot be used.
+        """
+        if split not in ("train", "test"):
+            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        if split not in self._items:
+            rows = self._read("train" if "test" not in self.sources else split)
+            if "test" in self.sources:
+                self._items[split] = rows
+            else:
+                held = max(1, round(len(rows) * self.test_share))
+                if held == len(rows):
+                    raise ConfigError(
+                        f"task.path: {self.sources['train'].path} holds one row; add rows or set "
+                        "test_path"
+                    )
+                self._items = {"train": rows[:-held], "test": rows[-held:]}
+        return self._items[split]
+
+    def scores(self, item: DataItem, answers: Mapping[str, Answer]) -> Scores:
+        """Calls the functions: the team's with the completion, others with the agent's answer."""
+        metrics: dict[str, float] = {}
+        paid: dict[str, float] = {}
+        for receiver, functions in self.rewards.items():
+            agent = self.answer if receiver == TEAM else receiver
+            values = [self._score(function, item, answers, agent) for function in functions]
+            weights = self.weights if receiver == TEAM else (1.0,) * len(values)
+            paid[receiver] = sum(w * v for w, v in zip(weights, values, strict=True))
+            metrics |= zip(self._names(receiver), values, strict=True)
+        reward = paid.pop(TEAM)
+        return Scores(reward=reward, local=paid, metrics={"reward": reward, **metrics})
+
+    def costs(self) -> Mapping[str, float]:
+        """The functions' totals, added up by name."""
+        totals: dict[str, float] = {}
+        for function in (one for functions in self.rewards.values() for one in functions):
+            for name, amount in function.costs().items():
+                totals[name] = totals.get(name, 0.0) + amount
+        return totals
+
+    def _names(self, receiver: str) -> list[str]:
+        """Metric names of a receiver's functions; a second one of the same label is numbered."""
+        prefix = "reward" if receiver == TEAM else f"reward_{receiver}"
+        labels = [function.label for function in self.rewards[receiver]]
+        return [
+            f"{prefix}_{label}" + (f"_{number}" if label in labels[:number] else "")
+            for number, label in enumerate(labels)
+        ]
+
+    def _score(
+        self,
+        function: RewardFunction,
+        item: DataItem,
+        answers: Mapping[str, Answer],
+        agent: str,
+    ) -> float:
+        columns = {
+            **{name: [value] for name, value in item.columns.items()},
+            "completion_ids": [list(answers[agent].ids)],
+            "team_completions": [{name: answer.text for name, answer in answers.items()}],
+        }
+        completion = item.prompt.completion(answers[agent].text)
+        [value] = function(prompts=[item.prompt.given], completions=[completion], **columns)
+        if value is None or value != value:
+            return 0.0
+        if not isfinite(value):
+            raise TaskError(f"task.reward: '{function.label}' returned {value}; return a number")
+        return value
+
+    def _read(self, split: str) -> list[DataItem]:
+        items = []
+        for where, row in read_rows(self.sources[split]):
+            asked = read_prompt(row, self.column, where)
+            columns = {name: row[name] for name in row if name not in _NOT_COLUMNS}
+            items.append(DataItem(where=where, prompt=asked, columns=columns))
+        return items
+
+    def _rewards(self, given: Any) -> dict[str, tuple[RewardFunction, ...]]:
+        named = isinstance(given, Mapping) and "name" not in given
+        rewards = {}
+        for receiver, functions in (given if named else {TEAM: given}).items():
+            if receiver != TEAM:
+                self._agent(receiver, "task.reward")
+            several = functions if isinstance(functions, list | tuple) else [functions]
+            rewards[receiver] = tuple(_function(one) for one in several)
+        if not rewards.get(TEAM):
+            raise ConfigError(f"task.reward: name a function of the team under '{TEAM}'")
+        return rewards
+
+
+def _function(given: Any) -> RewardFunction:
+    if isinstance(given, str) and ":" in given:
+        given = {"name": "function", "target": given}
+    elif isinstance(given, str):
+        given = {"name": given}
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        raise ConfigError(
+            f"task.reward: {given!r:.60} names no function; write module:function, or the name of "
+            "a shipped one with its settings"
+        )
+    part: RewardFunction = build_part(RewardFunction, Named(**given), "task.reward")
+    return part
+
+
+def _weights(given: tuple[float, ...] | None, count: int) -> tuple[float, ...]:
+    if given is None:
+        return (1.0,) * count
+    if len(given) != count:
+        raise ConfigError(
+            f"task.weights: {len(given)} weights for {count} functions; give one for each"
+        )
+    return tuple(given)

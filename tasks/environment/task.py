@@ -1,0 +1,230 @@
+"""An environment of TRL's `environment_factory` as a task: tools in text, replayed by actions."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, TaskError
+from colearn.rewards.environment import LiveEnvironment, ToolResult, check_factory, tool_schemas
+from colearn.rewards.function import PythonFunction
+from colearn.types import Outcome, Prompt
+from colearn.wire.tools import Call, announce, message, read_calls, write_response
+
+from ..checks import check_number, check_whole
+from ..dataset.data import Source, read_rows
+from ..dataset.prompt import AskedPrompt, read_prompt
+
+AGENT = "agent"
+ITEMS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentItem:
+    """A row of the data; without data, one of equal items."""
+
+    where: str
+    prompt: AskedPrompt
+    columns: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentState:
+    """An episode, stored as its item, its seed and the actions taken."""
+
+    item: EnvironmentItem
+    seed: int
+    shown: str
+    """What the agent reads next."""
+    actions: tuple[str, ...] = ()
+    results: tuple[tuple[ToolResult, ...], ...] = ()
+    """Of the calls of each action."""
+    reward: float = 0.0
+
+
+class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
+    """An environment with TRL's interface, played by one agent.
+
+    factory: `module:Class`, called without arguments. `reset(**row)` returns None or the text of
+    the first observation; other public methods are tools, described by type hints and docstrings;
+    `get_reward()` scores the episode at its end.
+    path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without
+    a path all items are equal and `reset` receives nothing.
+    reward: further functions with TRL's signature, which also receive `environments`.
+    horizon: most answers of an episode. An answer without a call ends it, as does the last.
+    words: texts that the embedded model is warm-started on.
+
+    An episode is replayed from its seed and actions where branches or other processes need it.
+    Python's and numpy's global generators are seeded for each episode.
+
+    Wrong when the environment draws from unseeded generators of its own, or acts on the outside.
+
+    Metrics: `reward`, `calls` and `failures`.
+
+    Errors: ConfigError from the constructor, and from `items` with the file and the line.
+    """
+
+    reads_actions = True
+
+    def __init__(
+        self,
+        factory: str,
+        *,
+        path: str | None = None,
+        prompt: str = "prompt",
+        test_share: float = 0.1,
+        reward: str | tuple[str, ...] = (),
+        horizon: int = 8,
+        words: tuple[str, ...] = (),
+    ) -> None:
+        check_factory(factory)
+        check_whole("horizon", horizon, 1)
+        check_number("test_share", test_share, 0.0, 1.0)
+        targets = (reward,) if isinstance(reward, str) else tuple(reward)
+        self.factory, self.path, self.column = factory, path, prompt
+        self.test_share, self.horizon, self.words = test_share, horizon, tuple(words)
+        self.rewards = tuple(PythonFunction(target=target) for target in targets)
+        self.agents = (AGENT,)
+        self._items: dict[str, Sequence[EnvironmentItem]] = {}
+
+    @cached_property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Descriptions of the environment's methods."""
+        return tool_schemas(self.factory)
+
+    def items(self, split: str) -> Sequence[EnvironmentItem]:
+        """The rows of 'train' or 'test', read at the first call; without data, 64 equal items.
+
+        Errors: ConfigError naming the row that cannot be used.
+        """
+        if split not in ("train", "test"):
+            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        if not self._items:
+            if self.path is None:
+                same = EnvironmentItem(where=self.factory, prompt=AskedPrompt(text=""), columns={})
+                self._items = {"train": (same,) * ITEMS, "test": (same,) * ITEMS}
+            else:
+                rows = [self._item(*row) for row in read_rows(Source(path=self.path))]
+                held = max(1, round(len(rows) * self.test_share))
+                if held == len(rows):
+                    raise ConfigError(f"task.path: {self.path} holds one row; add rows")
+                self._items = {"train": rows[:-held], "test": rows[-held:]}
+        return self._items[split]
+
+    def reset(self, item: EnvironmentItem, rng: np.random.Generator) -> EnvironmentState:
+        """An environment that was reset with the row, under a seed drawn here."""
+        state = EnvironmentState(item=item, seed=int(rng.integers(2**31)), shown="")
+        live = LiveEnvironment(self.factory, state.seed, item.columns)
+        self._keep(state, live)
+        return replace(state, shown=item.prompt.text + live.opened)
+
+    def observe(self, state: EnvironmentState, agent: str) -> Prompt:
+        """The prompt with the environment's first text and its tools; then the calls' results."""
+        if state.actions:
+            return Prompt(state.shown)
+        asked = state.item.prompt
+        system = "\n\n".join(t for t in (asked.system, self.tools and announce(self.tools)) if t)
+        return Prompt(state.shown, system=system or None, turns=asked.turns)
+
+    def step(
+        self, state: EnvironmentState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[EnvironmentState]:
+        """Runs the answer's calls; without any the episode is scored. The calls of the last
+        answer are not run, as in TRL."""
+        live, said = self._replayed(state), str(actions[AGENT])
+        after = replace(state, actions=(*state.actions, said))
+        last = len(after.actions) == self.horizon
+        results = () if last else self._run(live, said)
+        after = replace(after, results=(*state.results, results))
+        self._keep(after, live)
+        if not results:
+            reward = live.reward() + self._scored(live, after)
+            if not isfinite(reward):
+                raise TaskError(f"task.factory: '{self.factory}' returned a reward of {reward}")
+            return Outcome(state=replace(after, reward=reward), reward=reward, done=True)
+        shown = "\n".join(write_response(result.text) for result in results)
+        return Outcome(state=replace(after, shown=shown), reward=0.0)
+
+    def metrics(self, state: EnvironmentState) -> Mapping[str, float]:
+        """`reward`, `calls` of tools, and `failures`, the calls that raised."""
+        results = [result for of_action in state.results for result in of_action]
+        return {
+            "reward": state.reward,
+            "calls": float(len(results)),
+            "failures": float(sum(result.failed for result in results)),
+        }
+
+    def legal_action(
+        self, state: EnvironmentState, agent: str, rng: np.random.Generator
+    ) -> str | None:
+        """One of `words`; None without them."""
+        return self.words[int(rng.integers(len(self.words)))] if self.words else None
+
+    def _item(self, where: str, row: Mapping[str, Any]) -> EnvironmentItem:
+        given = row if self.column in row else {**row, self.column: ""}
+        asked = (
+            read_prompt(given, self.column, where) if given[self.column] else AskedPrompt(text="")
+        )
+        return EnvironmentItem(where=where, prompt=asked, columns=dict(row))
+
+    def _read(self, said: str) -> tuple[str, list[Call]]:
+        """The text beside the calls, and the calls."""
+        return read_calls(said, [tool["name"] for tool in self.tools], several=True)
+
+    def _run(self, live: LiveEnvironment, said: str) -> tuple[ToolResult, ...]:
+        return tuple(live.call(name, arguments) for name, arguments in self._read(said)[1])
+
+    def _replayed(self, state: EnvironmentState) -> LiveEnvironment:
+        """The environment after `state.actions`: the one at hand, or a new one."""
+        live = _live.pop((self.factory, state.item.where, state.seed, state.actions), None)
+        if live is None:
+            live = LiveEnvironment(self.factory, state.seed, state.item.columns)
+            for said in state.actions:
+                self._run(live, said)
+        return live
+
+    def _keep(self, state: EnvironmentState, live: LiveEnvironment) -> None:
+        _live[(self.factory, state.item.where, state.seed, state.actions)] = live
+        while len(_live) > _KEPT:
+            _live.popitem(last=False)
+
+    def _scored(self, live: LiveEnvironment, state: EnvironmentState) -> float:
+        """The sum of the reward functions, which read the episode as TRL's messages."""
+        if not self.rewards:
+            return 0.0
+        completion = self._messages(state)
+        columns = {n: [v] for n, v in state.item.columns.items() if n not in _NOT_COLUMNS}
+        total = 0.0
+        for function in self.rewards:
+            [value] = function(
+                prompts=[state.item.prompt.given],
+                completions=[completion],
+                environments=[live.environment],
+                **columns,
+            )
+            total += 0.0 if value is None else value
+        return total
+
+    def _messages(self, state: EnvironmentState) -> list[dict[str, Any]]:
+        messages = []
+        for said, results in zip(state.actions, state.results, strict=True):
+            messages.append(message(*self._read(said)))
+            messages += [{"role": "tool", "name": r.tool, "content": r.text} for r in results]
+        return messages
+
+
+_NOT_COLUMNS = ("prompt", "completion", "completion_ids")
+"""Columns that TRL does not pass under their names."""
+_KEPT = 256
+_live: OrderedDict[tuple[str, str, int, tuple[str, ...]], LiveEnvironment] = OrderedDict()
+"""Environments by the play that led to them."""

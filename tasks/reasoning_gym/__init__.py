@@ -1,0 +1,5 @@
+"""reasoning-gym's procedural data sets as text tasks."""
+
+from .task import ReasoningGym
+
+__all__ = ["ReasoningGym"]

@@ -1,0 +1,33 @@
+"""Makes reasoning-gym's data sets, once per process."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from colearn.errors import ConfigError, MissingExtra, nearest
+
+
+@lru_cache(maxsize=16)
+def data_set(name: str, settings: str, size: int, seed: int) -> Any:
+    """The data set of a name; `settings` is JSON.
+
+    Errors: MissingExtra without reasoning-gym; ConfigError for a name or a setting that it does not
+    have.
+    """
+    try:
+        gym = import_module("reasoning_gym")
+    except ModuleNotFoundError as error:
+        if error.name != "reasoning_gym":
+            raise
+        raise MissingExtra("reasoning-gym", "gyms") from None
+    known = import_module("reasoning_gym.factory").DATASETS
+    if name not in known:
+        raise ConfigError(f"task.data: no data set '{name}'; {nearest(name, known)}")
+    try:
+        return gym.create_dataset(name, size=size, seed=seed, **json.loads(settings))
+    except (TypeError, ValueError, AssertionError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise ConfigError(f"task.settings: {reason or 'out of range'}; see '{name}'") from None

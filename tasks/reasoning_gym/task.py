@@ -1,0 +1,129 @@
+"""reasoning-gym's data sets as text: procedural questions, scored by the package."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colearn.errors import ConfigError
+from colearn.seeding import derive_seed
+
+from ..checks import check_whole
+from ..dataset.answering import Answer, Answering, AnsweringState, Scores
+from ..dataset.prompt import AskedPrompt
+from .source import data_set
+
+ASKED = "\n\nWrite the final answer, and nothing else, between <answer> and </answer>."
+_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GymItem:
+    """An entry of the data set by its number."""
+
+    number: int
+    prompt: AskedPrompt
+
+    def __str__(self) -> str:
+        return f"entry {self.number}"
+
+
+class ReasoningGym(Answering[GymItem]):
+    """A data set of reasoning-gym by name, for one agent or a team.
+
+    data: its name, such as `chain_sum`. settings: its own. size, test_size: entries of the splits,
+    which share no question. seed: of the entries.
+    tagged: the answer is read from `<answer>...</answer>`, which the prompt asks for; else it is
+    the whole text.
+    agents, answer: as for `dataset`.
+    words: answers that the embedded model is warm-started on; by default the answers of training
+    entries.
+
+    The reward is the package's `score_answer`, in [0, 1]; for most data sets 0.01 or 0 where wrong.
+
+    Metrics: `score`, and `solved`, 1 where the score is 1.
+
+    Errors: ConfigError from the constructor; MissingExtra without reasoning-gym.
+    """
+
+    measures = ("score", "solved")
+    reward_range = (0.0, 1.0)
+
+    def __init__(
+        self,
+        data: str,
+        *,
+        settings: dict[str, Any] | None = None,
+        size: int = 512,
+        test_size: int = 64,
+        seed: int = 0,
+        tagged: bool = True,
+        agents: dict[str, str] | tuple[str, ...] = ("agent",),
+        answer: str | None = None,
+        words: dict[str, tuple[str, ...]] | tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(agents, answer, words)
+        check_whole("size", size, 1)
+        check_whole("test_size", test_size, 1)
+        self.source = (
+            data,
+            json.dumps(settings or {}, sort_keys=True),
+            size + test_size,
+            derive_seed(seed, "reasoning_gym") % 2**31,
+        )
+        self.tagged, self.test_size = tagged, test_size
+        data_set(*self.source)
+        self._items: dict[str, Sequence[GymItem]] = {}
+
+    def items(self, split: str) -> Sequence[GymItem]:
+        """Entries of 'train' or 'test'. Questions of the test split are not trained on.
+
+        Errors: ConfigError where no question is left to train on.
+        """
+        if split not in ("train", "test"):
+            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        if not self._items:
+            every = [self._item(number) for number in range(self.source[2])]
+            test = every[-self.test_size :]
+            tested = {item.prompt.text for item in test}
+            train = [i for i in every[: -self.test_size] if i.prompt.text not in tested]
+            if not train:
+                raise ConfigError("task.size: every question is tested; set test_size lower")
+            self._items = {"train": train, "test": test}
+        return self._items[split]
+
+    def scores(self, item: GymItem, answers: Mapping[str, Answer]) -> Scores:
+        """The package's score of the completion; 0 where no answer is tagged."""
+        text = answers[self.answer].text
+        if self.tagged:
+            tagged = _TAGGED.findall(text)
+            text = tagged[-1] if tagged else ""
+        entries = data_set(*self.source)
+        score = float(entries.score_answer(text.strip() or None, entries[item.number]))
+        return Scores(reward=score, metrics={"score": score, "solved": float(score == 1.0)})
+
+    def privileged_info(self, state: AnsweringState[GymItem]) -> str:
+        """The entry's answer."""
+        return str(data_set(*self.source)[state.item.number]["answer"])
+
+    def legal_action(
+        self, state: AnsweringState[GymItem], agent: str, rng: np.random.Generator
+    ) -> str | None:
+        """One of `words`, or the answer of any training entry, in the form that is asked for."""
+        given = super().legal_action(state, agent, rng)
+        if given is not None:
+            return given
+        train = self.items("train")
+        number = train[int(rng.integers(len(train)))].number
+        said = str(data_set(*self.source)[number]["answer"])
+        return f"<answer>{said}</answer>" if self.tagged else said
+
+    def _item(self, number: int) -> GymItem:
+        question = str(data_set(*self.source)[number]["question"]).strip()
+        text = question + ASKED if self.tagged else question
+        return GymItem(number=number, prompt=AskedPrompt(text=text))

@@ -1,0 +1,5 @@
+"""TextArena's games as text tasks."""
+
+from .task import TextArena
+
+__all__ = ["TextArena"]

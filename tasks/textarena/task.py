@@ -1,0 +1,124 @@
+"""TextArena's games as text: replayed from seed and actions, so states stay plain data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError
+from colearn.types import Outcome
+
+from ..checks import check_whole
+from .replay import GameSource, Position, check, position
+
+ITEMS = 64
+_OFFERED = re.compile(r"'(\[[^\[\]']+\])'")
+"""How games list the legal actions: '[0]', '[1]'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """An item: one game. All items are equal, since advantages compare episodes of one item."""
+
+    env: str
+
+    def __str__(self) -> str:
+        return self.env
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaState:
+    """A game's state, stored as its seed and the actions taken."""
+
+    seed: int
+    actions: tuple[str, ...] = ()
+
+
+class TextArena(DecPOMDP[Game, ArenaState]):
+    """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
+
+    The player to move reads the messages since its last action, the rules at first, and answers
+    with any text. Payoffs come at the end of the game: local rewards, or the team's reward for one
+    player or with `team`. What is random follows from the seed that `reset` draws, so branches of a
+    tree share it.
+
+    Settings: `env`, such as `TicTacToe-v0`; `players`; `settings`, the game's own; `horizon`, the
+    most actions of an episode; `team`: the joint reward is the mean payoff; `words`: actions that
+    the embedded model is warm-started on, by default those that the game lists in quotes.
+
+    Metrics: `payoff_AGENT`, 0 where the horizon ended the game, and `invalid`, 1 where an invalid
+    action did.
+
+    Errors: ConfigError from the constructor; MissingExtra without TextArena.
+    """
+
+    def __init__(
+        self,
+        env: str,
+        *,
+        players: int = 2,
+        settings: dict[str, Any] | None = None,
+        horizon: int = 64,
+        team: bool = False,
+        words: tuple[str, ...] = (),
+    ) -> None:
+        check_whole("players", players, 1)
+        check_whole("horizon", horizon, 1)
+        self.source = GameSource(env, players, tuple(sorted((settings or {}).items())))
+        check(self.source)
+        self.agents = tuple(f"player_{number}" for number in range(players))
+        self.horizon, self.words = horizon, words
+        self.team = team or players == 1
+        self.pays = frozenset({"team"} if self.team else {"local"})
+        self._items = {split: (Game(env),) * ITEMS for split in ("train", "test")}
+
+    def items(self, split: str) -> Sequence[Game]:
+        """The same game 64 times, in both splits."""
+        if split not in self._items:
+            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        return self._items[split]
+
+    def reset(self, item: Game, rng: np.random.Generator) -> ArenaState:
+        """A new game under a seed drawn here."""
+        return ArenaState(seed=int(rng.integers(2**31)))
+
+    def observe(self, state: ArenaState, agent: str) -> str | None:
+        """The messages since the agent's last action; None unless it is to move."""
+        reached = self._at(state)
+        player = self.agents.index(agent)
+        return reached.shown[player] if reached.player == player else None
+
+    def step(
+        self, state: ArenaState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[ArenaState]:
+        """The game's step with the text of the player to move."""
+        [said] = actions.values()
+        after = replace(state, actions=(*state.actions, str(said)))
+        reached = self._at(after)
+        paid = {agent: reached.payoffs.get(k, 0.0) for k, agent in enumerate(self.agents)}
+        return Outcome(
+            state=after,
+            reward=sum(paid.values()) / len(paid) if self.team else 0.0,
+            done=reached.player is None,
+            local_rewards={} if self.team else paid,
+        )
+
+    def metrics(self, state: ArenaState) -> Mapping[str, float]:
+        """`payoff_AGENT` and `invalid`."""
+        reached = self._at(state)
+        payoffs = {f"payoff_{a}": reached.payoffs.get(k, 0.0) for k, a in enumerate(self.agents)}
+        return {**payoffs, "invalid": float(reached.invalid)}
+
+    def legal_action(self, state: ArenaState, agent: str, rng: np.random.Generator) -> str | None:
+        """One of `words`, or of the actions that the last message lists; None without either."""
+        shown = self.observe(state, agent) or ""
+        words = self.words or _OFFERED.findall(shown.rpartition("[GAME]")[2])
+        return str(words[int(rng.integers(len(words)))]) if words else None
+
+    def _at(self, state: ArenaState) -> Position:
+        return position(self.source, state.seed, state.actions)
