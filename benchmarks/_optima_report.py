@@ -39,6 +39,7 @@ def write_report(runs: Runs, out: Path | None) -> str:
             _value_table(recipe, known, "sampled at 0.2", "curve_values"),
             _value_table(recipe, known, "greedy", "curve_greedy"),
             _reaching_table(runs, known, sampled),
+            *(table for table in [_explained_table(recipe, known)] if table),
             *(table for problem in known if (table := _variant_table(runs, known, problem))),
         ]
     ).strip()
@@ -55,7 +56,7 @@ def _sampled(out: Path | None) -> dict[str, list[dict[str, Any]]]:
     path = None if out is None else out / "natural_gradient.json"
     if path is None or not path.exists():
         return {}
-    return {name: found["runs"] for name, found in json.loads(path.read_text()).items()}
+    return {name: record["runs"] for name, record in json.loads(path.read_text()).items()}
 
 
 def _methods(runs: Runs) -> list[str]:
@@ -88,9 +89,10 @@ def _reference_table(known: Known) -> str:
 def _value_table(runs: Runs, known: Known, title: str, curve: str) -> str:
     rows = []
     for method in _methods(runs):
-        mine = {problem: _of(runs, method, problem) for problem in known}
+        runs_by_problem = {problem: _of(runs, method, problem) for problem in known}
         cells = [
-            _cell(_final(found, curve), known[name]["optimum"]) for name, found in mine.items()
+            _cell(_final(runs_of, curve), known[name]["optimum"])
+            for name, runs_of in runs_by_problem.items()
         ]
         rows.append([method, *cells])
     return _table([f"{title}: value, [95%], % of the optimum, seeds", *known], rows)
@@ -100,11 +102,11 @@ def _final(runs: Runs, curve: str = "curve_values") -> MeanEstimate | None:
     return estimate([run[curve][-1] for run in runs])
 
 
-def _cell(found: MeanEstimate | None, optimum: float) -> str:
-    if found is None:
+def _cell(summary: MeanEstimate | None, optimum: float) -> str:
+    if summary is None:
         return ""
-    low_high = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.mean:.2f}{low_high} {100 * found.mean / optimum:.1f}%, {found.seeds}"
+    low_high = "" if summary.low is None else f" [{summary.low:.2f}, {summary.high:.2f}]"
+    return f"{summary.mean:.2f}{low_high} {100 * summary.mean / optimum:.1f}%, {summary.seeds}"
 
 
 def _reaching_table(
@@ -138,37 +140,56 @@ def _reached(curves: Sequence[tuple[Sequence[float], Sequence[float]]], level: f
     """The median over seeds; where it is beyond the runs, that of what each has shown."""
     if not curves:
         return ""
-    found, shown = [], []
+    steps_reached, shown = [], []
     for at, values in curves:
         first = next((a for a, v in zip(at, values, strict=True) if v >= level), None)
-        found.append(float("inf") if first is None else first)
+        steps_reached.append(float("inf") if first is None else first)
         shown.append(at[-1] if first is None else first)
-    count = sum(np.isfinite(found))
-    beyond = "" if np.isfinite(median(found)) else "over "
-    return f"{beyond}{median(shown):,.0f} ({count} of {len(found)})"
+    count = sum(np.isfinite(steps_reached))
+    beyond = "" if np.isfinite(median(steps_reached)) else "over "
+    return f"{beyond}{median(shown):,.0f} ({count} of {len(steps_reached)})"
+
+
+def _explained_table(runs: Runs, known: Known) -> str:
+    """The critics' explained variance by problem; empty if no run has one."""
+    rows = []
+    for method in _methods(runs):
+        cells = []
+        for problem in known:
+            explained = [r.get("explained_variance") for r in _of(runs, method, problem)]
+            values = [value for value in explained if value is not None]
+            cells.append(f"{median(values):.2f}" if values else "")
+        if any(cells):
+            rows.append([method, *cells])
+    title = (
+        "explained variance, median over updates and seeds; below 0.5 it says nothing of critics"
+    )
+    return _table([title, *known], rows) if rows else ""
 
 
 def _variant_table(runs: Runs, known: Known, problem: str) -> str:
     """The recipe without each part; empty where nothing else was run."""
-    mine = [run for run in runs if run["problem"] == problem and run["variant"] != "one pass"]
-    methods = _methods(mine)
-    seeds = {run["seed"] for run in mine if run["variant"] != "recipe"}
+    problem_runs = [
+        run for run in runs if run["problem"] == problem and run["variant"] != "one pass"
+    ]
+    methods = _methods(problem_runs)
+    seeds = {run["seed"] for run in problem_runs if run["variant"] != "recipe"}
     if not seeds:
         return ""
     rows = []
     for variant in VARIANTS:
-        found = {
-            method: [r for r in _of(mine, method, problem, variant) if r["seed"] in seeds]
+        by_method = {
+            method: [r for r in _of(problem_runs, method, problem, variant) if r["seed"] in seeds]
             for method in methods
         }
-        if any(found.values()):
+        if any(by_method.values()):
             optimum = known[problem]["optimum"]
             rows.append([variant])
-            for runs_of in found.values():
+            for runs_of in by_method.values():
                 curves = [(run["curve_steps"], run["curve_values"]) for run in runs_of]
                 rows[-1] += [_cell(_final(runs_of), optimum), _reached(curves, SHARE * optimum)]
-            cold = [_final(runs_of, "curve_cold") for runs_of in found.values()]
-            if cold != [_final(runs_of) for runs_of in found.values()]:
+            cold = [_final(runs_of, "curve_cold") for runs_of in by_method.values()]
+            if cold != [_final(runs_of) for runs_of in by_method.values()]:
                 cells = [part for one in cold for part in (_cell(one, optimum), "")]
                 rows.append([f"{variant}, the same weights at 0.2", *cells])
     head = [title for method in methods for title in (method, f"until {SHARE:.0%}")]

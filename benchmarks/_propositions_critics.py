@@ -1,4 +1,4 @@
-"""Critics as tables: exact, fitted by TD(0) to chains, fresh; and the gradient each leads to."""
+"""Tabular critics (exact, fitted by TD(0), untrained) and their policy gradients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TableCritic:
 
     def read(self, places: Places) -> list[AgentValues]:
         """What `Advantage` takes: a value at every node where somebody acts."""
-        found: list[AgentValues] = []
+        values: list[AgentValues] = []
         for rows in places:
             by_agent = {}
             for agent in self.team.agents:
@@ -44,8 +44,8 @@ class TableCritic:
                 by_agent[agent] = [
                     None if at is None else float(table[self.number(agent, at)]) for at in rows
                 ]
-            found.append(by_agent)
-        return found
+            values.append(by_agent)
+        return values
 
 
 def td_error(critic: TableCritic) -> Advantages:

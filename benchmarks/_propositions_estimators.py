@@ -1,4 +1,4 @@
-"""Gradient estimates from trees: one for each tree, from the library's advantages.
+"""Policy gradient estimates from trees: one per tree, from the library's advantages.
 
 The paper's estimator (Eq. 1 with Proposition 4.1's mean over samples) is, for a tree whose turn t
 has m_t joint actions,
@@ -154,24 +154,24 @@ def independent_deviations(
     One number for each group of chains, weighted such that their mean is E over the turn's
     histories, summed over agents; empty where some likely history has not enough chains.
     """
-    found, missing = [], 0.0
+    squared_errors, missing = [], 0.0
     for agent, mean in conditional_means(team).items():
         table = team.tables[agent]
         for row in np.nonzero(team.turn_of[agent] == turn)[0]:
-            here = np.nonzero((samples.turn == turn) & (samples.row[agent] == row))[0]
-            groups = len(here) // size
+            visits = np.nonzero((samples.turn == turn) & (samples.row[agent] == row))[0]
+            groups = len(visits) // size
             share = team.reached[agent][row]
             if groups == 0:
                 missing += share
                 continue
-            taken = here[: groups * size]
+            taken = visits[: groups * size]
             score = np.eye(table.shape[1])[samples.action[agent][taken]] - table[row]
             each = (advantages[agent][taken, None] * score).reshape(groups, size, -1)
             squares = ((each.mean(axis=1) - mean[row]) ** 2).sum(axis=1)
-            found.append(squares * share / groups)
+            squared_errors.append(squares * share / groups)
     if missing > MISSING:
         return np.zeros(0)
-    terms = np.concatenate(found)
+    terms = np.concatenate(squared_errors)
     terms *= len(terms) / (1.0 - missing / len(team.agents))
     return np.random.default_rng(0).permutation(terms)
 

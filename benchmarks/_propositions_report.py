@@ -11,25 +11,31 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from colearn.report.curves import colour
 
-Found = Mapping[str, Any]
+Results = Mapping[str, Any]
 GREY, INK = "#d9dde2", "#22262b"
 MARKS = ("o", "s", "^", "D")
 
 
-def tables(found: Found) -> str:
+def tables(results: Results) -> str:
     """All tables, in the order of the page."""
     return "\n\n".join(
-        [_bias(found), _variance(found), _calls(found), _critics(found), _critic_error(found)]
+        [
+            _bias(results),
+            _variance(results),
+            _calls(results),
+            _critics(results),
+            _critic_error(results),
+        ]
     )
 
 
-def _bias(found: Found) -> str:
+def _bias(results: Results) -> str:
     lines = [
         "| problem | K | trees | max abs t | p | Holm p | outside 95% (of) | norm p, Holm | "
         "scale along g | bias / g | control: scale, p | variance | library: cosine, exact |",
         "|---" * 13 + "|",
     ]
-    for part in found["sampling"]:
+    for part in results["sampling"]:
         for cell in part["cells"]:
             b, library = cell["bias"], cell["library"]
             control = cell.get("control")
@@ -46,13 +52,13 @@ def _bias(found: Found) -> str:
     return "\n".join(lines)
 
 
-def _variance(found: Found) -> str:
+def _variance(results: Results) -> str:
     lines = [
         "| problem | t | K | predicted | independent | tree(K) | tree / predicted | slope (pred.) "
         "| whole turn |",
         "|---" * 9 + "|",
     ]
-    for part in found["sampling"]:
+    for part in results["sampling"]:
         for turn in part["turns"]:
             levels = [cell["K"] for cell in part["cells"]]
             for place, level in enumerate(levels[1:], start=1):
@@ -67,24 +73,24 @@ def _variance(found: Found) -> str:
     return "\n".join(lines)
 
 
-def _calls(found: Found) -> str:
+def _calls(results: Results) -> str:
     lines = ["| shape | cases | equal | n=3, K=8, H=3 |", "|---|---|---|---|"]
-    for shape in dict.fromkeys(row["shape"] for row in found["calls"]):
-        mine = [row for row in found["calls"] if row["shape"] == shape]
-        equal = sum(row["counted"] == row["formula"] for row in mine)
-        largest = [row["counted"] for row in mine if (row["n"], row["K"], row["H"]) == (3, 8, 3)]
-        lines.append(f"| {shape} | {len(mine)} | {equal} | {largest[0] if largest else '-'} |")
+    for shape in dict.fromkeys(row["shape"] for row in results["calls"]):
+        rows = [row for row in results["calls"] if row["shape"] == shape]
+        equal = sum(row["counted"] == row["formula"] for row in rows)
+        largest = [row["counted"] for row in rows if (row["n"], row["K"], row["H"]) == (3, 8, 3)]
+        lines.append(f"| {shape} | {len(rows)} | {equal} | {largest[0] if largest else '-'} |")
     return "\n".join(lines)
 
 
-def _critics(found: Found) -> str:
+def _critics(results: Results) -> str:
     lines = [
         "| problem | estimator | bias / g, exact | bias / g, measured | norm p (no bias) "
         "| norm p (as computed) | joint actions for noise = g |",
         "|---" * 7 + "|",
     ]
-    for part in found["critics"]:
-        for row in part["rows"] + _trees(found, part):
+    for part in results["critics"]:
+        for row in part["rows"] + _trees(results, part):
             expected = row.get("expectation_p")
             lines.append(
                 f"| {part['problem']} H={part['horizon']} | {row['estimator']} "
@@ -95,10 +101,10 @@ def _critics(found: Found) -> str:
     return "\n".join(lines)
 
 
-def _trees(found: Found, part: Found) -> list[dict[str, Any]]:
+def _trees(results: Results, part: Results) -> list[dict[str, Any]]:
     """The trees of the same problem and horizon, as rows of the critics' table."""
     rows = []
-    for other in found["sampling"]:
+    for other in results["sampling"]:
         if (other["problem"], other["horizon"]) == (part["problem"], part["horizon"]):
             cell = next(cell for cell in other["cells"] if cell["K"] == 4)
             control = dict(cell["control"])
@@ -120,9 +126,9 @@ def _trees(found: Found, part: Found) -> list[dict[str, Any]]:
     return rows
 
 
-def _critic_error(found: Found) -> str:
+def _critic_error(results: Results) -> str:
     lines = ["| problem | critic | chains | RMS error / RMS value |", "|---|---|---|---|"]
-    for part in found["critics"]:
+    for part in results["critics"]:
         for name, errors in part["critic_error"].items():
             for chains, error in errors.items():
                 lines.append(
@@ -136,14 +142,14 @@ def _of(values: Sequence[float]) -> str:
     return f"{middle:.3g} ({low:.3g} to {high:.3g})"
 
 
-def write_figure(found: Found, path: Path) -> None:
+def write_figure(results: Results, path: Path) -> None:
     """Four panels, as a PNG."""
     figure = Figure(figsize=(12.5, 9.0), layout="constrained", facecolor="white")
     panels = figure.subplots(2, 2).ravel()
-    _draw_variance(panels[0], found)
-    _draw_scale(panels[1], found)
-    _draw_critics(panels[2], found)
-    _draw_cost(panels[3], found)
+    _draw_variance(panels[0], results)
+    _draw_scale(panels[1], results)
+    _draw_critics(panels[2], results)
+    _draw_cost(panels[3], results)
     for panel in panels:
         panel.grid(color=GREY, linewidth=0.7)
         panel.set_axisbelow(True)
@@ -153,8 +159,8 @@ def write_figure(found: Found, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def _draw_variance(panel: Any, found: Found) -> None:
-    part = _part(found["sampling"], "dec_tiger", 3)
+def _draw_variance(panel: Any, results: Results) -> None:
+    part = _part(results["sampling"], "dec_tiger", 3)
     levels = [cell["K"] for cell in part["cells"]]
     for turn in part["turns"]:
         tint = colour(turn["turn"])
@@ -174,8 +180,8 @@ def _draw_variance(panel: Any, found: Found) -> None:
     panel.legend(frameon=False, fontsize=8)
 
 
-def _draw_scale(panel: Any, found: Found) -> None:
-    parts = found["sampling"]
+def _draw_scale(panel: Any, results: Results) -> None:
+    parts = results["sampling"]
     levels = [cell["K"] for cell in parts[0]["cells"]]
     for number, part in enumerate(parts):
         tint, mark = colour(number), MARKS[number % 4]
@@ -196,13 +202,13 @@ def _draw_scale(panel: Any, found: Found) -> None:
     panel.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
 
 
-def _draw_critics(panel: Any, found: Found) -> None:
+def _draw_critics(panel: Any, results: Results) -> None:
     for number, critic in enumerate(("fresh", "converged", "exact")):
         for side, kind in enumerate(("CC", "DC")):
-            places = [k + 0.13 * (2 * number + side - 2.5) for k in range(len(found["critics"]))]
+            places = [k + 0.13 * (2 * number + side - 2.5) for k in range(len(results["critics"]))]
             rows = [
                 next(row for row in part["rows"] if row["estimator"] == f"{kind} {critic}")
-                for part in found["critics"]
+                for part in results["critics"]
             ]
             panel.bar(
                 places,
@@ -217,21 +223,21 @@ def _draw_critics(panel: Any, found: Found) -> None:
             _errors(
                 panel, places, [row["bias"]["relative"] for row in rows], INK, ".", None, "none"
             )
-    _problems(panel, found)
+    _problems(panel, results)
     panel.set_ylabel("|bias| / |gradient|")
     panel.set_title("Eq. 2 and 4: bias by critic (bars: computed; dots: measured, 95%)")
     panel.legend(frameon=False, fontsize=8, ncols=1, loc="upper left")
 
 
-def _draw_cost(panel: Any, found: Found) -> None:
-    labels = dict.fromkeys(row["estimator"] for row in found["critics"][0]["rows"])
-    labels |= dict.fromkeys(row["estimator"] for row in _trees(found, found["critics"][0]))
+def _draw_cost(panel: Any, results: Results) -> None:
+    labels = dict.fromkeys(row["estimator"] for row in results["critics"][0]["rows"])
+    labels |= dict.fromkeys(row["estimator"] for row in _trees(results, results["critics"][0]))
     names = [name for name in labels if "MA" in name] + [n for n in labels if n[2:] == " exact"]
     names += [name for name in labels if name[2:] == " fresh"]
     for number, name in enumerate(names):
         places, values = [], []
-        for place, part in enumerate(found["critics"]):
-            for row in part["rows"] + _trees(found, part):
+        for place, part in enumerate(results["critics"]):
+            for row in part["rows"] + _trees(results, part):
                 if row["estimator"] == name:
                     places.append(place + 0.09 * (number - len(names) / 2))
                     values.append(row["cost"])
@@ -246,18 +252,18 @@ def _draw_cost(panel: Any, found: Found) -> None:
             number >= 7,
         )
     panel.set_yscale("log")
-    _problems(panel, found)
+    _problems(panel, results)
     panel.set_ylabel("joint actions until noise = gradient")
     panel.set_title("Variance at equal joint actions (lower is better)")
     panel.legend(frameon=False, fontsize=8, loc="upper left")
 
 
-def _part(parts: Sequence[Found], problem: str, horizon: int) -> Found:
+def _part(parts: Sequence[Results], problem: str, horizon: int) -> Results:
     return next(p for p in parts if (p["problem"], p["horizon"]) == (problem, horizon))
 
 
-def _problems(panel: Any, found: Found) -> None:
-    names = [f"{part['problem']}\nH = {part['horizon']}" for part in found["critics"]]
+def _problems(panel: Any, results: Results) -> None:
+    names = [f"{part['problem']}\nH = {part['horizon']}" for part in results["critics"]]
     panel.set_xticks(range(len(names)), names)
 
 

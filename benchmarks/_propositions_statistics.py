@@ -1,4 +1,4 @@
-"""Is the mean of many noisy vectors the one it should be? Joint tests, bias and variance."""
+"""Joint tests of the mean of noisy vectors: bias and variance with intervals."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _p(reference: Array, found: float) -> float:
-    return float((1 + (reference >= found).sum()) / (1 + len(reference)))
+def _p(reference: Array, statistic: float) -> float:
+    return float((1 + (reference >= statistic).sum()) / (1 + len(reference)))
 
 
 def _relative(gap: Array, centred: Array, size: float) -> tuple[float, float, float]:

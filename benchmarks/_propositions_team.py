@@ -1,4 +1,4 @@
-"""A team of softmax tables as programs, so that the gradient of J is known exactly.
+"""A team of tabular softmax policies as programs, with an exact gradient of J.
 
 theta[agent][history][action] are fixed numbers that are not uniform. The agents play through the
 library's collector; only the score, grad log pi = 1(a) - pi(. | h), is a formula.
@@ -61,7 +61,7 @@ class NumberedChat:
 
 
 class TableGenerator(Generator):
-    """Draws actions from tables, an agent's row being found by its private history."""
+    """Draws actions from tables, where an agent's private history selects its row."""
 
     def __init__(self, team: Team) -> None:
         self._team = team
@@ -147,8 +147,8 @@ class Team:
         each row's last, as a softmax's row of a gradient sums to 0."""
         histories = [1.0]
         for turn in range(self.horizon - 1):
-            here = self._live(turn)
-            drawn = shape.joint_actions(here, shape.samples(here))
+            live = self._live(turn)
+            drawn = shape.joint_actions(live, shape.samples(live))
             histories.append(histories[-1] * len(drawn))
         # The root is tested however few the trees are.
         fewest = min(FEWEST_VISITS, trees // 2)
@@ -171,9 +171,9 @@ class Team:
     @cached_property
     def reached(self) -> dict[str, Array]:
         """By agent: P(h_i), shape [private histories]."""
-        found = {}
+        by_agent = {}
         for i, agent in enumerate(self.agents):
-            found[agent] = np.concatenate(
+            by_agent[agent] = np.concatenate(
                 [
                     np.bincount(turn.private[i], weights=p, minlength=turn.counts[i])
                     for turn, p in zip(
@@ -181,19 +181,19 @@ class Team:
                     )
                 ]
             )
-        return found
+        return by_agent
 
     @cached_property
     def joint_of(self) -> dict[Rows, int]:
         """The number of a joint history, counted over all turns, from its private ones."""
-        found: dict[Rows, int] = {}
+        number_of: dict[Rows, int] = {}
         starts = [0] * len(self.agents)
         for turn in self.histories.turns:
             columns = [(turn.private[i] + starts[i]).tolist() for i in range(len(self.agents))]
             for rows in zip(*columns, strict=True):
-                found[rows] = len(found)
+                number_of[rows] = len(number_of)
             starts = [start + count for start, count in zip(starts, turn.counts, strict=True)]
-        return found
+        return number_of
 
     def by_turn(self, agent: str, values: Array) -> list[Array]:
         """Numbers of an agent's private histories, cut into turns."""
@@ -227,22 +227,22 @@ def rows_of(team: Team, tree: Tree[Any]) -> list[Rows | None]:
     histories: list[tuple[tuple[int, ...], ...]] = []
     rows: list[Rows | None] = []
     for node in tree.nodes:
-        here: tuple[tuple[int, ...], ...] = ((),) * len(team.agents)
+        history: tuple[tuple[int, ...], ...] = ((),) * len(team.agents)
         if node.parent is not None:
             before = histories[node.parent]
-            here = tuple(
+            history = tuple(
                 (*known, *node.actions[agent].tokens)
                 for known, agent in zip(before, team.agents, strict=True)
             )
         if node.terminal:
             rows.append(None)
         else:
-            here = tuple(
+            history = tuple(
                 (*known, *node.observations[agent].tokens)
-                for known, agent in zip(here, team.agents, strict=True)
+                for known, agent in zip(history, team.agents, strict=True)
             )
             rows.append(
-                tuple(team.row_of[agent][h] for agent, h in zip(team.agents, here, strict=True))
+                tuple(team.row_of[agent][h] for agent, h in zip(team.agents, history, strict=True))
             )
-        histories.append(here)
+        histories.append(history)
     return rows

@@ -1,4 +1,4 @@
-"""What AT-GRPO's greedy tree costs against chain sampling, and what grouping adds.
+"""Cost of AT-GRPO's greedy tree against chain sampling, and of its grouping.
 
     python benchmarks/at_grpo_cost.py [--iterations 4] [--episodes 32] [--rounds 3]
 
@@ -29,7 +29,7 @@ def main() -> None:
     runs = {shape: Measured(shape, given.episodes) for shape in SHAPES}
     for shape in SHAPES:
         runs[shape].iterate()
-        runs[shape].found.clear()  # the first one pays for what is made once
+        runs[shape].rows.clear()  # the first one pays for what is made once
     for _ in range(given.rounds * given.iterations):
         for shape in SHAPES:
             runs[shape].iterate()
@@ -39,7 +39,7 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for shape, run in runs.items():
-        mean = {key: fmean(row[key] for row in run.found) for key in run.found[0]}
+        mean = {key: fmean(row[key] for row in run.rows) for key in run.rows[0]}
         whole = mean["rollout"] + mean["update"]
         print(
             f"| `{shape}` | {2 * TURNS * K} | {mean['calls']:.1f} | {mean['tokens']:.1f} | "
@@ -76,14 +76,14 @@ class Measured:
         )
         self.parts = assemble(config)
         self.items = self.parts.task.items("train")
-        self.found: list[dict[str, float]] = []
+        self.rows: list[dict[str, float]] = []
 
     def iterate(self) -> None:
         """One rollout and one update; a learning rate of 1e-6 leaves the team as it is."""
         from colearn.rollout.grow import grow
         from colearn.types import Credited
 
-        parts, number = self.parts, len(self.found)
+        parts, number = self.parts, len(self.rows)
         assert parts.updater is not None
         began = time.process_time()
         trees, counts = grow(
@@ -110,7 +110,7 @@ class Measured:
             "tokens": counts.tokens / counts.generations,
             "prompt": sum(map(prompt_tokens, trees)) / counts.generations,
         }
-        self.found.append(row)
+        self.rows.append(row)
 
 
 def prompt_tokens(tree: Any) -> int:

@@ -1,4 +1,4 @@
-"""What a slow branch costs the others: the free order against lockstep, in one run.
+"""Cost of a slow branch to the other branches: free order against lockstep, in one run.
 
     python benchmarks/free_order.py [--episodes 32] [--turns 4] [--seconds 0.04] [--rounds 3]
 
@@ -102,12 +102,12 @@ def main() -> None:
     for slow in slows:
         for shape_name, shape in shapes.items():
             episodes = given.episodes if shape_name == "chain" else given.episodes // 4
-            found: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
+            measurements: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
             for _ in range(given.rounds):
                 for way, (order, threads) in ways.items():
                     task = Searches(episodes, given.turns, given.seconds, slow)
-                    found[way].append(measure(task, shape, order, threads=threads))
-            for way, rounds in found.items():
+                    measurements[way].append(measure(task, shape, order, threads=threads))
+            for way, rounds in measurements.items():
                 rate, others, last = (fmean(column) for column in zip(*rounds, strict=True))
                 print(f"| {slow} | {shape_name} | {way} | {rate:.1f} | {others:.2f} | {last:.2f} |")
 

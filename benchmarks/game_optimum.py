@@ -1,4 +1,4 @@
-"""Theoretical optima of OpenSpiel's games, from which Figure 3 of MARSHAL counts."""
+"""Theoretical optima of OpenSpiel's games, the normalisation of MARSHAL's Figure 3."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def _value(at: Any, name: str, policy: Equilibrium) -> list[float]:
         chances = dict(at.chance_outcomes())
     else:
         chances = policy.policy(name, at, at.current_player())
-    found = [0.0] * at.num_players()
+    values = [0.0] * at.num_players()
     for action, chance in chances.items():
         if chance:
             ahead = _value(at.child(action), name, policy)
-            found = [one + chance * other for one, other in zip(found, ahead, strict=True)]
-    return found
+            values = [
+                value + chance * further for value, further in zip(values, ahead, strict=True)
+            ]
+    return values

@@ -98,14 +98,14 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
     name = given.opponent or ("equilibrium" if hidden(game) else "mcts")
     settings = {"simulations": given.simulations} if name == "mcts" else {}
     rival = Program(build_program(Named(name=name, **settings), "--opponent"))
-    own = {agent: parts.players[agent] for agent in parts.task.agents}
+    trained = {agent: parts.players[agent] for agent in parts.task.agents}
     alone = cooperative(game)
     trees = []
     for first in range(0, given.games, AT_ONCE):
-        found, _ = grow(
+        played, _ = grow(
             parts.task,
             [item] * min(AT_ONCE, given.games - first),
-            own if alone else {**own, RIVAL: rival},
+            trained if alone else {**trained, RIVAL: rival},
             Chain(),
             seed=derive_seed(parts.config.run.seed, "games"),
             credit=parts.parts.credit,
@@ -113,23 +113,23 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
             first_episode=first,
             greedy=given.greedy,
         )
-        trees += found
+        trees += played
     rows = []
     for seat in parts.task.agents:
-        mine = tally(trees, seat, seat)
+        result = tally(trees, seat, seat)
         rows.append(
             {
                 "game": item.name,
                 "opponent": "itself" if alone else name,
                 "seat": seat,
-                "games": mine.games,
-                "payoff": mine.payoff,
-                "error": mine.error,
+                "games": result.games,
+                "payoff": result.payoff,
+                "error": result.error,
                 "optimum": optimum(item.name, name, seat=parts.task.agents.index(seat)),
-                "won": mine.won,
-                "drawn": mine.drawn,
-                "lost": mine.lost,
-                "faults": dict(mine.faults),
+                "won": result.won,
+                "drawn": result.drawn,
+                "lost": result.lost,
+                "faults": dict(result.faults),
             }
         )
     return rows
@@ -146,8 +146,8 @@ def cross_table(rows: Sequence[dict[str, Any]]) -> str:
     for run in dict.fromkeys(row["run"] for row in rows):
         cells = []
         for game in games:
-            found = [r["normalised"] for r in rows if (r["run"], r["game"]) == (run, game)]
-            known = [percent for percent in found if percent is not None]
+            normalised = [r["normalised"] for r in rows if (r["run"], r["game"]) == (run, game)]
+            known = [percent for percent in normalised if percent is not None]
             cells.append(f"{np.mean(known):.1f}" if known else "")
         lines.append(f"| {run} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Games per second of self-play, and where the time goes.
+"""Games per second of self-play, with time shares by phase.
 
     python benchmarks/games_speed.py [CONFIG] [--iterations 5] [--set KEY=VALUE ...] [--out FILE]
 
@@ -53,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", action="append", default=[], dest="sets")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
-    found = measure(given.config, given.iterations, given.sets)
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in found["shares"].items())
-    print(f"{found['games_per_second']:.0f} games per second of CPU time; {shares}")
+    measurement = measure(given.config, given.iterations, given.sets)
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in measurement["shares"].items())
+    print(f"{measurement['games_per_second']:.0f} games per second of CPU time; {shares}")
     if given.out:
-        given.out.write_text(json.dumps(found, indent=1))
+        given.out.write_text(json.dumps(measurement, indent=1))
 
 
 def measure(name: str, iterations: int, sets: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How often the report's intervals cover and its headline claims what is not there, by simulation.
+"""Coverage of the report's intervals and false claims of its headline, by simulation.
 
     python benchmarks/interval_coverage.py
 
@@ -49,12 +49,16 @@ def mean_coverage(values: Values, seeds: int, rounds: int = 20_000) -> float:
 def interquartile_coverage(values: Values, seeds: int, rounds: int = 400) -> float:
     """The same for `interquartile_mean`, whose own expectation is simulated."""
     rng = np.random.default_rng(seeds)
-    found = [interquartile_mean(row.tolist()) for row in values.draw(rng, (rounds, seeds))]
+    estimates = [interquartile_mean(row.tolist()) for row in values.draw(rng, (rounds, seeds))]
     wide = [interquartile_mean(row.tolist()) for row in values.draw(rng, (4 * rounds, seeds))]
     truth = float(np.mean([one.mean for one in wide if one is not None]))
     return float(
         np.mean(
-            [(one.low or 0.0) <= truth <= (one.high or 0.0) for one in found if one is not None]
+            [
+                (estimate.low or 0.0) <= truth <= (estimate.high or 0.0)
+                for estimate in estimates
+                if estimate is not None
+            ]
         )
     )
 
@@ -66,8 +70,10 @@ def probability_coverage(values: Values, seeds: int, rounds: int = 400) -> float
     for x, y in zip(
         values.draw(rng, (rounds, seeds)), values.draw(rng, (rounds, seeds)), strict=True
     ):
-        found = probability(x, y)
-        held += found.low is None or found.high is None or found.low <= 0.5 <= found.high
+        estimate = probability(x, y)
+        held += (
+            estimate.low is None or estimate.high is None or estimate.low <= 0.5 <= estimate.high
+        )
     return held / rounds
 
 

@@ -1,4 +1,4 @@
-"""Kill a training run and a comparison at random moments, go on, and compare bit for bit.
+"""Kills a training run and a comparison at random moments, resumes, and compares bit for bit.
 
     python benchmarks/kills.py kills.jsonl --kills 100 --comparison-kills 40 [--minutes 5]
 
@@ -78,10 +78,10 @@ def main() -> None:
             while kills_made(chosen.file, kind) < wanted and time.monotonic() < until:
                 made = len(list(lines(chosen.file, kind)))
                 victim = victim or KINDS[kind](config, Path(place) / kind)
-                found = victim.kill(random.Random(f"{kind} {made}"))
+                outcome = victim.kill(random.Random(f"{kind} {made}"))
                 with chosen.file.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"kind": kind, "number": made, **found}) + "\n")
-                print(f"{kind} {made}: {found}", flush=True)
+                    file.write(json.dumps({"kind": kind, "number": made, **outcome}) + "\n")
+                print(f"{kind} {made}: {outcome}", flush=True)
     for kind in kinds:
         print(json.dumps(summary(chosen.file, kind), indent=1))
 

@@ -1,4 +1,4 @@
-"""Self-play in Kuhn poker without networks: which settings of `marshal` come to rest, and where.
+"""Tabular self-play in Kuhn poker: convergence of `marshal` by setting.
 
     python benchmarks/kuhn_tables.py [--seeds 4] [--roles]
 
@@ -33,7 +33,7 @@ move after a pass and after a bet; the card is added."""
 def endings() -> list[tuple[int, int, int, int, int, int, float]]:
     """(state, action) of both players' first moves and of player_0's second, -1 where there is
     none, and what player_0 is paid."""
-    found = []
+    rows = []
     for first, second in DEALS:
         high = SHOWDOWN[first, second]
         for bet, other, call, paid in (
@@ -44,8 +44,8 @@ def endings() -> list[tuple[int, int, int, int, int, int, float]]:
             (0, 1, 1, 2 * high),
         ):
             kind = BEHIND_BET if bet else BEHIND_PASS
-            found.append((OPENING + first, bet, kind + second, other, ANSWER + first, call, paid))
-    return found
+            rows.append((OPENING + first, bet, kind + second, other, ANSWER + first, call, paid))
+    return rows
 
 
 TABLE = np.array(endings())
@@ -75,11 +75,11 @@ def nash_conv(logits: Any) -> float:
         sign = 1 - 2 * player
         value = best = sign * float(chances(policy) @ PAID)
         for card in range(3):
-            mine = [block + card for block in blocks]
+            chosen = [block + card for block in blocks]
             tried = []
             for actions in itertools.product((0, 1), repeat=2):
                 other = policy.copy()
-                other[mine] = np.eye(2)[list(actions)]
+                other[chosen] = np.eye(2)[list(actions)]
                 tried.append(sign * float(chances(other) @ PAID))
             best += max(tried) - value
         gain += best - value
@@ -105,7 +105,7 @@ def run(
     rng = np.random.default_rng(seed)
     logits = rng.normal(0.0, 0.1, (12, 2))
     reference, first, second = logits.copy(), np.zeros((12, 2)), np.zeros((12, 2))
-    found, steps = [nash_conv(logits)], 0
+    nash_convs, steps = [nash_conv(logits)], 0
     paid = PAID - fee
     state = np.concatenate([STATES[:, 0], STATES[:, 1], STATES[TWICE, 2]])
     action = np.concatenate([ACTIONS[:, 0], ACTIONS[:, 1], ACTIONS[TWICE, 2]])
@@ -146,8 +146,8 @@ def run(
         if refresh and (iteration + 1) % refresh == 0:
             reference = logits.copy()
         if (iteration + 1) * 4 % iterations < 4:
-            found.append(nash_conv(logits))
-    return found
+            nash_convs.append(nash_conv(logits))
+    return nash_convs
 
 
 CASES: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The members of a league against each other: win matrix and Elo.
+"""Matches between the members of a league: win matrix and Elo ratings.
 
     python benchmarks/league.py RUN[@STEP] [RUN[@STEP] ...] [--games 200] [--out FILE]
 
@@ -80,14 +80,14 @@ def members(text: str) -> list[tuple[str, Assembly]]:
         chosen = [folder.checkpoints.choose(step if step in ("last", "best") else int(step))]  # type: ignore[arg-type]
     else:
         chosen = folder.checkpoints.all()
-    found = []
+    assemblies = []
     for checkpoint in chosen:
         parts = assemble(folder.config())
         load_learners(checkpoint.path, parts.learners)
         for generator in parts.generators:
             generator.sync()
-        found.append((f"{folder.name}@{checkpoint.iteration}", parts))
-    return found
+        assemblies.append((f"{folder.name}@{checkpoint.iteration}", parts))
+    return assemblies
 
 
 def scores(parts: Mapping[str, Assembly], one: str, other: str, games: int) -> list[float]:
@@ -108,13 +108,13 @@ def scores(parts: Mapping[str, Assembly], one: str, other: str, games: int) -> l
         credit=parts[one].parts.credit,
         cast=Pair(one, other),
     )
-    found = []
+    points = []
     for tree in trees:
         paid = {tree.player(a): tree.nodes[-1].metrics[f"payoff_{a}"] for a in tree.agents}
-        mine = np.mean([value for name, value in paid.items() if name.startswith(f"{one}/")])
+        payoff = np.mean([value for name, value in paid.items() if name.startswith(f"{one}/")])
         theirs = np.mean([value for name, value in paid.items() if name.startswith(f"{other}/")])
-        found.append(0.5 * (1.0 + float(np.sign(mine - theirs))))
-    return found
+        points.append(0.5 * (1.0 + float(np.sign(payoff - theirs))))
+    return points
 
 
 if __name__ == "__main__":

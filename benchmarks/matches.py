@@ -1,4 +1,4 @@
-"""What matches come to: payoffs by seat, win matrices, Elo."""
+"""Match statistics: payoffs by seat, win matrices, Elo ratings."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ def tally(trees: Sequence[Tree[Any]], player: str, seat: str) -> Tally:
 
     Errors: ValueError where there is no such game.
     """
-    mine = [tree for tree in trees if tree.player(seat) == player]
-    if not mine:
+    played = [tree for tree in trees if tree.player(seat) == player]
+    if not played:
         raise ValueError(f"{player} never sat in {seat}")
     margins, payoffs = [], []
-    found: dict[str, int] = {"malformed": 0, "illegal": 0, "truncated": 0}
-    for tree in mine:
+    faults: dict[str, int] = {"malformed": 0, "illegal": 0, "truncated": 0}
+    for tree in played:
         end = tree.nodes[-1]
         paid = {agent: end.metrics[f"payoff_{agent}"] for agent in tree.agents}
         payoffs.append(paid[seat])
         margins.append(paid[seat] - max(v for agent, v in paid.items() if agent != seat))
         fault = last_fault(tree)
         if fault is not None and fault[0] == seat:
-            found[fault[1]] += 1
-    spread = float(np.std(payoffs, ddof=1)) if len(mine) > 1 else 0.0
+            faults[fault[1]] += 1
+    spread = float(np.std(payoffs, ddof=1)) if len(played) > 1 else 0.0
     return Tally(
-        games=len(mine),
+        games=len(played),
         payoff=float(np.mean(payoffs)),
-        error=spread / len(mine) ** 0.5,
+        error=spread / len(played) ** 0.5,
         won=float(np.mean([margin > 0 for margin in margins])),
         drawn=float(np.mean([margin == 0 for margin in margins])),
         lost=float(np.mean([margin < 0 for margin in margins])),
-        faults={name: count / len(mine) for name, count in found.items()},
+        faults={name: count / len(played) for name, count in faults.items()},
     )
 
 
@@ -101,14 +101,14 @@ def win_matrix(results: Mapping[tuple[str, str], Sequence[float]], names: Sequen
 
     `results`: by (one, other) the scores of the first. A pair counts in both directions.
     """
-    found = np.full((len(names), len(names)), np.nan)
+    win_rates = np.full((len(names), len(names)), np.nan)
     for i, one in enumerate(names):
         for j, other in enumerate(names):
             scores = [*results.get((one, other), ())]
             scores += [1.0 - score for score in results.get((other, one), ())]
             if i != j and scores:
-                found[i, j] = float(np.mean(scores))
-    return found
+                win_rates[i, j] = float(np.mean(scores))
+    return win_rates
 
 
 def elo(
@@ -119,9 +119,9 @@ def elo(
     place = {name: number for number, name in enumerate(names)}
     score = np.full((len(names), len(names)), 0.5)
     np.fill_diagonal(score, 0.0)
-    for (one, other), found in results.items():
-        score[place[one], place[other]] += sum(found)
-        score[place[other], place[one]] += len(found) - sum(found)
+    for (one, other), scores in results.items():
+        score[place[one], place[other]] += sum(scores)
+        score[place[other], place[one]] += len(scores) - sum(scores)
 
     def loss(strength: Array) -> tuple[float, Array]:
         gap = strength[:, None] - strength[None, :]

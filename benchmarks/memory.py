@@ -1,4 +1,4 @@
-"""The dry run's memory estimate against what runs measure, one fresh process after another.
+"""The dry run's memory estimate against measured peaks, one process per run.
 
     python benchmarks/memory.py [--gemma FOLDER] [--only "NAME;NAME"]
 
@@ -120,13 +120,13 @@ def estimated(arguments: list[str]) -> int:
     )
     pairs = [word.removeprefix("--set=") for word in arguments if word.startswith("--set=")]
     pairs.append(f"algorithm.name={arguments[arguments.index('--algorithm') + 1]}")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, arguments[1], json.dumps(pairs)],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    peak, phases = json.loads(found.stdout)
+    peak, phases = json.loads(process.stdout)
     print({phase: round(size / 1e6) for phase, size in phases.items()}, file=sys.stderr)
     return int(peak)
 

@@ -1,4 +1,4 @@
-"""What a critic costs a search team: MAPPO against MHGPO's three samplings.
+"""Cost of a critic for a search team: MAPPO against MHGPO's three samplings.
 
     python benchmarks/mhgpo_cost.py [--iterations 4] [--answers 192] [--rounds 2]
 
@@ -55,8 +55,8 @@ def _of_process(name: str, sizes: list[str]) -> dict[str, float]:
         capture_output=True,
         text=True,
     )
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    measurement: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measurement
 
 
 def measure(name: str, iterations: int, questions: int) -> dict[str, float]:

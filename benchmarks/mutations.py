@@ -1,4 +1,4 @@
-"""Mutation score of the core: of how many small breaks in its code the quick tests take notice.
+"""Mutation score of the core: the share of mutants that the fast tests detect.
 
     pip install mutmut
     python benchmarks/mutations.py [--share 0.2] [--seed 0] [advantage loss learn ...]
@@ -145,10 +145,10 @@ def mutmut(place: Path, *names: str) -> None:
 
 
 def verdicts(place: Path) -> Verdicts:
-    found: dict[str, int | None] = {}
+    exit_codes: dict[str, int | None] = {}
     for path in sorted((place / "mutants").rglob("*.py.meta")):
-        found |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
-    return found
+        exit_codes |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    return exit_codes
 
 
 def draw(mutants: Verdicts, share: float, rng: random.Random) -> list[str]:

@@ -1,4 +1,4 @@
-"""What samples allow: the sampled natural gradient on tables, the reference beside learning curves.
+"""Sampled natural gradient on tables: the reference for learning curves.
 
     python benchmarks/natural_gradient.py --out benchmarks/results/optima/natural_gradient.json
     python benchmarks/natural_gradient.py --problems dec_tiger --steps 153600 --batch 768 --rate 0.5
@@ -62,24 +62,24 @@ class Sampler:
         ]
 
     def play(self, policy: Mapping[str, Sequence[Array]], count: int, rng: Any) -> list[Visits]:
-        model, found = self.model, []
+        model, visits = self.model, []
         at = np.zeros(count, dtype=np.int64)
         states = rng.choice(len(model.states), size=count, p=model.start)
         for number, turn in enumerate(self.histories.turns):
-            own = tuple(
+            actions = tuple(
                 _draw(policy[agent][number][turn.private[i][at]], rng)
                 for i, agent in enumerate(model.agents)
             )
-            joint = np.ravel_multi_index(own, model.action_shape)
+            joint = np.ravel_multi_index(actions, model.action_shape)
             after = _draw(model.transition[joint, states], rng)
             seen = _draw(model.observation[joint, after], rng)
-            found.append(Visits(at, own, model.reward[joint, states, after, seen]))
+            visits.append(Visits(at, actions, model.reward[joint, states, after, seen]))
             states = after
             if number + 1 < self.histories.horizon:
                 keys = self._keys[number + 1]
                 wanted = np.ravel_multi_index((at, joint, seen), (int(at.max()) + 1, *self._shape))
                 at = np.searchsorted(keys, wanted)
-        return found
+        return visits
 
 
 def _draw(rows: Array, rng: Any) -> Array:
@@ -90,11 +90,11 @@ def _draw(rows: Array, rng: Any) -> Array:
 
 
 def softmax(logits: Tables) -> Tables:
-    found: Tables = {}
+    policy: Tables = {}
     for agent, tables in logits.items():
         powers = [np.exp(table - table.max(axis=1, keepdims=True)) for table in tables]
-        found[agent] = [power / power.sum(axis=1, keepdims=True) for power in powers]
-    return found
+        policy[agent] = [power / power.sum(axis=1, keepdims=True) for power in powers]
+    return policy
 
 
 def advantages(histories: JointHistories, batch: Sequence[Visits]) -> Tables:
@@ -102,7 +102,7 @@ def advantages(histories: JointHistories, batch: Sequence[Visits]) -> Tables:
     batch holds no such action."""
     model: TabularModel = histories.model
     following = np.zeros(len(batch[0].rewards))
-    found: Tables = {agent: [] for agent in model.agents}
+    advantages_by_agent: Tables = {agent: [] for agent in model.agents}
     for number in reversed(range(histories.horizon)):
         turn, visits = histories.turns[number], batch[number]
         following = visits.rewards + following
@@ -114,8 +114,10 @@ def advantages(histories: JointHistories, batch: Sequence[Visits]) -> Tables:
             np.add.at(counts, (private, action), 1.0)
             baseline = sums.sum(axis=1) / np.maximum(counts.sum(axis=1), 1.0)
             means = sums / np.maximum(counts, 1.0)
-            found[agent].insert(0, np.where(counts > 0, means - baseline[:, None], 0.0))
-    return found
+            advantages_by_agent[agent].insert(
+                0, np.where(counts > 0, means - baseline[:, None], 0.0)
+            )
+    return advantages_by_agent
 
 
 def learn(
@@ -134,8 +136,8 @@ def learn(
     episodes = max(1, batch // histories.horizon)
     used, at, values = 0, [0], [evaluate(histories, softmax(logits)).value]
     while used < steps:
-        found = advantages(histories, sampler.play(softmax(logits), episodes, rng))
-        for agent, tables in found.items():
+        advantages_by_agent = advantages(histories, sampler.play(softmax(logits), episodes, rng))
+        for agent, tables in advantages_by_agent.items():
             for table, direction in zip(logits[agent], tables, strict=True):
                 table += rate * scale * direction
         used += episodes * histories.horizon
@@ -175,8 +177,8 @@ def main() -> None:
         ]
         final = estimate([values[-1] for _, values in runs])
         optimum = references(problem)["optimum"]
-        found = [joint_actions_until(at, values, 0.9 * optimum) for at, values in runs]
-        reached = sorted(at for at in found if at is not None)
+        steps_to_90 = [joint_actions_until(at, values, 0.9 * optimum) for at, values in runs]
+        reached = sorted(at for at in steps_to_90 if at is not None)
         until = (
             f"; 90% after {reached[len(reached) // 2]} in {len(reached)} runs" if reached else ""
         )

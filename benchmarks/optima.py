@@ -1,4 +1,4 @@
-"""How much of the known optimum teams reach by one recipe, exactly, on small problems.
+"""Exact share of the known optimum that one recipe reaches on small problems.
 
     python benchmarks/optima.py --out benchmarks/results/optima             # ten seeds
     python benchmarks/optima.py --quick                                     # two seeds
@@ -19,6 +19,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -146,6 +147,9 @@ def train(run: Run) -> dict[str, Any]:
     lines = [json.loads(line) for line in text.splitlines()]
     curve = [line for line in lines if line["kind"] == "evaluation"]
 
+    key = "critic/explained_variance"
+    told = [line["metrics"][key] for line in lines if line["metrics"].get(key) is not None]
+
     def values(name: str) -> list[float]:
         return [round(line["metrics"][name] / scale, 4) for line in curve]
 
@@ -157,6 +161,7 @@ def train(run: Run) -> dict[str, Any]:
         "curve_greedy": values("exact_return_greedy"),
         "rejected": round(curve[-1]["metrics"]["exact_rejected"], 5),
         "updates": lines[-1]["updates"],
+        "explained_variance": round(statistics.median(told), 3) if told else None,
         "seconds": round(time.perf_counter() - started, 1),
     }
 
@@ -205,7 +210,7 @@ def _run(result: Mapping[str, Any]) -> Run:
 
 def chosen_runs(options: argparse.Namespace) -> list[Run]:
     """What is asked for, less what cannot differ from the recipe."""
-    found = []
+    runs = []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for problem in options.problems:
             for method in options.methods:
@@ -214,8 +219,8 @@ def chosen_runs(options: argparse.Namespace) -> list[Run]:
                     if variant in unfit:
                         continue
                     steps = options.steps or PROBLEMS[problem].steps
-                    found.append(Run(method, problem, variant, seed, steps))
-    return found
+                    runs.append(Run(method, problem, variant, seed, steps))
+    return runs
 
 
 def main() -> None:

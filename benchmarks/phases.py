@@ -1,12 +1,13 @@
-"""Where an iteration's time goes, and which share of the machine's matrix rate each phase reaches.
+"""Time of an iteration by phase, and each phase's share of the machine's matrix rate.
 
     python benchmarks/phases.py --algorithm magrpo --episodes 4      # one JSON line
 
 Model and task are those of `vs_comlrl.py`. Products are counted from the shapes: 2 * weights for
 each token of a forward pass and three times that for a trained one, the output layer at action
 tokens only, attention left out. Times are processor seconds of all threads, which other programs
-disturb little. The matrix rate is the best of square float32 products of 512 to 2,048 in the same
-process, so a share of 1 is the hardware's limit.
+disturb little. Peaks are of resident memory, the interpreter and libraries included. The matrix
+rate is the best of square float32 products of 512 to 2,048 in the same process, so a share of 1 is
+the hardware's limit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from vs_comlrl import NEW_TOKENS, TASK, make_folders
+from vs_comlrl import NEW_TOKENS, TASK, make_folders, peak_memory
 
 
 def matrix_rate() -> float:
@@ -35,6 +35,11 @@ def matrix_rate() -> float:
             left @ right
             best = max(best, 2 * size**3 / (time.process_time() - started))
     return best
+
+
+def forget_peak() -> None:
+    """Reset the kernel's mark of this process's highest resident memory."""
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def flop(rows: Any, weights: int, head: int) -> float:
@@ -51,6 +56,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=int, default=None, help="train.token_budget")
+    parser.add_argument("--checkpointing", action="store_true", help="models.*.checkpointing")
     parser.add_argument(
         "--profile", type=Path, default=None, help="writes torch's table of operators"
     )
@@ -70,7 +76,7 @@ def main() -> None:
         settings: dict[str, Any] = {
             "task": {"name": TASK},
             "algorithm": {"name": options.algorithm},
-            "models": {"*": {"path": path}},
+            "models": {"*": {"path": path, "checkpointing": options.checkpointing}},
             "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
             "critic": None if options.algorithm == "magrpo" else {"path": path},
             "run": {"device": "cpu"},
@@ -83,12 +89,17 @@ def main() -> None:
         weights = sum(p.numel() for p in base.causal.parameters()) - head
         items = list(range(options.episodes))
         spent: dict[str, list[float]] = {"rollout": [], "update": []}
+        peaks = {"rollout": 0, "update": 0}
         trees: Any = []
         for number in range(options.rounds + 1):
+            forget_peak()
             started = time.process_time()
             trees, _ = grow(team.task, items, team.players, team.parts.rollout, seed=number)
             grown = time.process_time()
+            peaks["rollout"] = max(peaks["rollout"], peak_memory())
+            forget_peak()
             team.updater.update(trees, 0)
+            peaks["update"] = max(peaks["update"], peak_memory())
             if number:
                 spent["rollout"].append(grown - started)
                 spent["update"].append(time.process_time() - grown)
@@ -116,9 +127,7 @@ def main() -> None:
                     "share": {
                         name: round(work[name] / value / rate, 3) for name, value in best.items()
                     },
-                    "peak_gib": round(
-                        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2
-                    ),
+                    "peak_gib": {name: round(peak / 2**30, 2) for name, peak in peaks.items()},
                 }
             )
         )

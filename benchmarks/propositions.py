@@ -1,4 +1,4 @@
-"""Propositions 4.1 to 4.3 of the CoLLM paper, and the bias of Eq. 2 and 4, as experiments.
+"""Experiments on Propositions 4.1 to 4.3 of the CoLLM paper and the bias of Eq. 2 and 4.
 
     python benchmarks/propositions.py --quick     # a tenth of the samples: under two minutes
     python benchmarks/propositions.py             # the recorded numbers and the figure
@@ -84,7 +84,7 @@ def measured(
 ) -> dict[str, dict[str, Array]]:
     """By estimator: `paper` and `library`, a gradient for each tree, and `nodes`, the squared
     deviations of `node_deviations`. `cost` is a tree's joint actions."""
-    found: dict[str, dict[str, list[Array]]] = {name: {} for name in advantages}
+    estimates: dict[str, dict[str, list[Array]]] = {name: {} for name in advantages}
     for trees, places, samples in batches(team, shape, number, cost + 1, seed=seed):
         for name, advantage in advantages.items():
             worth = flat(samples, advantage(trees, places), team.agents)
@@ -94,8 +94,8 @@ def measured(
                 "nodes": node_deviations(team, samples, worth),
             }
             for key, value in parts.items():
-                found[name].setdefault(key, []).append(value)
-    return {n: {k: np.concatenate(v) for k, v in by.items()} for n, by in found.items()}
+                estimates[name].setdefault(key, []).append(value)
+    return {n: {k: np.concatenate(v) for k, v in by.items()} for n, by in estimates.items()}
 
 
 def sampling(problem: str, horizon: int, share: float, seed: int) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def sampling(problem: str, horizon: int, share: float, seed: int) -> dict[str, A
         trees = int(max(share * FEWEST_TREES, steps(problem, horizon, share) / cost))
         chosen = {k: v for k, v in ADVANTAGES.items() if k == RETURN or level > 1}
         shape = KaryTree(level)
-        found = measured(team, shape, cost, trees, chosen, seed + level)
-        raw = found[RETURN]
+        estimates = measured(team, shape, cost, trees, chosen, seed + level)
+        raw = estimates[RETURN]
         variance = resampled(total_variance(raw["paper"]), seed)
         tested = team.tested(shape, trees)
         cell: dict[str, Any] = {
@@ -122,7 +122,7 @@ def sampling(problem: str, horizon: int, share: float, seed: int) -> dict[str, A
             "cost": interval(variance * cost / size),
         }
         if level > 1:
-            control = found[MEAN]["paper"]
+            control = estimates[MEAN]["paper"]
             cell["control"] = asdict(bias(control, team.gradient, tested, seed))
             # Its expectation is (K - 1) / K of the gradient: scaled to the same length.
             scale = (level / (level - 1)) ** 2
@@ -172,22 +172,24 @@ def _turn(
     chains: tuple[Samples, Mapping[str, Array]],
 ) -> dict[str, Any]:
     """Proposition 4.2 at one turn: variances over that of K = 1, next to the predicted ratio."""
-    mine = [draw[:, turn] for draw in draws]
-    tree = [interval(draw / mine[0]) for draw in mine]
+    draws_of_turn = [draw[:, turn] for draw in draws]
+    tree = [interval(draw / draws_of_turn[0]) for draw in draws_of_turn]
     independent = []
     for level in LEVELS:
         size = level ** (team.horizon - turn)
         squares = independent_deviations(team, *chains, turn, size)
         enough = len(squares) >= FEWEST_GROUPS
-        independent.append(interval(resampled(squares, level) / mine[0]) if enough else None)
+        independent.append(
+            interval(resampled(squares, level) / draws_of_turn[0]) if enough else None
+        )
     return {
         "turn": turn,
-        "variance_of_one": interval(mine[0]),
+        "variance_of_one": interval(draws_of_turn[0]),
         "predicted": [level ** (turn - team.horizon) for level in LEVELS],
         "tree": tree,
         "independent": independent,
         "whole_estimate": [interval(block[:, turn] / blocks[0][:, turn]) for block in blocks],
-        "slope": interval(slopes(LEVELS, mine)),
+        "slope": interval(slopes(LEVELS, draws_of_turn)),
         "slope_predicted": turn - team.horizon,
     }
 
@@ -209,10 +211,10 @@ def critics(problem: str, horizon: int, share: float, seed: int) -> dict[str, An
         kinds[f"{name} fresh"] = fresh(team, central)
     advantages = {RETURN: ADVANTAGES[RETURN]} | {n: td_error(c) for n, c in kinds.items()}
     number = int(steps(problem, horizon, share) / horizon)
-    found = measured(team, Chain(), horizon, number, advantages, seed)
+    measurements = measured(team, Chain(), horizon, number, advantages, seed)
     tested = team.tested(Chain(), number)
     rows = []
-    for name, parts in found.items():
+    for name, parts in measurements.items():
         target = team.gradient if name == RETURN else expected_gradient(kinds[name])
         gap = target - team.gradient
         rows.append(
@@ -308,24 +310,24 @@ def main() -> None:
     from _propositions_report import tables, write_figure
 
     started = time.perf_counter()
-    found: dict[str, Any] = {"sampling": [], "critics": []}
+    results: dict[str, Any] = {"sampling": [], "critics": []}
     for problem, horizon in CELLS:
-        found["sampling"].append(sampling(problem, horizon, share, options.seed))
+        results["sampling"].append(sampling(problem, horizon, share, options.seed))
         print(f"{problem} H={horizon}: {time.perf_counter() - started:.0f} s", flush=True)
-    cells = [cell for part in found["sampling"] for cell in part["cells"]]
+    cells = [cell for part in results["sampling"] for cell in part["cells"]]
     for kind in ("max_t_p", "norm_p"):
         for cell, p in zip(cells, holm([c["bias"][kind] for c in cells]), strict=True):
             cell["bias"][f"{kind}_holm"] = p
     for problem, horizon in CRITIC_CELLS:
-        found["critics"].append(critics(problem, horizon, share, options.seed))
+        results["critics"].append(critics(problem, horizon, share, options.seed))
         print(f"critics {problem} H={horizon}: {time.perf_counter() - started:.0f} s", flush=True)
-    found["calls"] = calls()
-    found["seconds"] = round(time.perf_counter() - started)
-    print(tables(found))
+    results["calls"] = calls()
+    results["seconds"] = round(time.perf_counter() - started)
+    print(tables(results))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "propositions.json").write_text(json.dumps(_rounded(found), indent=1) + "\n")
-        write_figure(found, out / "propositions.png")
+        (out / "propositions.json").write_text(json.dumps(_rounded(results), indent=1) + "\n")
+        write_figure(results, out / "propositions.png")
 
 
 def _rounded(value: Any) -> Any:

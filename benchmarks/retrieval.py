@@ -1,4 +1,4 @@
-"""Queries per second of the retriever: made anew, kept, and against counting words in Python.
+"""Queries per second of the retriever: rebuilt, cached, and against word counts in Python.
 
     python benchmarks/retrieval.py [--passages 20000]
 
@@ -77,9 +77,11 @@ class Plain:
         """Numbers of the best passages."""
         scores: dict[int, float] = defaultdict(float)
         for word in query.split():
-            found = self.postings.get(word, [])
-            rare = math.log(1 + (len(self.lengths) - len(found) + 0.5) / (len(found) + 0.5))
-            for number, times in found:
+            occurrences = self.postings.get(word, [])
+            rare = math.log(
+                1 + (len(self.lengths) - len(occurrences) + 0.5) / (len(occurrences) + 0.5)
+            )
+            for number, times in occurrences:
                 length = 0.25 + 0.75 * self.lengths[number] / self.mean
                 scores[number] += rare * times / (times + 1.5 * length)
         return sorted(scores, key=lambda number: -scores[number])[:k]

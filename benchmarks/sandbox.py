@@ -1,4 +1,4 @@
-"""Program runs per second in the sandbox, against two bare starts of the interpreter.
+"""Program runs per second in the sandbox, against two bare interpreter starts.
 
     python benchmarks/sandbox.py [--runs 200] [--workers 1,2,4]
 
@@ -116,9 +116,9 @@ def main() -> int:
                 speeds[name].append(measure(workers, runs))
                 spent[name] += (clock.seconds() if clock else 0.0) - before
         firsts = speeds["two bare interpreters"]
-        for name, found in speeds.items():
-            shares = [one / first for one, first in zip(found, firsts, strict=True)]
-            spread = f"{statistics.median(found):.1f} ({min(found):.1f} - {max(found):.1f})"
+        for name, rates in speeds.items():
+            shares = [one / first for one, first in zip(rates, firsts, strict=True)]
+            spread = f"{statistics.median(rates):.1f} ({min(rates):.1f} - {max(rates):.1f})"
             share = statistics.median(shares)
             cost = f"{1000 * spent[name] / runs / ROUNDS:.1f}" if clock else "not counted"
             print(f"| {name} | {workers} | {spread} | {share:.2f} | {cost} |", flush=True)

@@ -1,4 +1,4 @@
-"""A server of one small agent: time to first token, many sessions at once, memory.
+"""Server of one small agent: time to first token, concurrent sessions, memory.
 
     python benchmarks/serve.py [--agent DIR/AGENT] [--rounds 5] [--sessions 64] [--churn 2000]
 
@@ -73,9 +73,9 @@ async def _first_tokens(server: Server, texts: list[str], rounds: int) -> None:
             if number >= 2:  # the first sessions warm up
                 seconds[turn].append(first)
             cached[turn] = usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
-    for turn, found in seconds.items():
+    for turn, samples in seconds.items():
         tokens, kept = cached[turn]
-        middle = 1000 * statistics.median(found)
+        middle = 1000 * statistics.median(samples)
         print(f"turn {turn}: {middle:.2f} ms to the first token; {tokens} tokens, {kept} cached")
     ratios = [a / b for a, b in zip(seconds[8], seconds[2], strict=True)]
     medians = statistics.median(seconds[8]) / statistics.median(seconds[2])
@@ -100,7 +100,7 @@ async def _at_once(
         )
         ended = time.perf_counter()
         same = sum(a == b for a, b in zip(alone, at_once, strict=True))
-        tokens = sum(len(turn) for found in at_once for turn in found)
+        tokens = sum(len(turn) for session in at_once for turn in session)
         one, all_ = middle - started, ended - middle
         print(
             f"round {number}: {tokens} tokens; one by one {tokens / one:.0f} tok/s, "
@@ -119,12 +119,12 @@ async def _at_once(
 async def _play(
     client: Client, texts: list[str], name: str, number: int, turns: int
 ) -> list[list[int]]:
-    found = []
+    token_ids = []
     for turn in range(turns):
         text = texts[(number + turn) % len(texts)]
         answer = await client.chat(text, f"{name}-{number}", seed=1000 * number + turn)
-        found.append(answer["choices"][0]["colearn"]["token_ids"])
-    return found
+        token_ids.append(answer["choices"][0]["colearn"]["token_ids"])
+    return token_ids
 
 
 async def _memory(server: Server, texts: list[str], churn: int) -> None:
@@ -216,11 +216,11 @@ class Client:
             name, _, value = line.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
-        found = await reader.readexactly(length)
+        body = await reader.readexactly(length)
         self._idle.append((reader, writer))
         if b" 200 " not in status:
-            raise RuntimeError(f"{status!r} {found!r}")
-        return found
+            raise RuntimeError(f"{status!r} {body!r}")
+        return body
 
     async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self._idle:

@@ -1,4 +1,4 @@
-"""Private stakes: how many joint actions critics and groups need as the team grows.
+"""Private stakes: joint actions to 90% for critics and groups, by team size.
 
     python benchmarks/stakes.py --out benchmarks/results/stakes        # resumable, one core
     python benchmarks/stakes.py --out benchmarks/results/stakes --report
@@ -126,7 +126,7 @@ def run(out: Path, method: str, team: int, seed: int, options: argparse.Namespac
     curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
     key = "critic/explained_variance"
     told = [n.metrics[key] for n in lines if key in n.metrics]
-    found = {
+    record = {
         "method": method,
         "team": team,
         "seed": seed,
@@ -135,7 +135,7 @@ def run(out: Path, method: str, team: int, seed: int, options: argparse.Namespac
         "cpu_seconds": round(time.process_time() - started, 1),
     }
     with (out / "runs.jsonl").open("a") as file:
-        file.write(json.dumps(found) + "\n")
+        file.write(json.dumps(record) + "\n")
 
 
 def reached(curve: Sequence[Sequence[float]], share: float) -> float | None:
@@ -154,20 +154,20 @@ def report(out: Path) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for team, method in product(TEAMS, METHODS):
-        own = [r for r in runs if (r["team"], r["method"]) == (team, method)]
-        if not own:
+        team_runs = [r for r in runs if (r["team"], r["method"]) == (team, method)]
+        if not team_runs:
             continue
-        times = [reached(r["curve"], 0.9) for r in own]
+        times = [reached(r["curve"], 0.9) for r in team_runs]
         ordered = sorted(float("inf") if t is None else t for t in times)
         middle = ordered[len(ordered) // 2]
         median = "not reached" if middle == float("inf") else f"{middle:.0f}"
         each = " ".join("-" if t is None else f"{t:.0f}" for t in times)
-        told = [r["explained_variance"] for r in own if r["explained_variance"] is not None]
+        told = [r["explained_variance"] for r in team_runs if r["explained_variance"] is not None]
         lines.append(
-            f"| {team} | {method} | {len(own)} | {median} ({each}) | "
-            f"{statistics.mean(r['curve'][-1][1] for r in own):.2f} | "
+            f"| {team} | {method} | {len(team_runs)} | {median} ({each}) | "
+            f"{statistics.mean(r['curve'][-1][1] for r in team_runs):.2f} | "
             f"{f'{statistics.mean(told):.2f}' if told else '-'} | "
-            f"{statistics.mean(r['cpu_seconds'] for r in own):.0f} |"
+            f"{statistics.mean(r['cpu_seconds'] for r in team_runs):.0f} |"
         )
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Two models that generate at the same time on a CPU, against one after the other.
+"""Two models that generate concurrently on a CPU, against one after the other.
 
     python benchmarks/two_models.py [--threads 2]
 

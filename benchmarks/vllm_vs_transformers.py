@@ -1,4 +1,4 @@
-"""Both generators on the same weights and the same histories, in one run, interleaved.
+"""The vLLM and transformers generators on the same weights and histories, interleaved.
 
     python benchmarks/vllm_vs_transformers.py --rows 32 --tokens 32 --repeats 3
 
@@ -67,9 +67,9 @@ def main() -> None:
             print(f"round {repeat}: {name} {rate:.0f} tok/s", flush=True)
             if repeat:  # the first round warms both up
                 rates[name].append(rate)
-    for name, found in rates.items():
-        shown = ", ".join(f"{rate:.0f}" for rate in found)
-        print(f"{name}: {statistics.median(found):.0f} tok/s (median of {shown})")
+    for name, measured in rates.items():
+        shown = ", ".join(f"{rate:.0f}" for rate in measured)
+        print(f"{name}: {statistics.median(measured):.0f} tok/s (median of {shown})")
     ratio = statistics.median(rates["vllm"]) / statistics.median(rates["transformers"])
     print(f"vllm / transformers: {ratio:.2f}")
 

@@ -135,8 +135,8 @@ def make_folders(folder: Path) -> None:
 def peak_memory() -> int:
     """Bytes, of this program alone: `ru_maxrss` would begin at the parent's."""
     status = Path("/proc/self/status").read_text()
-    found = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(found.split()[1]) * 1024
+    peak_line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(peak_line.split()[1]) * 1024
 
 
 class Turns:
@@ -153,8 +153,8 @@ class Turns:
 
     def answer(self, actions: int, seconds: float) -> None:
         cpu = time.process_time() - self.cpu
-        found = {"actions": actions, "seconds": seconds, "cpu": cpu, "peak": peak_memory()}
-        self.out.write(json.dumps(found) + "\n")
+        measurement = {"actions": actions, "seconds": seconds, "cpu": cpu, "peak": peak_memory()}
+        self.out.write(json.dumps(measurement) + "\n")
         self.out.flush()
 
 
@@ -334,12 +334,12 @@ def ideas(folder: Path, rounds: int) -> None:
     def players(**off: bool) -> dict[str, Player]:
         if not off:
             return team.players
-        found: dict[str, Player] = {}
+        players: dict[str, Player] = {}
         for agent, player in team.players.items():
             assert isinstance(player, Language)
             table = LanguageTable(Reprefill(player.table.generator, **off))
-            found[agent] = replace(player, own_table=table)
-        return found
+            players[agent] = replace(player, own_table=table)
+        return players
 
     def rollout(who: Mapping[str, Player]) -> Callable[[], Any]:
         return lambda: grow(team.task, [0], who, shape, seed=0)[0]
@@ -380,7 +380,9 @@ def ideas(folder: Path, rounds: int) -> None:
 class Worker:
     """The parent's side: a process that trains when told to."""
 
-    def __init__(self, folder: Path, threads: int, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, threads: int, arguments: Sequence[str], script: str = __file__
+    ) -> None:
         environment = {
             **os.environ,
             "PYTHONPATH": str(folder / "entry"),
@@ -390,7 +392,7 @@ class Worker:
             "WANDB_MODE": "disabled",
         }
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", str(folder), *arguments],
+            [sys.executable, script, "--worker", str(folder), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=None if os.environ.get("VERBOSE") else subprocess.DEVNULL,
@@ -408,8 +410,8 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.process.args} stopped")
-        found: dict[str, float] = json.loads(line)
-        return found
+        answer: dict[str, float] = json.loads(line)
+        return answer
 
     def close(self) -> None:
         assert self.process.stdin is not None
@@ -437,11 +439,11 @@ def compare(folder: Path, algorithm: str, threads: int, options: Any) -> Iterato
             for name, worker in workers.items():
                 if not options.together:
                     worker.tell(seconds)
-                found = worker.answer()
-                peaks[name] = found["peak"]
+                answer = worker.answer()
+                peaks[name] = answer["peak"]
                 if round_:  # round 0 warms up
-                    rates[name].append(found["actions"] / found["seconds"])
-                    works[name].append(found["actions"] / found["cpu"])
+                    rates[name].append(answer["actions"] / answer["seconds"])
+                    works[name].append(answer["actions"] / answer["cpu"])
     finally:
         for worker in workers.values():
             worker.close()
@@ -465,19 +467,19 @@ def compare(folder: Path, algorithm: str, threads: int, options: Any) -> Iterato
         }
 
 
-def line(found: Mapping[str, Any]) -> str:
-    system, variant = found["system"], found["variant"]
+def line(row: Mapping[str, Any]) -> str:
+    system, variant = row["system"], row["variant"]
     if system == "comlrl":
-        label = f"CoMLRL {PEERS[found['algorithm']]}"
+        label = f"CoMLRL {PEERS[row['algorithm']]}"
         label += ", whole history" if variant == "full" else ", fresh prompts"
     else:
-        label = f"colearn {found['algorithm']}, episodes={variant}"
-    low, high = min(found["ratios"]), max(found["ratios"])
+        label = f"colearn {row['algorithm']}, episodes={variant}"
+    low, high = min(row["ratios"]), max(row["ratios"])
     return (
-        f"| {found['threads']} | {label} | {found['joint_actions_per_second']:.3f} "
-        f"| {found['ratio']:.2f} ({low:.2f}-{high:.2f}) "
-        f"| {found['joint_actions_per_cpu_second']:.3f} | {found['cpu_ratio']:.2f} "
-        f"| {found['peak_bytes'] / 2**30:.2f} | {found['memory_ratio']:.2f} |"
+        f"| {row['threads']} | {label} | {row['joint_actions_per_second']:.3f} "
+        f"| {row['ratio']:.2f} ({low:.2f}-{high:.2f}) "
+        f"| {row['joint_actions_per_cpu_second']:.3f} | {row['cpu_ratio']:.2f} "
+        f"| {row['peak_bytes'] / 2**30:.2f} | {row['memory_ratio']:.2f} |"
     )
 
 
@@ -516,7 +518,7 @@ def main() -> int:
             sys.path.insert(0, str(Path(scratch) / "entry"))
             ideas(Path(scratch), options.rounds)
         return 0
-    found = []
+    rows = []
     print(
         "| threads | system | joint actions/s | ratio (range) | joint actions/CPU s | CPU ratio "
         "| peak GiB | memory ratio |"
@@ -528,18 +530,18 @@ def main() -> int:
         for threads in options.threads:
             for algorithm in options.algorithms:
                 for row in compare(folder, algorithm, threads, options):
-                    found.append(row)
+                    rows.append(row)
                     print(line(row), flush=True)
     if options.out is not None:
-        merge(options.out, found)
+        merge(options.out, rows)
     return 0
 
 
-def merge(path: Path, found: Sequence[dict[str, Any]]) -> None:
+def merge(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Measured lines replace those of the same algorithm, threads, system and variant."""
     keys = ("algorithm", "threads", "system", "variant")
     old = json.loads(path.read_text())["lines"] if path.is_file() else []
-    lines = {tuple(row[key] for key in keys): row for row in (*old, *found)}
+    lines = {tuple(row[key] for key in keys): row for row in (*old, *rows)}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"lines": list(lines.values())}, indent=1) + "\n")
 

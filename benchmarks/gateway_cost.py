@@ -1,0 +1,162 @@
+"""Cost of the gateway: a LangGraph program's episodes against the same work as a native workflow.
+
+    python benchmarks/gateway_cost.py LANGGRAPH_PYTHON [--episodes 64] [--rounds 3] [--tokens 1 32]
+
+Both play the relay of `examples/gateway` with one model: all episodes are live at once, and the
+rounds of the two alternate. `tokens` is the length of the answers: the model is warm-started on
+answers of that many words. LANGGRAPH_PYTHON is the Python of an environment with LangGraph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from colearn.config import load_config
+from colearn.contract import DecPOMDP, Player
+from colearn.experiment.assemble import assemble
+from colearn.gateway.task import Gateway
+from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
+from colearn.workflow import Workflow
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "gateway"
+COLOURS = ("red", "green", "blue", "gold")
+WORKERS = (1, 2)
+"""Numbers of worker processes that are measured."""
+
+
+class Relay(Workflow[str]):
+    """The two calls of `relay_langgraph.py`, with its texts; answers have `tokens` words."""
+
+    agents, horizon, measures = ("lookout", "painter"), 4, ("reward",)
+
+    def __init__(self, *, tokens: int) -> None:
+        self.tokens = tokens
+
+    def items(self, split: str) -> list[str]:
+        """The example's scenes."""
+        import scenes
+
+        return list(scenes.items(split))
+
+    async def run(self, team: Any, item: str) -> None:
+        """Asks the lookout, then the painter."""
+        import scenes
+
+        told = await team.lookout(f"You see: {item}. Which colour?")
+        painted = await team.painter(f"The lookout says: {told}. Paint it.")
+        reward = scenes.grade(item, {"lookout": told, "painter": painted})
+        team.measure(reward=reward)
+        team.reward(reward)
+
+    def legal_action(self, state: Any, agent: str, rng: np.random.Generator) -> str:
+        """One colour, `tokens` times."""
+        return " ".join([COLOURS[int(rng.integers(len(COLOURS)))]] * self.tokens)
+
+
+def main() -> None:
+    """Prints the table."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("python")
+    arguments.add_argument("--episodes", type=int, default=64)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--tokens", type=int, nargs="+", default=[1, 32])
+    given = arguments.parse_args()
+    sys.path.insert(0, str(EXAMPLES))
+    print(
+        "| answer, tokens | workers | native, episodes/s | gateway, episodes/s | ratio "
+        "| native, CPU ms | gateway, CPU ms | program, CPU ms |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for tokens in given.tokens:
+        measure(given.python, given.episodes, given.rounds, tokens)
+
+
+def measure(python: str, episodes: int, rounds: int, tokens: int) -> None:
+    """Prints the rows of one answer length."""
+    config = load_config(
+        {
+            "task": {"name": "gateway_cost:Relay", "tokens": tokens},
+            "algorithm": {"name": "magrpo"},
+            "models": {"*": {"path": "embedded-copy"}},
+            "agents": {"*": {"sampling": {"max_tokens": tokens + 1}}},
+        }
+    )
+    assembled = assemble(config)
+    players, native = assembled.players, assembled.task
+    ways: dict[int, DecPOMDP[Any, Any]] = {0: native}
+    for workers in WORKERS:
+        ways[workers] = Gateway(
+            ("lookout", "painter"),
+            "scenes:items",
+            command=(python, str(EXAMPLES / "relay_langgraph.py")),
+            workers=workers,
+            grade="scenes:grade",
+            horizon=4,
+        )
+    for task in ways.values():
+        rate(task, players, 8)  # starts workers and threads
+    rates: dict[int, list[Rate]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, task in ways.items():
+            rates[way].append(rate(task, players, episodes))
+    plain = Rate(*(median(column) for column in zip(*rates[0], strict=True)))
+    for workers in WORKERS:
+        through = Rate(*(median(column) for column in zip(*rates[workers], strict=True)))
+        print(
+            f"| {tokens} | {workers} | {plain.episodes:.1f} | {through.episodes:.1f} "
+            f"| {through.episodes / plain.episodes:.2f} | {plain.own:.1f} | {through.own:.1f} "
+            f"| {through.program:.1f} |",
+            flush=True,
+        )
+
+
+class Rate(NamedTuple):
+    """Episodes per second, and processor milliseconds per episode."""
+
+    episodes: float
+    own: float
+    """Of this process: the model and the gateway."""
+    program: float
+    """Of the workers."""
+
+
+def rate(task: DecPOMDP[Any, Any], players: Mapping[str, Player], episodes: int) -> Rate:
+    """Plays episodes, all at once."""
+    every = list(task.items("train"))
+    items = [every[n % len(every)] for n in range(episodes)]
+    started, own, program = time.perf_counter(), time.process_time(), _worker_seconds()
+    trees, _ = grow(task, items, players, Chain(), seed=0, order="free")
+    seconds = time.perf_counter() - started
+    assert all(tree.nodes[-1].metrics.get("failed", 0.0) == 0.0 for tree in trees)
+    each = 1000 / episodes
+    return Rate(
+        episodes / seconds,
+        (time.process_time() - own) * each,
+        (_worker_seconds() - program) * each,
+    )
+
+
+def _worker_seconds() -> float:
+    """Returns the processor time of this process's children."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a process may end meanwhile
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,404 @@
+"""Measurements for one accelerator, sorted by worth, a few minutes a call.
+
+    python benchmarks/gpu.py --out gpu.jsonl --minutes 9      # call it again until nothing is left
+    python benchmarks/gpu.py --out cpu.jsonl --small          # a rehearsal on the CPU
+
+Every item runs in a process of its own and adds one JSON line; finished items are not repeated, and
+an item that fails or lacks a package adds its reason. Models have random weights, so no file of a
+model is needed: 1.7 billion parameters in the shape of Qwen3-1.7B, two small layers with --small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SMALL: dict[str, int] = {
+    "vocab_size": 258,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+}
+LARGE: dict[str, int] = {
+    "vocab_size": 151_936,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+}
+
+
+class Skipped(Exception):
+    """An item that this machine cannot run; says why."""
+
+
+class Stand:
+    """A model on the device, a voice for it, and episodes that it plays."""
+
+    def __init__(self, small: bool) -> None:
+        import torch
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+
+        from colearn.agents import ChatFormat, Voice
+        from colearn.contract import Sampling
+        from colearn.models.base import Base
+
+        self.small = small
+        self.device = torch.device("cpu" if small else "cuda")
+        self.dtype = torch.float32 if small else torch.bfloat16
+        self.prompt, self.action, self.rows = (24, 8, 4) if small else (512, 256, 64)
+        config = Qwen3Config(
+            **(SMALL if small else LARGE), tie_word_embeddings=True, max_position_embeddings=4096
+        )
+        torch.manual_seed(0)
+        with self.device:
+            causal = Qwen3ForCausalLM(config)
+        self.base = Base(causal, self.dtype)
+        self.tokenizer = byte_tokenizer()
+        chat = ChatFormat(self.tokenizer, chat="plain")
+        self.voice = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=self.action))
+        self.weights = sum(parameter.numel() for parameter in causal.parameters())
+
+    def generated(self, generator: Any, forks: int = 4) -> tuple[list[Any], float]:
+        """Trees of one turn with `forks` answers each, and seconds."""
+        from colearn.contract import Request
+        from colearn.types import Node, Observation, Tree
+
+        prompts = [
+            tuple((place * 31 + number * 7) % 250 for place in range(self.prompt))
+            for number in range(self.rows // forks)
+        ]
+        requests = [
+            Request(agent="a", session=None, tokens=prompt, seeds=tuple(range(forks)))
+            for prompt in prompts
+        ]
+        self.wait()
+        started = time.perf_counter()
+        answers = generator.generate(requests)
+        self.wait()
+        seconds = time.perf_counter() - started
+        trees = []
+        for number, (prompt, drawn) in enumerate(zip(prompts, answers, strict=True)):
+            seen = {"a": Observation(text="", tokens=prompt)}
+            root: Any = Node(index=0, parent=None, path=(), state=None, observations=seen)
+            nodes = [
+                Node(
+                    index=1 + place,
+                    parent=0,
+                    path=(place,),
+                    state=None,
+                    observations={},
+                    actions={"a": one.action},
+                )
+                for place, one in enumerate(drawn)
+            ]
+            trees.append(Tree(item=None, episode=number, agents=("a",), nodes=(root, *nodes)))
+        return trees, seconds
+
+    def rows_of(self, trees: list[Any], **packing: Any) -> list[list[Any]]:
+        from colearn.learn.row import actor_rows
+
+        return [
+            [row for row in actor_rows(tree, "a", key=number, **packing) if row.spans]
+            for number, tree in enumerate(trees)
+        ]
+
+    def wait(self) -> None:
+        import torch
+
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def updated(self, groups: list[list[Any]], times: int = 3) -> tuple[Any, float]:
+        """A learner and the best seconds of an update: accumulate and step."""
+        from colearn.config import OptimizerSettings
+        from colearn.learn.local import LocalLearner
+        from colearn.models.network import Network
+
+        settings = OptimizerSettings(learning_rate=1e-6)
+        budget = 16_384
+        learner = LocalLearner("actor", Network(self.base), settings, token_budget=budget)
+        best = float("inf")
+        for _ in range(times):
+            self.wait()
+            started = time.perf_counter()
+            update(learner, groups)
+            self.wait()
+            best = min(best, time.perf_counter() - started)
+        return learner, best
+
+
+def update(learner: Any, groups: list[list[Any]]) -> None:
+    learner.accumulate(learner.prepare(groups), lambda outputs, _: (-outputs.logprobs.sum(), {}))
+    learner.step(0.0)
+
+
+def byte_tokenizer() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: number for number, piece in enumerate((*alphabet, "<pad>", "<end>"))}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>")
+
+
+def matrix_rate(stand: Stand) -> float:
+    """FLOP per second of the best square product in the compute type."""
+    import torch
+
+    best = 0.0
+    for size in (128, 256) if stand.small else (4096, 8192):
+        left = torch.randn(size, size, device=stand.device, dtype=stand.dtype)
+        for _ in range(5):
+            stand.wait()
+            started = time.perf_counter()
+            left @ left
+            stand.wait()
+            best = max(best, 2 * size**3 / (time.perf_counter() - started))
+    return best
+
+
+def gpu_tests(small: bool) -> dict[str, Any]:
+    """The tests that need an accelerator."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return {"exit": done.returncode, "last": done.stdout.strip().splitlines()[-1]}
+
+
+def update_share(small: bool) -> dict[str, Any]:
+    """An update as a share of the matrix rate."""
+    from colearn.generate.transformers import TransformersGenerator
+
+    stand = Stand(small)
+    trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+    groups = stand.rows_of(trees)
+    tokens = sum(len(row.tokens) for group in groups for row in group)
+    _, seconds = stand.updated(groups)
+    rate = matrix_rate(stand)
+    return {
+        "tokens": tokens,
+        "seconds": round(seconds, 4),
+        "matrix_tflops": round(rate / 1e12, 3),
+        "share": round(6.0 * tokens * stand.weights / seconds / rate, 4),
+    }
+
+
+def decode(small: bool) -> dict[str, Any]:
+    """New tokens per second of the default generator."""
+    from colearn.generate.transformers import TransformersGenerator
+
+    stand = Stand(small)
+    generator = TransformersGenerator(stand.base, {"a": stand.voice})
+    stand.generated(generator)
+    _, seconds = stand.generated(generator)
+    tokens = stand.rows * stand.action
+    return {"rows": stand.rows, "tokens_per_second": round(tokens / seconds, 1)}
+
+
+def packed_trees(small: bool) -> dict[str, Any]:
+    """An update on packed trees against rows of their own for each branch."""
+    from colearn.generate.transformers import TransformersGenerator
+
+    stand = Stand(small)
+    trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+    packed = stand.rows_of(trees)
+    apart = stand.rows_of(trees, budget=1)
+    _, together = stand.updated(packed)
+    _, alone = stand.updated(apart)
+    return {
+        "rows": [sum(map(len, packed)), sum(map(len, apart))],
+        "seconds": [round(together, 4), round(alone, 4)],
+    }
+
+
+def memory(small: bool) -> dict[str, Any]:
+    """Peak bytes of an update against weights, gradients and AdamW."""
+    import torch
+
+    from colearn.generate.transformers import TransformersGenerator
+
+    stand = Stand(small)
+    trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+    stand.updated(stand.rows_of(trees), times=2)
+    peak = torch.cuda.max_memory_allocated() if stand.device.type == "cuda" else 0
+    return {"peak_bytes": peak, "state_bytes": 16 * stand.weights}
+
+
+def vllm(kind: str, lora: bool) -> Callable[[bool], dict[str, Any]]:
+    """Tokens per second, and the seconds and the gap of a weight update."""
+
+    def run(small: bool) -> dict[str, Any]:
+        needs("vllm")
+        from dataclasses import replace
+        from functools import partial
+
+        from colearn.config import LoRASettings
+        from colearn.generate.kinds import VLLM, VLLMServer
+        from colearn.models.network import Network
+        from colearn.models.published import published
+
+        stand = Stand(small)
+        if lora:
+            stand.base.model.requires_grad_(False)
+            stand.base.add_adapter("a", LoRASettings(rank=16, alpha=32.0))
+            stand.base.to(stand.device)
+            stand.voice = replace(stand.voice, adapter="a")
+        gib = 0.1 if small else 8.0
+        cls = VLLM if kind == "vllm" else VLLMServer
+        generator = cls(cache_gib=gib, max_length=1024).build(stand.base, {"a": stand.voice})
+        try:
+            generator.follow([partial(published, Network(stand.base, stand.voice.adapter), 1)])
+            stand.generated(generator)
+            _, seconds = stand.generated(generator)
+            started = time.perf_counter()
+            generator.sync()
+            synced = time.perf_counter() - started
+        finally:
+            generator.close()
+        tokens = stand.rows * stand.action
+        return {
+            "tokens_per_second": round(tokens / seconds, 1),
+            "sync_seconds": round(synced, 3),
+            "gap": generator.gap,  # type: ignore[attr-defined]
+        }
+
+    return run
+
+
+def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
+    """Seconds of an update under ZeRO 3 in one process."""
+
+    def run(small: bool) -> dict[str, Any]:
+        needs("deepspeed")
+        if small:
+            os.environ["DS_ACCELERATOR"] = "cpu"
+        import torch
+
+        from colearn.config import OptimizerSettings
+        from colearn.generate.transformers import TransformersGenerator
+        from colearn.learn.deepspeed import DeepSpeedLearner
+        from colearn.models.network import Network
+
+        stand = Stand(small)
+        trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+        groups = stand.rows_of(trees)
+        learner = DeepSpeedLearner(
+            "actor",
+            Network(stand.base),
+            OptimizerSettings(learning_rate=1e-6),
+            config_source=config,
+            token_budget=16_384,
+        )
+        best = float("inf")
+        for _ in range(3):
+            stand.wait()
+            started = time.perf_counter()
+            update(learner, groups)
+            stand.wait()
+            best = min(best, time.perf_counter() - started)
+        peak = torch.cuda.max_memory_allocated() if stand.device.type == "cuda" else 0
+        return {"seconds": round(best, 4), "peak_bytes": peak}
+
+    return run
+
+
+def needs(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise Skipped(f"{package} is not installed")
+
+
+ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "gpu tests": gpu_tests,
+    "update": update_share,
+    "decode": decode,
+    "packed trees": packed_trees,
+    "memory": memory,
+    "vllm, adapters": vllm("vllm", True),
+    "vllm server, adapters": vllm("server", True),
+    "vllm, full": vllm("vllm", False),
+    "vllm server, full": vllm("server", False),
+    "zero3": zero3("zero3"),
+    "zero3 offload": zero3("zero3_offload"),
+}
+"""By worth: what comes first is known even if time runs out."""
+
+
+def finished(out: Path) -> set[str]:
+    lines = out.read_text().splitlines() if out.exists() else []
+    return {line["item"] for line in map(json.loads, lines) if "error" not in line}
+
+
+def run_item(name: str, small: bool, seconds: float) -> dict[str, Any]:
+    """One item in a process of its own, at most `seconds`."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        command = [sys.executable, __file__, "--item", name, "--result", str(result)]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        }
+        started = time.perf_counter()
+        try:
+            done = subprocess.run(
+                [*command, *(["--small"] if small else [])],
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired:
+            return {"item": name, "error": f"took more than {seconds:.0f} s"}
+        taken = round(time.perf_counter() - started, 1)
+        if not result.exists():
+            return {"item": name, "error": done.stderr.strip()[-800:], "seconds_in_all": taken}
+        return {"item": name, **json.loads(result.read_text()), "seconds_in_all": taken}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("gpu.jsonl"))
+    parser.add_argument("--minutes", type=float, default=9.0, help="of this call")
+    parser.add_argument("--small", action="store_true", help="small shapes on the CPU")
+    parser.add_argument("--items", nargs="+", choices=ITEMS, default=list(ITEMS))
+    parser.add_argument("--item", choices=ITEMS, help=argparse.SUPPRESS)
+    parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.item is not None:
+        try:
+            result = ITEMS[options.item](options.small)
+        except Skipped as why:
+            result = {"skipped": str(why)}
+        options.result.write_text(json.dumps(result))
+        return
+    end = time.monotonic() + 60 * options.minutes
+    done = finished(options.out)
+    for name in options.items:
+        left = end - time.monotonic()
+        if name in done or left < 5:
+            continue
+        line = json.dumps(run_item(name, options.small, left))
+        print(line, flush=True)
+        with options.out.open("a") as file:
+            file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    main()

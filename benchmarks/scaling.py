@@ -1,0 +1,156 @@
+"""How cost grows: packed trees against paths, late turns against early ones, a critic's share.
+
+    python benchmarks/scaling.py tree-2 tree-3 turns critic        # one JSON line each
+
+Model and words are those of `vs_comlrl.py`. Processor seconds of one process, both sides
+interleaved, so that other programs disturb little. A ratio is the median over rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from vs_comlrl import NEW_TOKENS, TASK, SharedWords, make_folders
+
+from colearn.config import Config
+from colearn.experiment.assemble import Assembly, assemble
+from colearn.generate.transformers import TransformersGenerator
+from colearn.rollout.grow import grow
+
+CASES = ("tree-2", "tree-3", "turns", "critic")
+
+
+class Three(SharedWords):
+    """Three turns."""
+
+    horizon = 3
+
+
+class Eight(SharedWords):
+    """Eight turns."""
+
+    horizon = 8
+
+
+def team(path: str, algorithm: str) -> Assembly:
+    settings: dict[str, Any] = {
+        "task": {"name": TASK},
+        "algorithm": {"name": algorithm},
+        "models": {"*": {"path": path}},
+        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
+        "critic": None if algorithm == "magrpo" else {"path": path},
+        "run": {"device": "cpu"},
+    }
+    return assemble(Config.model_validate(settings))
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def interleaved(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -> dict[str, Any]:
+    """Processor seconds of both, and how many times the first the second takes."""
+    spent = [(seconds(one), seconds(other)) for _ in range(rounds)]
+    return {
+        "seconds": [[round(a, 2), round(b, 2)] for a, b in spent],
+        "ratio": round(statistics.median(b / a for a, b in spent), 3),
+    }
+
+
+def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
+    """One episode's update, K=4: a packed tree, then a row for each path from the root."""
+    magrpo = team(path, "magrpo")
+    task = magrpo.task if turns == 2 else Three()
+    trees, _ = grow(task, [0], magrpo.players, magrpo.parts.rollout, seed=0)
+    budget = magrpo.updater.token_budget
+
+    def update(rows_of: int) -> Callable[[], Any]:
+        def run() -> None:
+            magrpo.updater.token_budget = rows_of
+            magrpo.updater.update(trees, 0)
+
+        return run
+
+    if turns == 2:
+        update(budget)()  # the first allocates
+    return interleaved(update(budget), update(1), rounds)
+
+
+def turns(path: str, rounds: int) -> dict[str, Any]:
+    """16 chains of eight turns: generating in turn 2 and in turn 8, observations included."""
+    chains = team(path, "collm_cc")
+    spent: list[float] = []
+    plain = TransformersGenerator.generate
+
+    def timed(*given: Any, **settings: Any) -> Any:
+        started = time.process_time()
+        answer = plain(*given, **settings)
+        spent.append(time.process_time() - started)
+        return answer
+
+    TransformersGenerator.generate = timed  # type: ignore[method-assign]
+    by_turn = []
+    for number in range(rounds):
+        spent.clear()
+        grow(Eight(), list(range(16)), chains.players, chains.parts.rollout, seed=number)
+        assert len(spent) == 16, "eight turns of two agents"
+        by_turn.append([spent[n] + spent[n + 1] for n in range(0, 16, 2)])
+    return {
+        "seconds": [[round(second, 2) for second in one] for one in by_turn],
+        "ratio": round(statistics.median(one[7] / one[1] for one in by_turn), 3),
+    }
+
+
+def critic(path: str, rounds: int) -> dict[str, Any]:
+    """80 joint actions: MAGRPO on 4 trees of 20, then CoLLM-CC on 40 chains of two."""
+    teams = {"magrpo": team(path, "magrpo"), "collm_cc": team(path, "collm_cc")}
+    items = {"magrpo": list(range(4)), "collm_cc": list(range(40))}
+
+    def iteration(name: str) -> Callable[[], Any]:
+        one = teams[name]
+
+        def run() -> None:
+            trees, counts = grow(one.task, items[name], one.players, one.parts.rollout, seed=0)
+            assert counts.joint_actions == 80
+            one.updater.update(trees, 0)
+
+        return run
+
+    return interleaved(iteration("magrpo"), iteration("collm_cc"), rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="+", choices=CASES)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        make_folders(folder)
+        sys.path.insert(0, str(folder / "entry"))
+        path = str(folder / "model")
+        for case in options.cases:
+            if case.startswith("tree"):
+                result = tree(path, int(case[-1]), options.rounds)
+            else:
+                result = {"turns": turns, "critic": critic}[case](path, options.rounds)
+            print(json.dumps({"case": case, "threads": options.threads, **result}), flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    main()

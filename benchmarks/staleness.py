@@ -1,0 +1,92 @@
+"""Exact value that rollouts ahead of updates reach, at equal joint actions.
+
+    python benchmarks/staleness.py --staleness 0 1 4 --seeds 2 --out runs.jsonl
+
+Problem and recipe are those of `optima.py`; every run decodes on a copy of the weights. Above 0 the
+loss weighs actions by truncated importance weights (`--cap`; 0 leaves them out, and takes the
+generator's log-probabilities as the old ones).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from _optima_problems import PROBLEMS
+from optima import Run, change, config_of
+
+
+def train(problem: str, method: str, seed: int, staleness: int, cap: float) -> dict[str, Any]:
+    """One run's exact values and mean metrics."""
+    import torch
+
+    from colearn.config import Config
+    from colearn.experiment.loop import Experiment
+
+    torch.set_num_threads(1)
+    chosen = PROBLEMS[problem]
+    config = config_of(Run(method, problem, "recipe", seed, chosen.steps))
+    loss: dict[str, Any] = {"importance_cap": cap} if cap else {"old_logprobs": "behaviour"}
+    change(
+        config,
+        {
+            "train.staleness": staleness,
+            "run.generator": {"name": "transformers", "copy": True},
+            **({"algorithm.loss": loss} if staleness else {}),
+        },
+    )
+    started = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        Experiment(Config.model_validate(config), Path(folder) / "run").run()
+        text = (Path(folder) / "run" / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    curve = [line["metrics"] for line in lines if line["kind"] == "evaluation"]
+    updates = [line["metrics"] for line in lines if line["kind"] == "update"]
+
+    def mean(suffix: str) -> float:
+        values = [v for one in updates for key, v in one.items() if key.endswith(suffix)]
+        return round(sum(values) / len(values), 4) if values else 0.0
+
+    return {
+        "problem": problem,
+        "method": method,
+        "seed": seed,
+        "staleness": staleness,
+        "cap": cap,
+        "exact_return": round(curve[-1]["exact_return"] / chosen.scale, 3),
+        "exact_return_cold": round(curve[-1]["exact_return_cold"] / chosen.scale, 3),
+        "logprob_mismatch": mean("logprob_mismatch"),
+        "mean_staleness": mean("staleness"),
+        "iterations": len(updates),
+        "cpu_seconds": round(time.process_time() - started, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--problem", choices=PROBLEMS, default="lock")
+    parser.add_argument("--methods", nargs="+", default=["magrpo", "collm_cc"])
+    parser.add_argument("--staleness", type=int, nargs="+", default=[0, 1, 4])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=100)
+    parser.add_argument("--cap", type=float, default=2.0)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for method in options.methods:
+            for staleness in options.staleness:
+                line = json.dumps(train(options.problem, method, seed, staleness, options.cap))
+                print(line, flush=True)
+                if options.out is not None:
+                    with options.out.open("a") as file:
+                        file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    main()
