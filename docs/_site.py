@@ -1,12 +1,20 @@
-"""mkdocs hooks: adds the measured results to the site, beside the pages that cite them."""
+"""mkdocs hooks: adds measured results and generated reference text, and checks the reference."""
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from _reference import filled, public_names
+
+QUESTIONS = Path(__file__).with_name("_questions.md")
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
@@ -19,7 +27,38 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links that lead out of docs/ lead to the same pages of the site."""
+    """Rewrites links that lead out of docs/ to the same pages of the site."""
     if page.file.src_uri.startswith("results/"):
         return markdown.replace("](../../docs/", "](../")
-    return markdown.replace("](../benchmarks/results/", "](results/")
+    markdown = filled(markdown)
+    return re.sub(r"\]\((\.\./)((?:\.\./)*)benchmarks/results/", r"](\2results/", markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Inlines the drawings of docs/images, so that they follow the light or dark palette."""
+
+    def drawing(image: re.Match[str]) -> str:
+        svg = (Path(__file__).parent / "images" / f"{image[1]}.svg").read_text()
+        return f'<span class="drawing" style="display: block">{svg}</span>'
+
+    return re.sub(r'<img [^>]*src="[./]*images/(\w+)\.svg"[^>]*>', drawing, html)
+
+
+def on_post_build(config: Any) -> None:
+    """Raises PluginError for a public name without an entry or a question without its page."""
+    site = Path(config.site_dir)
+    anchors = set[str]()
+    for page in (site / "reference").rglob("*.html"):
+        anchors |= _anchors(page)
+    missing = sorted(set(public_names()) - anchors)
+    if missing:
+        raise PluginError(f"no reference entry for {', '.join(missing)}")
+    for answer in re.findall(r"\| ([\w/]+\.md(?:#[\w-]+)?) \|$", QUESTIONS.read_text(), re.M):
+        path, _, anchor = answer.partition("#")
+        page = site / path.removesuffix(".md") / "index.html"
+        if not page.is_file() or (anchor and anchor not in _anchors(page)):
+            raise PluginError(f"_questions.md: no {answer}")
+
+
+def _anchors(page: Path) -> set[str]:
+    return set(re.findall(r' id="([\w.-]+)"', page.read_text()))

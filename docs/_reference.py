@@ -1,0 +1,521 @@
+"""Generates reference text from the code: settings, parts, tasks, algorithms, commands, errors.
+
+Pages in docs/reference/ contain markers such as `<!-- generated: settings -->`; the site's hook
+replaces each by the text of the function in `_TEXTS`. The same functions are tested without
+mkdocs, so that a setting without a sentence is a failing test.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+import textwrap
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+import yaml
+from _benchmarks import benchmark_text
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+import colearn
+from colearn.cli import app
+from colearn.config import shipped_configs
+from colearn.config.settings import Config, Named
+from colearn.contract.algorithm import ValueLoss
+from colearn.metrics import RUN_METRICS, Metric
+from colearn.registry import KINDS, Kind, load, names
+from colearn.tasks.metrics import TASK_METRICS
+from colearn.tasks.setting_sentences import SENTENCES
+
+PACKAGE = Path(colearn.__file__).parent
+
+PART_KINDS: Mapping[Kind, str] = {
+    "rollouts": "algorithm.rollout",
+    "credits": "algorithm.credit",
+    "advantages": "algorithm.advantage",
+    "critics": "algorithm.critic",
+    "losses": "algorithm.loss",
+    "rewards": "task.reward",
+    "casts": "cast",
+    "programs": "agents.NAME.program",
+    "generators": "run.generator",
+    "learners": "run.learner",
+    "hosts": "run.host",
+}
+"""Kinds of parts with settings of their own, and the section of a config that holds them."""
+
+_WORDS = {"int": "integer", "float": "number", "str": "text", "bool": "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One documented setting."""
+
+    name: str
+    type: str
+    default: str
+    bounds: str
+    meaning: str
+
+
+# --- sentences ----------------------------------------------------------------------------------
+
+
+def attribute_sentences(cls: type) -> dict[str, str]:
+    """The docstrings behind the attributes of a class, by attribute; base classes included."""
+    sentences: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        try:
+            source = textwrap.dedent(inspect.getsource(owner))
+        except (OSError, TypeError):
+            continue
+        body = ast.parse(source).body[0]
+        statements = body.body if isinstance(body, ast.ClassDef) else []
+        for first, second in itertools.pairwise(statements):
+            if not (isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name)):
+                continue
+            if isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant):
+                sentences[first.target.id] = _flat(str(second.value.value))
+    return sentences
+
+
+def listed_sentences(cls: type) -> dict[str, str]:
+    """The entries "- `name`, `other`: sentence" in the docstrings of a class and its bases."""
+    sentences: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        text = inspect.cleandoc(owner.__dict__.get("__doc__") or "")
+        for entry in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.+(?:\n  .+)*)", text, re.M):
+            for name in re.findall(r"`(\w+)`", entry[0]):
+                sentences[name] = _flat(entry[1])
+    return sentences
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- types --------------------------------------------------------------------------------------
+
+
+def described(hint: Any) -> tuple[str, str]:
+    """A type in words, and its bounds."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        text, bounds = described(arguments[0])
+        return text, _joined(bounds, *(bound for one in arguments[1:] for bound in _bounds(one)))
+    if origin is Literal:
+        return ", ".join(f"`{one}`" for one in arguments), ""
+    if origin in (Union, types.UnionType):
+        parts = [described(one) for one in arguments if one is not type(None)]
+        none = " or none" if type(None) in arguments else ""
+        return " or ".join(text for text, _ in parts) + none, _joined(*(b for _, b in parts))
+    if origin is tuple and Ellipsis not in arguments:
+        text, bounds = described(arguments[0])
+        return f"{len(arguments)} of: {text}", bounds
+    if origin is not None and issubclass(origin, Mapping):
+        text, bounds = described(arguments[1])
+        return f"section of {text} by name", bounds
+    if origin is not None and issubclass(origin, Sequence):
+        text, bounds = described(arguments[0])
+        return f"list of {text}", bounds
+    if isinstance(hint, type) and (issubclass(hint, BaseModel) or is_dataclass(hint)):
+        return "section", ""
+    if inspect.isabstract(hint):
+        return "section", ""
+    return _WORDS.get(getattr(hint, "__name__", str(hint)), getattr(hint, "__name__", "any")), ""
+
+
+def _bounds(one: Any) -> Iterator[str]:
+    if isinstance(one, FieldInfo):
+        for inner in one.metadata:
+            yield from _bounds(inner)
+    for attribute, sign in (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤")):
+        if getattr(one, attribute, None) is not None and not isinstance(one, FieldInfo):
+            yield f"{sign} {getattr(one, attribute):g}"
+
+
+def _joined(*bounds: str) -> str:
+    return ", ".join(dict.fromkeys(bound for bound in bounds if bound))
+
+
+def shown(value: Any) -> str:
+    """A default as YAML writes it; '' for a required setting."""
+    if value is MISSING or value is PydanticUndefined or value is inspect.Parameter.empty:
+        return "required"
+    if isinstance(value, BaseModel):
+        return f"`{value.name}`" if isinstance(value, Named) else "see below"
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"`{type(value).__name__}`"
+    if isinstance(value, dict) and any(isinstance(one, BaseModel) for one in value.values()):
+        return "see below"
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, list | tuple):
+        return f"`[{', '.join(map(str, value))}]`"
+    text = str(value).replace("\n", " ")
+    return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}...`"
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def model_settings(cls: type[BaseModel]) -> list[Setting]:
+    """The settings of a typed section of a config."""
+    hints = get_type_hints(cls, include_extras=True)
+    settings = []
+    for name, field in cls.model_fields.items():
+        text, bounds = described(hints[name])
+        bounds = _joined(bounds, *(bound for one in field.metadata for bound in _bounds(one)))
+        factory = field.default_factory
+        default = factory() if factory is not None else field.default  # type: ignore[call-arg]
+        settings.append(Setting(name, text, shown(default), bounds, _flat(field.description or "")))
+    return settings
+
+
+def part_settings(cls: type[Any], given: Mapping[str, str] | None = None) -> list[Setting]:
+    """The settings of a part: the fields of its dataclass, or the arguments of its constructor.
+
+    given: sentences that are not in its source.
+    """
+    if is_dataclass(cls):
+        sentences, hints = attribute_sentences(cls), get_type_hints(cls, include_extras=True)
+        pairs = [
+            (
+                one.name,
+                one.default_factory()
+                if one.default is MISSING is not one.default_factory
+                else one.default,
+            )
+            for one in fields(cls)
+            if one.init
+        ]
+    else:
+        sentences = listed_sentences(cls)
+        hints = get_type_hints(cls.__init__, include_extras=True)
+        pairs = [
+            (name, parameter.default)
+            for name, parameter in inspect.signature(cls).parameters.items()
+        ]
+    return [
+        Setting(
+            name,
+            *_of(hints.get(name, Any), default),
+            (given or {}).get(name, sentences.get(name, "")),
+        )
+        for name, default in pairs
+    ]
+
+
+def _of(hint: Any, default: Any) -> tuple[str, str, str]:
+    text, bounds = described(hint)
+    return text, shown(default), bounds
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """The sections of a config by dotted path, such as `models.NAME.lora`."""
+    found: dict[str, type[BaseModel]] = {"": Config}
+
+    def walk(cls: type[BaseModel], path: str) -> None:
+        hints = get_type_hints(cls)
+        for name in cls.model_fields:
+            hint = hints[name]
+            inside = next((one for one in _flattened(hint) if _is_section(one)), None)
+            if inside is not None:
+                below = f"{path}{name}" + (".NAME" if get_origin(hint) is dict else "")
+                if inside not in found.values():
+                    found[below] = inside
+                    walk(inside, f"{below}.")
+
+    walk(Config, "")
+    return found
+
+
+def _flattened(hint: Any) -> Iterator[Any]:
+    yield hint
+    for one in get_args(hint):
+        yield from _flattened(one)
+
+
+def _is_section(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BaseModel) and not issubclass(hint, Named)
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def table(settings: Sequence[Setting]) -> str:
+    """A Markdown table of settings."""
+    if not settings:
+        return "No settings.\n"
+    rows = ["| setting | meaning | type | default | bounds |", "|---|---|---|---|---|"]
+    for one in settings:
+        cells = (f"`{one.name}`", one.meaning, one.type, one.default, one.bounds)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def settings_text() -> str:
+    """Every section of a config."""
+    parts = []
+    for path, cls in sections().items():
+        parts.append(f"## {f'`{path}`' if path else 'The config'}\n\n")
+        parts.append(table(model_settings(cls)) + "\n")
+    return "".join(parts)
+
+
+def parts_text() -> str:
+    """Every registered part by section, with its settings."""
+    parts = []
+    for kind, section in PART_KINDS.items():
+        parts.append(f"## `{section}`\n\n")
+        for name, cls in registered(kind).items():
+            parts.append(f"### `{name}` {{ #{kind}-{name} }}\n\n{_doc(cls)}\n\n")
+            parts.append(table(part_settings(cls)) + "\n")
+    parts.append(f"## `algorithm.value_loss`\n\n{_doc(ValueLoss)}\n\n")
+    parts.append(table(part_settings(ValueLoss)) + "\n")
+    parts.append("## `wrapper`\n\nWrappers have no settings.\n\n")
+    for name, cls in registered("wrappers").items():
+        parts.append(f"### `{name}` {{ #wrappers-{name} }}\n\n{_doc(cls)}\n\n")
+    parts.append("## `run.trackers`\n\nThe settings of a tracker are forwarded to its package.\n\n")
+    for name, cls in registered("trackers").items():
+        parts.append(f"### `{name}` {{ #trackers-{name} }}\n\n{_doc(cls)}\n\n")
+    return "".join(parts)
+
+
+def algorithms_text() -> str:
+    """Every algorithm: equation, source, limits, parts, benchmark row and shipped configs."""
+    parts = []
+    for name, cls in registered("algorithms").items():
+        module = inspect.getmodule(cls)
+        source = _flat((module.__doc__ or "") if module else "")
+        chosen = cls().checked_parts()
+        rows = [
+            f"| `{kind}` | `{type(part).__name__}` |"
+            for kind in ("rollout", "credit", "advantage", "loss", "critic")
+            if (part := getattr(chosen, kind)) is not None
+        ]
+        parts.append(
+            f"### `{name}` {{ #algorithms-{name} }}\n\n{_doc(cls)}\n\nModule: {source}\n\n"
+        )
+        parts.append("| part | default |\n|---|---|\n" + "\n".join(rows) + "\n")
+        parts.append(f"| `discount` | {chosen.discount:g} |\n\n")
+        parts.append(benchmark_text(name))
+        parts.append(_configs_line(configs_by_algorithm().get(name, ())))
+    return "".join(parts)
+
+
+def tasks_text() -> str:
+    """Every task: its docstring, settings, metrics and shipped configs."""
+    parts = []
+    for name, cls in registered("tasks").items():
+        parts.append(f"### `{name}` {{ #tasks-{name} }}\n\n{_doc(cls)}\n\n")
+        parts.append(table(part_settings(cls, SENTENCES.get(name))) + "\n")
+        parts.append(metric_table(TASK_METRICS[name]) + "\n")
+        parts.append(_configs_line(configs_by_task().get(name, ())))
+    return "".join(parts)
+
+
+def metrics_text() -> str:
+    """The metrics of every run."""
+    parts = []
+    for section, metrics in RUN_METRICS.items():
+        parts.append(f"## {section}\n\n{metric_table(metrics)}\n")
+    return "".join(parts)
+
+
+def metric_table(metrics: Mapping[str, Metric]) -> str:
+    """A Markdown table of metrics."""
+    rows = ["| metric | meaning | unit | better |", "|---|---|---|---|"]
+    for name, one in metrics.items():
+        rows.append(f"| `{name}` | {one.meaning} | {one.unit} | {one.better or ''} |")
+    return "\n".join(rows) + "\n"
+
+
+def commands_text() -> str:
+    """Every command with its arguments and options."""
+    parts = []
+    for name, command in commands().items():
+        parts.append(f"## `colearn {name}`\n\n{_flat(command.help or '')}\n\n")
+        rows = ["| argument or option | meaning | default |", "|---|---|---|"]
+        for one in command.params:
+            words = ", ".join(one.opts)
+            if one.param_type_name == "argument":
+                words = words.upper()
+            empty = one.default in (None, (), [], False) or callable(one.default)
+            default = "" if empty else one.default
+            meaning = _flat(getattr(one, "help", None) or "")
+            required = "required" if one.required else ""
+            shown_default = required or (f"`{default}`" if default != "" else "")
+            rows.append(f"| `{words}` | {meaning} | {shown_default} |")
+        parts.append("\n".join(rows) + "\n\n")
+    return "".join(parts)
+
+
+def errors_text() -> str:
+    """Every public error."""
+    rows = ["| error | raised when |", "|---|---|"]
+    rows += [f"| `{name}` | {sentence} |" for name, sentence in errors().items()]
+    return "\n".join(rows) + "\n"
+
+
+# --- public names -------------------------------------------------------------------------------
+
+PUBLIC = (
+    "colearn",
+    "colearn.client",
+    "colearn.contract",
+    "colearn.errors",
+    "colearn.export",
+    "colearn.metrics",
+    "colearn.pictures",
+    "colearn.play",
+    "colearn.qa",
+    "colearn.sandbox",
+    "colearn.testing",
+    "colearn.tools",
+    "colearn.types",
+    "colearn.workflow",
+)
+"""Modules whose public names have an entry in the reference."""
+
+
+def public_names(packages: Sequence[str] = PUBLIC) -> dict[str, Any]:
+    """Public classes and functions by the name under which they are defined."""
+    found: dict[str, Any] = {}
+    for package in packages:
+        module = importlib.import_module(package)
+        listed = getattr(module, "__all__", None)
+        for name in listed if listed is not None else vars(module):
+            value = getattr(module, name)
+            if not (inspect.isclass(value) or inspect.isfunction(value)) or name.startswith("_"):
+                continue
+            if listed is not None or value.__module__ == package:
+                found[f"{value.__module__}.{value.__qualname__}"] = value
+    return found
+
+
+def api_text(package: str) -> str:
+    """Directives of mkdocstrings for the public names of a package."""
+    module = importlib.import_module(package)
+    directives = [
+        f"::: {path}\n    options: {{heading_level: 3}}\n" for path in public_names((package,))
+    ]
+    summary = inspect.cleandoc(module.__doc__ or "").split("\n\n")[0]
+    return f"## `{package}`\n\n{_flat(summary)}\n\n" + "\n".join(directives)
+
+
+# --- sources ------------------------------------------------------------------------------------
+
+
+@cache
+def registered(kind: Kind) -> dict[str, type[Any]]:
+    """The shipped classes of a kind by name."""
+    shipped = importlib.import_module(KINDS[kind].package).NAMES
+    return {name: load(kind, name, "name") for name in names(kind) if name in shipped}
+
+
+def commands() -> dict[str, Any]:
+    """The commands of the command line by name."""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_group(app).commands.items():
+        inside = getattr(command, "commands", None)
+        found |= (
+            {name: command} if inside is None else {f"{name} {n}": c for n, c in inside.items()}
+        )
+    return found
+
+
+@cache
+def errors() -> dict[str, str]:
+    """The first sentences of all subclasses of ColearnError by name, in the order of the files."""
+    sentences: dict[str, str] = {}
+    known = {"ColearnError"}
+    for path in [PACKAGE / "errors.py", *sorted(PACKAGE.rglob("*.py"))]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+            if node.name in known or bases & known:
+                known.add(node.name)
+                sentences[node.name] = _flat((ast.get_docstring(node) or "").split("\n\n")[0])
+    return sentences
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    return {
+        name: yaml.safe_load(Path(path).read_text()) for name, path in shipped_configs().items()
+    }
+
+
+@cache
+def configs_by_task() -> dict[str, tuple[str, ...]]:
+    """Shipped configs by the task that they name."""
+    found: dict[str, list[str]] = {}
+    for config, data in _shipped().items():
+        if isinstance(data.get("task"), dict):
+            found.setdefault(data["task"]["name"], []).append(config)
+    return {name: tuple(configs) for name, configs in found.items()}
+
+
+@cache
+def configs_by_algorithm() -> dict[str, tuple[str, ...]]:
+    """Shipped configs by the algorithms that they name."""
+    found: dict[str, list[str]] = {}
+    for config, data in _shipped().items():
+        used = {(data.get("algorithm") or {}).get("name")}
+        for label, changes in ((data.get("compare") or {}).get("algorithms") or {}).items():
+            used.add((changes or {}).get("algorithm.name", label))
+        for name in used:
+            found.setdefault(str(name), []).append(config)
+    return {name: tuple(configs) for name, configs in found.items()}
+
+
+def _configs_line(configs: Sequence[str]) -> str:
+    if not configs:
+        return "Shipped configs: none.\n\n"
+    return "Shipped configs: " + ", ".join(f"`{name}`" for name in configs) + ".\n\n"
+
+
+def _doc(cls: type) -> str:
+    """A docstring as Markdown: indented blocks stay code, entries of settings move to the table."""
+    text = inspect.cleandoc(
+        next((o.__dict__["__doc__"] for o in cls.__mro__ if o.__dict__.get("__doc__")), "")
+    )
+    text = re.sub(
+        r"(?:^Settings:\n\n)?(?:^- (?:`\w+`(?:, )?)+: .+(?:\n  .+)*\n?)+", "", text, flags=re.M
+    )
+    return text.strip()
+
+
+_TEXTS: Mapping[str, Callable[..., str]] = {
+    "settings": settings_text,
+    "parts": parts_text,
+    "algorithms": algorithms_text,
+    "tasks": tasks_text,
+    "metrics": metrics_text,
+    "commands": commands_text,
+    "errors": errors_text,
+    "api": api_text,
+}
+
+
+def filled(markdown: str) -> str:
+    """The page with each marker `<!-- generated: NAME ARGUMENTS -->` replaced by its text."""
+    return re.sub(
+        r"<!-- generated: (\w+) ?([\w. ]*) -->",
+        lambda mark: _TEXTS[mark[1]](*mark[2].split()),
+        markdown,
+    )
