@@ -23,5 +23,5 @@ class Backward(HostKind):
 class BackwardHost(LocalHost):
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
         CALLED.append([str(key) for key in reversed(calls)])
-        found = {key: calls[key]() for key in reversed(calls)}
-        return {key: found[key] for key in calls}
+        results = {key: calls[key]() for key in reversed(calls)}
+        return {key: results[key] for key in calls}

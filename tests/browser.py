@@ -20,9 +20,9 @@ import pytest
 
 CHROMIUM = next(
     (
-        found
+        path
         for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name)) is not None
+        if (path := shutil.which(name)) is not None
     ),
     None,
 )
@@ -75,11 +75,11 @@ class Page:
 
     def value(self, expression: str) -> Any:
         """What a JavaScript expression, or the promise that it gives, is worth."""
-        found = self.command(
+        answer = self.command(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 15.0) -> None:
         """Until the page has loaded and an expression is true of it."""
@@ -93,8 +93,8 @@ class Page:
         return str(self.value("document.body.innerText"))
 
     def picture(self, path: Path, *, whole: bool = False) -> None:
-        found = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
+        shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(shot["data"]))
 
     def _next(self, seconds: float) -> dict[str, Any]:
         end = time.monotonic() + seconds

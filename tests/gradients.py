@@ -11,18 +11,18 @@ Gradients = dict[str, torch.Tensor]
 
 def gradients(learner: LocalLearner) -> Gradients:
     """Taken from the learner, which has none afterwards."""
-    found = {n: p.grad.clone() for n, p in learner.parameters.items() if p.grad is not None}
+    by_name = {n: p.grad.clone() for n, p in learner.parameters.items() if p.grad is not None}
     learner.optimizer.zero_grad()
-    return found
+    return by_name
 
 
 class Recorder(LocalLearner):
     """Keeps the gradients of a step that it does not take."""
 
-    found: Gradients | None = None
+    recorded: Gradients | None = None
 
     def step(self, done: float = 0.0) -> dict[str, float]:
-        self.found = gradients(self)
+        self.recorded = gradients(self)
         return {}
 
 

@@ -64,7 +64,7 @@ HOSTILE: dict[str, str] = {
     """),
     "writes noise to every descriptor": _program("""
         import os
-        for descriptor in range(3, 64):
+        for descriptor in range(3, 4096):
             try: os.write(descriptor, b"\\xff" * 100)
             except OSError: pass
     """),
@@ -78,19 +78,19 @@ HOSTILE: dict[str, str] = {
             plain.send(answers, ["returned", True, None])
         os._exit(0)
     """),
-    "closes every descriptor": "import os\nos.closerange(0, 64)\ndef add(a, b): return 5",
+    "closes every descriptor": "import os\nos.closerange(0, 4096)\ndef add(a, b): return 5",
     "closes every descriptor and goes on": _program("""
         import os, signal
         for number in range(1, 65):
             try: signal.signal(number, signal.SIG_IGN)
             except (OSError, ValueError): pass
-        os.closerange(0, 64)
+        os.closerange(0, 4096)
         while True: pass
     """),
     "says a huge frame follows": _program("""
         import os
         def add(a, b):
-            for descriptor in range(3, 64):
+            for descriptor in range(3, 4096):
                 try: os.write(descriptor, b"\\xff\\xff\\xff\\xff")
                 except OSError: pass
             return 5

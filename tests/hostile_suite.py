@@ -17,6 +17,7 @@ from typing import Any
 
 from hostile_answers import ANSWERS, SEARCHES
 from hostile_calls import CALLS
+from hostile_ends import ENDS
 from hostile_programs import HOSTILE
 from hostile_states import STATES, Forgery
 
@@ -24,6 +25,7 @@ from colearn.sandbox import Limits, Mechanism, run_program, run_tests
 from colearn.sandbox.statements import take_apart
 
 PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS, "searches": SEARCHES}
+FORGERIES = STATES | ENDS
 TESTS = (
     "assert add(2, 3) == 5",
     "assert add(-1, 1) == 0",
@@ -191,11 +193,11 @@ def descendants() -> dict[int, str]:
 def left_over(others: Container[int] = ()) -> dict[int, str]:
     """What still runs beside `others`; the kernel gets a few seconds to end it."""
     for _ in range(100):
-        found = {pid: line for pid, line in descendants().items() if pid not in others}
-        if not found:
+        left = {pid: line for pid, line in descendants().items() if pid not in others}
+        if not left:
             break
         time.sleep(0.05)
-    return found
+    return left
 
 
 def main() -> int:
@@ -211,14 +213,14 @@ def main() -> int:
                 run = run_search if kind == "searches" else run_hostile
                 jobs.append((f"{kind}: {name}", run, filled))
         jobs += [(f"honest: {name}", run_honest, program) for name, program in HONEST.items()]
-        jobs += [(f"states: {name}", run_forgery, forgery) for name, forgery in STATES.items()]
-        jobs += [(f"twins: {name}", run_twin, forgery) for name, forgery in STATES.items()]
+        jobs += [(f"states: {name}", run_forgery, forgery) for name, forgery in FORGERIES.items()]
+        jobs += [(f"twins: {name}", run_twin, forgery) for name, forgery in FORGERIES.items()]
         with ThreadPoolExecutor(2) as threads:
-            found = list(threads.map(lambda job: job[1](job[2], mechanism), jobs))
+            by_job = list(threads.map(lambda job: job[1](job[2], mechanism), jobs))
         if sorted(os.listdir(outside)) != ["secret"]:
-            found.append([f"wrote outside: {os.listdir(outside)}"])
+            by_job.append([f"wrote outside: {os.listdir(outside)}"])
             jobs.append(("all", run_hostile, ""))
-    wrong = {name: said for (name, _, _), said in zip(jobs, found, strict=True) if said}
+    wrong = {name: said for (name, _, _), said in zip(jobs, by_job, strict=True) if said}
     if left := left_over():
         wrong["left behind"] = [*left.values()]
     if (still_open := len(os.listdir("/proc/self/fd"))) != open_before:

@@ -23,7 +23,8 @@ class Plain(LearnerKind):
     def build(
         self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
     ) -> Learner:
-        return PlainLearner(name, network, settings, token_budget=token_budget, entropy=entropy)
+        rate = settings.learning_rate
+        return PlainLearner(name, network, rate, token_budget=token_budget, entropy=entropy)
 
     def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
         return Kept(weights=4 * trained + frozen_bytes, gradients=4 * trained, adam=0)
@@ -34,14 +35,18 @@ class Plain(LearnerKind):
 
 
 class PlainLearner(NetworkLearner):
+    def __init__(self, name: str, network: Any, rate: float, **sizes: Any) -> None:
+        super().__init__(name, network, **sizes)
+        self.rate = rate
+
     def step(self, done: float) -> dict[str, float]:
         with torch.no_grad():
             for weight in self.parameters.values():
                 if weight.grad is not None:
-                    weight -= self.settings.learning_rate * weight.grad
+                    weight -= self.rate * weight.grad
                     weight.grad = None
         self.steps += 1
-        return {"learning_rate": self.settings.learning_rate}
+        return {"learning_rate": self.rate}
 
     def save(self, folder: Path) -> None:
         files.save_learner(folder, self.network.state(), {}, self.steps)

@@ -308,15 +308,15 @@ def forced(
 ) -> dict[int, tuple[float, ...]]:
     """Teacher-forced log-probabilities of an agent's actions, by the node they led to."""
     rows = team.rows(tree, agent, budget=budget)
-    found: dict[int, tuple[float, ...]] = {}
+    by_node: dict[int, tuple[float, ...]] = {}
     (outputs,) = evaluate(team.network(agent), [rows], token_budget=4096)
     for row, part in zip(rows, outputs, strict=True):
         cursor = 0
         for span in row.spans:
             count = span.end - span.start
-            found[span.node] = tuple(part.logprobs[cursor : cursor + count].tolist())
+            by_node[span.node] = tuple(part.logprobs[cursor : cursor + count].tolist())
             cursor += count
-    return found
+    return by_node
 
 
 def gap(one: Mapping[int, Sequence[float]], other: Mapping[int, Sequence[float]]) -> float:
@@ -340,7 +340,7 @@ def plain_logprobs(
     model: Any, tree: Tree[Any], agent: str, temperature: float = 1.0
 ) -> dict[int, tuple[float, ...]]:
     """The same through transformers alone: each branch unpacked, one call of `model` for it."""
-    found: dict[int, tuple[float, ...]] = {}
+    by_node: dict[int, tuple[float, ...]] = {}
     for leaf in tree.leaves():
         ids: list[int] = []
         places: list[tuple[int, int, int]] = []
@@ -354,8 +354,8 @@ def plain_logprobs(
             logits = model(input_ids=torch.tensor([ids], device=model.device)).logits[0]
         scores = (logits.float() / temperature).log_softmax(-1)
         for node, start, end in places:
-            found[node] = tuple(scores[i - 1, ids[i]].item() for i in range(start, end))
-    return found
+            by_node[node] = tuple(scores[i - 1, ids[i]].item() for i in range(start, end))
+    return by_node
 
 
 def branch_parts(tree: Tree[Any], index: int, agent: str) -> Iterator[tuple[int, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "colearn", "algorithms", "tasks", "configs")
+
+SMALL = (
+    *("--algorithms", "magrpo", "--seeds", "1", "--workers", "1"),
+    *("--set", "train.environment_steps=120", "--set", "evaluation.every=100"),
+)
+"""Options of a quickstart with one update."""
 
 
 def install_wheel(folder: Path) -> Path:
@@ -32,7 +39,9 @@ def install_wheel(folder: Path) -> Path:
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     python = folder / "venv" / "bin" / "python"
     install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True, cwd="/")
+    # on a path of its own an egg-info of the clone would count as this distribution
+    alone = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    subprocess.run(install, check=True, capture_output=True, cwd="/", env=alone)
     # a line of a .pth file adds a folder, without the .pth files in it: not the editable finder
     (site,) = (folder / "venv").glob("lib/python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -1,4 +1,4 @@
-"""Every fenced code block of README.md and docs/*.md runs, in order, in a folder of its own.
+"""Every fenced code block of README.md and docs/ runs, in order, in a folder of its own.
 
 - `python` is executed, one namespace per file; a block that opens with `# name.py` is that file.
 - `yaml` is a config, a part of one (laid over the quickstart), or, with `# name.yaml`, that file.
@@ -33,7 +33,7 @@ from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout, Val
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {
-    str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
+    str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))
 }
 CHEAP = ("tasks", "algorithms", "configs", "check", "new")
 LANGUAGES = ("python", "yaml", "toml", "bash", "console", "text")
@@ -55,20 +55,20 @@ class Block:
     @property
     def file(self) -> str | None:
         """The name in a first line like `# picnic.py`."""
-        found = re.match(r"# ([\w-]+\.(?:py|yaml))\n", self.text)
-        return found[1] if found else None
+        header = re.match(r"# ([\w-]+\.(?:py|yaml))\n", self.text)
+        return header[1] if header else None
 
 
 def _blocks(path: Path) -> list[Block]:
     text = path.read_text(encoding="utf-8")
     return [
         Block(
-            found["language"].strip(),
-            found[3],
-            text[: found.start(3)].count("\n") + 1,
-            found["slow"] is not None,
+            fence["language"].strip(),
+            fence[3],
+            text[: fence.start(3)].count("\n") + 1,
+            fence["slow"] is not None,
         )
-        for found in _BLOCK.finditer(text)
+        for fence in _BLOCK.finditer(text)
     ]
 
 
@@ -109,23 +109,23 @@ def test_every_block_of_a_document_runs_with_its_slow_ones(
 
 
 def test_the_table_of_algorithms_names_their_parts() -> None:
-    text = DOCUMENTS["docs/algorithms.md"].read_text()
+    text = DOCUMENTS["docs/reference/algorithms.md"].read_text()
     rows = [[cell.strip(" `") for cell in row.split("|")[1:5]] for row in text.splitlines()]
     told = {
         row[0]: row[1:] for row in rows if row and row[0] in colearn.registry.names("algorithms")
     }
-    found = {}
+    parts_of = {}
     for name in colearn.registry.names("algorithms"):
         parts = colearn.registry.algorithm_class(name)().checked_parts()
         kinds = (parts.rollout, parts.critic, parts.advantage)
-        found[name] = ["none" if kind is None else type(kind).__name__ for kind in kinds]
-    assert told == found
+        parts_of[name] = ["none" if kind is None else type(kind).__name__ for kind in kinds]
+    assert told == parts_of
 
 
 @pytest.mark.parametrize("kind", [Rollout, Credit, Advantage, PolicyLoss, Critic, ValueLoss])
 def test_the_table_of_parts_names_every_part_and_its_settings(kind: type) -> None:
     section = {PolicyLoss: "loss", ValueLoss: "value_loss"}.get(kind, kind.__name__.lower())
-    text = DOCUMENTS["docs/algorithms.md"].read_text()
+    text = DOCUMENTS["docs/reference/algorithms.md"].read_text()
     rows = [row for row in text.splitlines() if row.startswith(f"| `{section}` |")]
     told = set(re.findall(r"`(\w+)`", " ".join(rows)))
     names = set(colearn.registry.names(KINDS[kind])) if kind in KINDS else set()

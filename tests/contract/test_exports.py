@@ -1,4 +1,4 @@
-"""What `colearn` exports: found at run time, and known to type checkers in a user's script."""
+"""What `colearn` exports at run time, and to type checkers in a user's script."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_pyright_knows_the_types_in_a_users_script(scripts: Path) -> None:
     pyright = shutil.which("pyright")
     if pyright is None or "pyright" not in run(scripts, pyright, "--version"):
         pytest.skip("no pyright that starts")
-    found = json.loads(run(scripts, pyright, "--outputjson", "script.py", "wrong.py"))
-    told = found["generalDiagnostics"]
+    report = json.loads(run(scripts, pyright, "--outputjson", "script.py", "wrong.py"))
+    told = report["generalDiagnostics"]
     errors = [one for one in told if one["severity"] == "error"]
     assert [Path(one["file"]).name for one in errors] == ["wrong.py"], errors
     shown = [one["message"] for one in told if one["severity"] == "information"]

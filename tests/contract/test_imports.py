@@ -18,22 +18,22 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("cache", "errors", "seeding", "statistics", "text", "types"),
+    ("cache", "errors", "metrics", "notes", "seeding", "statistics", "text", "types"),
     ("anneal", "bounds", "json_text", "pictures", "sandbox", "tabular"),
     ("contract",),
-    ("packing", "registry", "wire"),
+    ("csv_text", "packing", "registry", "wire"),
     ("advantage", "agents", "cast", "client", "credit", "critic", "loss", "wrappers"),
     ("config", "rollout"),
     ("models", "record", "testing"),
     ("generate", "learn", "qa", "report"),
     ("hosts", "workflow"),
-    ("gateway", "tools"),
+    ("gateway", "rewards", "tools"),
     ("algorithms", "tasks"),
     ("experiment",),
     ("estimate",),
     ("comparison",),
     ("study",),
-    ("export",),
+    ("export", "sft"),
     ("serve",),
     ("play",),
     ("cli",),
@@ -74,7 +74,7 @@ def _modules() -> Iterator[tuple[str, bool, ast.Module]]:
 
 
 def _imports() -> list[Import]:
-    found = []
+    imports = []
     for name, package, tree in _modules():
         base = name.split(".") if package else name.split(".")[:-1]
         for node, kind in _statements(tree, "import"):
@@ -85,8 +85,8 @@ def _imports() -> list[Import]:
                 target = ".".join([*above, *filter(None, [node.module])])
                 # `from package import module` names modules, `from module import name` does not
                 targets = [target, *(f"{target}.{alias.name}" for alias in node.names)]
-            found += [Import(name, target, kind) for target in targets]
-    return found
+            imports += [Import(name, target, kind) for target in targets]
+    return imports
 
 
 def _statements(node: ast.AST, kind: Kind) -> Iterator[tuple[ast.Import | ast.ImportFrom, Kind]]:
@@ -103,7 +103,7 @@ def _statements(node: ast.AST, kind: Kind) -> Iterator[tuple[ast.Import | ast.Im
 
 IMPORTS = _imports()
 MODULES = {name for name, _, _ in _modules()}
-OURS = [found for found in IMPORTS if found.target in MODULES]
+OURS = [imported for imported in IMPORTS if imported.target in MODULES]
 
 
 def test_every_part_has_a_layer() -> None:
@@ -114,22 +114,22 @@ def test_every_part_has_a_layer() -> None:
 def test_imports_run_one_way() -> None:
     rank = {part: number for number, layer in enumerate(LAYERS) for part in layer} | {"": -1}
     upward = {
-        (*found.layers, found.kind)
-        for found in OURS
-        if found.layers[0] != found.layers[1]
-        and rank[found.layers[1]] >= rank[found.layers[0]]
+        (*imported.layers, imported.kind)
+        for imported in OURS
+        if imported.layers[0] != imported.layers[1]
+        and rank[imported.layers[1]] >= rank[imported.layers[0]]
         # the package says what it exports, to type checkers alone
-        and (found.source, found.kind) != ("colearn", "for types")
+        and (imported.source, imported.kind) != ("colearn", "for types")
     }
     assert upward == set()
 
 
 def test_no_two_modules_import_each_other() -> None:
     below: dict[str, set[str]] = {module: set() for module in MODULES}
-    for found in OURS:
+    for imported in OURS:
         # a package's own __init__ gathers what its modules define; the lazy facade names them
-        if found.source != "colearn" and not found.source.startswith(found.target + "."):
-            below[found.source].add(found.target)
+        if imported.source != "colearn" and not imported.source.startswith(imported.target + "."):
+            below[imported.source].add(imported.target)
     done: set[str] = set()
 
     def visit(module: str, above: tuple[str, ...]) -> None:
@@ -145,25 +145,29 @@ def test_no_two_modules_import_each_other() -> None:
 
 def test_the_core_reaches_algorithms_and_tasks_by_name_only() -> None:
     named = {
-        found.source
-        for found in OURS
-        if found.layers[1] in ("algorithms", "tasks") and found.layers[0] != found.layers[1]
+        imported.source
+        for imported in OURS
+        if imported.layers[1] in ("algorithms", "tasks")
+        and imported.layers[0] != imported.layers[1]
     }
     assert named == set()
 
 
 def test_algorithms_and_tasks_do_not_know_each_other_or_the_loop() -> None:
     above = ("experiment", "comparison", "cli", "registry")
-    for found in OURS:
-        if found.layers[0] in ("algorithms", "tasks"):
-            assert found.layers[1] not in (*above, *({"algorithms", "tasks"} - {found.layers[0]}))
+    for imported in OURS:
+        if imported.layers[0] in ("algorithms", "tasks"):
+            assert imported.layers[1] not in (
+                *above,
+                *({"algorithms", "tasks"} - {imported.layers[0]}),
+            )
 
 
 def test_algorithms_know_no_device() -> None:
-    for found in IMPORTS:
-        if _part(found.source) == "algorithms":
-            root = found.target.split(".")[0]
-            assert root not in ("torch", "accelerate", "transformers", "deepspeed"), found
+    for imported in IMPORTS:
+        if _part(imported.source) == "algorithms":
+            root = imported.target.split(".")[0]
+            assert root not in ("torch", "accelerate", "transformers", "deepspeed"), imported
     for name, _, tree in _modules():
         if _part(name) == "algorithms":
             words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

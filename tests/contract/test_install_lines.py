@@ -13,7 +13,10 @@ from colearn.export.usage import usage
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PATTERNS = ("*.md", "docs/*.md", "benchmarks/**/*.md", "benchmarks/*.py", "colearn/**/*.template")
+PATTERNS = (
+    *("*.md", "docs/**/*.md", "benchmarks/**/*.md"),
+    *("benchmarks/*.py", "colearn/**/*.template"),
+)
 CARD = AgentManifest(agent="ada", task="notes", algorithm="magrpo", weights="merged")
 TEXTS = {
     **{
@@ -44,15 +47,15 @@ def test_every_extra_that_a_line_names_exists() -> None:
         extra
         for text in TEXTS.values()
         for line in lines(text)
-        for found in _EXTRAS.findall(line)
-        for extra in found.split(",")
+        for extras in _EXTRAS.findall(line)
+        for extra in extras.split(",")
     ]
     assert set(named) <= set(known)
     assert {"serve", "dev", "tasks", "games", "vllm", "deepspeed"} <= set(named)
 
 
 def test_the_blocks_that_serve_install_the_extra_first() -> None:
-    for name in ("README.md", "docs/serving.md", "the model card"):
+    for name in ("README.md", "docs/howto/serving.md", "the model card"):
         text = TEXTS[name]
         assert 0 < text.find('pip install -e ".[serve]"') < text.find("colearn serve "), name
-    assert "[serve]" in TEXTS["docs/deployment.md"]
+    assert "[serve]" in TEXTS["docs/howto/deployment.md"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tiny import save_model
-from wheel_install import ROOT, install_wheel
+from wheel_install import ROOT, SMALL, install_wheel
 
 pytestmark = pytest.mark.slow
 
@@ -49,11 +50,19 @@ def test_the_wheel_installs_the_command(installed: Path) -> None:
     assert "quickstart" in run.stdout
 
 
+def test_the_quickstart_is_compared_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    _output(installed, "-m", "colearn", "compare", "quickstart", *SMALL, cwd=tmp_path)
+    summary = json.loads((tmp_path / "comparison" / "summary.json").read_text())
+    assert list(summary["algorithms"]) == ["magrpo"]
+    page = (tmp_path / "comparison" / "report.html").read_text()
+    assert "<html" in page and "magrpo" in page
+
+
 def test_the_workflow_of_the_docs_is_checked_and_trained_in_an_empty_folder(
     installed: Path, tmp_path: Path
 ) -> None:
-    """docs/workflows.md: its 25 lines, and its config with a model that is here."""
-    text = (ROOT / "docs" / "workflows.md").read_text()
+    """docs/tutorials/04_workflow.md: its 25 lines, and its config with another model."""
+    text = (ROOT / "docs" / "tutorials" / "04_workflow.md").read_text()
     code, check, config = re.findall(r"```(?:python|yaml)\n(.*?)```", text, re.S)[:3]
     folder = tmp_path / "own"
     folder.mkdir()

@@ -14,7 +14,7 @@ from vllm_cases import byte_tokenizer, play, qwen, rows_of
 from colearn.agents import ChatFormat, Voice
 from colearn.config import LoRASettings, ModelSettings
 from colearn.contract import GeneratorKind, Request, Sampling
-from colearn.contract.weights import Publish
+from colearn.contract.weight_sync import Publish
 from colearn.errors import ConfigError
 from colearn.generate.token_generator import ParityError, TokenGenerator
 from colearn.generate.transformers import TransformersGenerator
@@ -126,9 +126,9 @@ def test_stale_weights_are_found_by_the_check(setup: Setup) -> None:
 def test_greedy_tokens_are_those_of_the_first_generator(setup: Setup) -> None:
     first = TransformersGenerator(setup.base, setup.voices)
     expected = play(first, setup.voices, greedy=True)
-    found = play(setup.generator, setup.voices, greedy=True)
+    trees = play(setup.generator, setup.voices, greedy=True)
     for agent, tree in expected.items():
-        for ours, theirs in zip(found[agent].nodes[1:], tree.nodes[1:], strict=True):
+        for ours, theirs in zip(trees[agent].nodes[1:], tree.nodes[1:], strict=True):
             mine, other = ours.actions[agent], theirs.actions[agent]
             assert (mine.tokens, mine.text, mine.finish) == (other.tokens, other.text, other.finish)
             assert mine.logprobs == pytest.approx(other.logprobs, abs=TOLERANCE)
@@ -172,15 +172,15 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
     }
     generator = kind.build(base, voices)
     requests = [Request(agent=agent, session=None, tokens=opening, seeds=(0,)) for agent in voices]
-    found = [one.action for (one,) in generator.generate(requests, greedy=True)]
+    actions = [one.action for (one,) in generator.generate(requests, greedy=True)]
     expected = [
         one.action for (one,) in TransformersGenerator(base, voices).generate(requests, greedy=True)
     ]
     generator.close()
-    assert [action.tokens for action in found] == [action.tokens for action in expected]
-    assert [action.finish for action in found] == [action.finish for action in expected]
-    assert [action.finish for action in found] == ["length", "stop", "end"]
-    assert found[1].text.endswith(letter) and found[2].tokens[-1] == drawn[9]
+    assert [action.tokens for action in actions] == [action.tokens for action in expected]
+    assert [action.finish for action in actions] == [action.finish for action in expected]
+    assert [action.finish for action in actions] == ["length", "stop", "end"]
+    assert actions[1].text.endswith(letter) and actions[2].tokens[-1] == drawn[9]
 
 
 def test_an_action_carries_the_version_of_the_last_update(setup: Setup) -> None:

@@ -44,9 +44,9 @@ def policy(make: Make) -> Result:
     """Several micro-batches per update, an odd number of them, clipping and decay at work."""
     learner, groups = make("actor", network()), only(sampled(), "spans")
     log = train(learner, groups, UPDATES)
-    found = result(learner, log=log)
-    found["logprobs"] = [part[0].logprobs for part in learner.evaluate(groups)]
-    return found
+    record = result(learner, log=log)
+    record["logprobs"] = [part[0].logprobs for part in learner.evaluate(groups)]
+    return record
 
 
 def value(make: Make) -> Result:
@@ -122,8 +122,8 @@ def shared(make: Make) -> Result:
     learner = make("critic", network(head=True), 1)
     with torch.no_grad():
         learner.parameters["head.linear.weight"].fill_(0.1)  # type: ignore[attr-defined]
-    found = learner.accumulate(learner.prepare(groups), objective(groups))
-    return result(learner, log=[dict(found.metrics)]) | {"values": dict(found.values)}
+    accumulated = learner.accumulate(learner.prepare(groups), objective(groups))
+    return result(learner, log=[dict(accumulated.metrics)]) | {"values": dict(accumulated.values)}
 
 
 def bad_loss(make: Make) -> Result:
@@ -175,6 +175,43 @@ def resumed(make: Make) -> Result:
     return result(one, log=log) | {"again": result(two, log=again)}
 
 
+def unstepped(make: Make) -> Result:
+    """Save before the first update, as a run does; both learners then train alike."""
+    folder = Path(os.environ["LEARNER_FOLDER"]) / "unstepped"
+    groups = only(sampled(), "spans")
+    one, two = make("actor", network()), make("actor", network(seed=6))
+    one.save(folder)
+    two.load(folder)
+    log = train(one, groups, 4)
+    again = train(two, groups, 4)
+    return result(one, log=log) | {"again": result(two, log=again)}
+
+
+def adapters(make: Make) -> Result:
+    """Two adapters on one base: both saved after two updates, loaded, and trained on alike."""
+    folder = Path(os.environ["LEARNER_FOLDER"]) / "adapters"
+    groups = only(sampled(), "spans")
+
+    def pair() -> list[Learner]:
+        base = Base(tiny.tiny_model(seed=5))
+        base.causal.requires_grad_(False)
+        for name in ("one", "two"):
+            torch.manual_seed(sum(name.encode()))
+            base.add_adapter(name, LoRASettings(rank=4, alpha=8.0))
+        return [make(name, Network(base, name, None)) for name in ("one", "two")]
+
+    first, second = pair(), pair()
+    for learner in first:
+        train(learner, groups, 2)
+    for learner in first:
+        learner.save(folder / learner.name)
+    for learner in second:
+        learner.load(folder / learner.name)
+    log = [line for learner in first for line in train(learner, groups, 2)]
+    again = [line for learner in second for line in train(learner, groups, 2)]
+    return result(*first, log=log) | {"again": result(*second, log=again)}
+
+
 def continued(make: Make) -> Result:
     """From a checkpoint that another learner, or another number of processes, has written."""
     learner, groups = make("actor", network(seed=6)), only(sampled(), "spans")
@@ -203,7 +240,7 @@ CASES: dict[str, Callable[[Make], Result]] = {
     case.__name__: case
     for case in (
         *(policy, value, unreached, mixed, alone, team, accumulated, shared),
-        *(bad_loss, bad_gradient, resumed, continued, broken),
+        *(bad_loss, bad_gradient, resumed, unstepped, adapters, continued, broken),
     )
 }
 
@@ -214,8 +251,8 @@ def main() -> None:
     rank = os.environ.get("RANK", "0")
     for learner in learners.split(","):
         for case in cases:
-            found = CASES[case](maker(learner))
-            torch.save(found, Path(out) / f"{Path(learner).stem}-{case}-{rank}.pt")
+            record = CASES[case](maker(learner))
+            torch.save(record, Path(out) / f"{Path(learner).stem}-{case}-{rank}.pt")
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()

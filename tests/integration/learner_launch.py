@@ -1,4 +1,4 @@
-"""Running `learner_cases.py` in processes of its own, and reading what they found."""
+"""Running `learner_cases.py` in processes of its own, and reading their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def launch(
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
 
 
-def found(out: Path, learner: str, case: str, rank: int = 0) -> dict[str, Any]:
+def result_of(out: Path, learner: str, case: str, rank: int = 0) -> dict[str, Any]:
     return torch.load(out / f"{learner}-{case}-{rank}.pt", weights_only=False)
 
 

@@ -109,10 +109,10 @@ def objective(groups: list[list[Row]]) -> Objective:
             )
             loss = loss + policy
         if marks:
-            value, found = value_loss(
+            value, value_metrics = value_loss(
                 outputs.values, batch.per_action("targets"), None, ValueLoss(), marks
             )
-            loss, metrics = loss + value, metrics | found
+            loss, metrics = loss + value, metrics | value_metrics
         return loss, metrics
 
     return parts

@@ -45,12 +45,12 @@ def sampled(tokenizer, text, *, ended=True):
 
 def histories(chat, turns, **settings):
     """The ids after each turn's observation, and after its action."""
-    ids, last, found = (), None, []
+    ids, last, prefixes = (), None, []
     for seen, said in turns:
         observation = chat.open(seen) if last is None else chat.continuation(seen, last)
         last = sampled(chat.tokenizer, said, **settings)
-        found += [ids := (*ids, *observation.tokens), ids := (*ids, *last.tokens)]
-    return found
+        prefixes += [ids := (*ids, *observation.tokens), ids := (*ids, *last.tokens)]
+    return prefixes
 
 
 def rendered(tokenizer, turns, system, *, prompt):

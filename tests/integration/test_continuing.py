@@ -84,8 +84,10 @@ def test_in_a_pipe_it_prints_a_line_at_each_start_evaluation_and_end(
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == "magrpo seed 0: started"
-    assert lines[1].startswith("magrpo seed 0: 0/4 environment steps, return ")
-    assert lines[-2] == "magrpo seed 0: finished"
+    assert lines[1].startswith("magrpo seed 0: 0/4 environment steps, evaluation return ")
+    finished, result, bottleneck = lines[-3:]
+    assert finished == "magrpo seed 0: finished"
+    assert result.startswith("evaluation return ") and bottleneck.startswith("bottleneck: ")
 
 
 def test_after_ctrl_c_it_names_the_command_that_goes_on_and_that_command_does(

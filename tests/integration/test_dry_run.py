@@ -110,7 +110,10 @@ def test_a_model_on_no_disk_is_a_line_with_the_remedy(colearn: Run, config: str)
     code, out, _ = colearn("train", config, "--dry-run", "--set", "critic.path=nobody/nothing")
     said = " ".join(out.split())
     assert code == 0
-    assert "critic.path: not on this machine: nobody/nothing; its small files are" in said
+    assert (
+        "critic.path: not on this machine: nobody/nothing; an estimate needs its config.json only"
+        in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,11 +166,11 @@ def test_every_shipped_config_resolves_for_each_of_its_labels(name: str) -> None
 
 def _resolves(name: str, labels: Sequence[str]) -> None:
     for label in labels:
-        found = estimate(config_of(load_config(name), label))
-        gone = {field for field in found.missing if field.endswith(".path")}
+        dry_run = estimate(config_of(load_config(name), label))
+        gone = {field for field in dry_run.missing if field.endswith(".path")}
         # a model that is not here leaves the peak out, and nothing else does
-        assert any(network.missing for network in found.networks) == bool(gone)
-        assert (found.phases is None) == bool(gone)
+        assert any(network.missing for network in dry_run.networks) == bool(gone)
+        assert (dry_run.phases is None) == bool(gone)
 
 
 def test_what_a_dry_run_counts_is_what_a_run_trains(config: str, tmp_path: Path) -> None:
@@ -203,5 +206,5 @@ def test_the_estimate_is_within_a_fifth_of_what_a_run_measures(
         command = [sys.executable, "-m", "colearn", *words, "--out", str(tmp_path / folder)]
         run(command, check=True, stdout=DEVNULL)
     measured = json.loads((tmp_path / "run" / "run.json").read_text())["peak_memory_bytes"]
-    found = estimate(config_of(load_config("quickstart"), algorithm))
-    assert found.peak("cpu") == pytest.approx(measured, rel=0.2)
+    dry_run = estimate(config_of(load_config("quickstart"), algorithm))
+    assert dry_run.peak("cpu") == pytest.approx(measured, rel=0.2)

@@ -112,13 +112,13 @@ def test_what_a_size_never_had_is_not_in_its_key():
 def first_answers(name: str) -> dict[str, dict[str, int]]:
     """By agent: how often each action was the first of an episode that warm-starts the model."""
     recipe = replace(embedded.embedded_recipe(game(), name, "f"), episodes=400)
-    found: dict[str, dict[str, int]] = {}
+    answers: dict[str, dict[str, int]] = {}
     for episode in embedded._play(game(), recipe)[0]:
         for agent, turns in zip(game().agents, episode, strict=True):
             said = turns[0][1]
-            counts = found.setdefault(agent, {})
+            counts = answers.setdefault(agent, {})
             counts[said] = counts.get(said, 0) + 1
-    return found
+    return answers
 
 
 def test_varied_play_differs_by_agent_and_draw_and_stays_legal():

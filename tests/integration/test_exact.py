@@ -155,10 +155,10 @@ def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
 
 def test_the_cold_value_is_that_of_the_same_weights_sampled_colder(team):
     colder = settings() | {"agents": {"*": {"sampling": {"max_tokens": 2, "temperature": COLD}}}}
-    found = assemble(load_config(colder)).exact.metrics()
-    assert team.exact.metrics()["exact_return_cold"] == pytest.approx(found["exact_return"])
-    assert found["exact_return_cold"] == pytest.approx(found["exact_return"])
-    assert abs(team.exact.metrics()["exact_return"] - found["exact_return"]) > 0.1
+    metrics = assemble(load_config(colder)).exact.metrics()
+    assert team.exact.metrics()["exact_return_cold"] == pytest.approx(metrics["exact_return"])
+    assert metrics["exact_return_cold"] == pytest.approx(metrics["exact_return"])
+    assert abs(team.exact.metrics()["exact_return"] - metrics["exact_return"]) > 0.1
 
 
 def test_the_greedy_value_is_what_a_greedy_episode_earns(team):
@@ -189,8 +189,8 @@ def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(
 
 def test_an_annealed_run_is_evaluated_at_its_last_temperature():
     cooling = annealed(temperature=0.4, anneal={"start": 1.3, "end": 1.0})
-    found, cold = assemble(cooling).exact.metrics(), annealed(temperature=0.4)
-    assert found == pytest.approx(assemble(cold).exact.metrics())
+    metrics, cold = assemble(cooling).exact.metrics(), annealed(temperature=0.4)
+    assert metrics == pytest.approx(assemble(cold).exact.metrics())
 
 
 def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):

@@ -116,14 +116,14 @@ def turns(trees: list[Tree[Any]], agent: str) -> list[tuple[list[int], list[int]
 def talk(tree: Tree[Any], agent: str) -> list[list[dict[str, str]]]:
     """The messages before every turn, as a client that knows text alone sends them."""
     said: list[dict[str, str]] = []
-    found = []
+    answers = []
     for node in tree.nodes:
         if agent in node.actions:
             said = [*said, {"role": "assistant", "content": node.actions[agent].text}]
         if agent in node.observations:
             said = [*said, {"role": "user", "content": node.observations[agent].text}]
-            found.append(said)
-    return found
+            answers.append(said)
+    return answers
 
 
 def speak(model: Any, ids: list[int]) -> list[int]:
@@ -336,11 +336,11 @@ def test_the_same_run_gives_the_same_files(run: Path, adapters: Path, tmp_path: 
 
 
 def test_the_manifest_holds_the_run_s_settings(merged: Path, adapters: Path, model: str) -> None:
-    found = read_manifest(merged / "ada")
-    assert (found.agent, found.task, found.algorithm) == ("ada", "notes", "collm_cc")
-    assert found.task_settings == {"horizon": 2, "items": 3}
-    assert found.system == ROLES["ada"] and found.sampling.temperature == 0.7
-    assert found.dtype == "float32" and found.weights == "merged" and found.base is None
+    manifest = read_manifest(merged / "ada")
+    assert (manifest.agent, manifest.task, manifest.algorithm) == ("ada", "notes", "collm_cc")
+    assert manifest.task_settings == {"horizon": 2, "items": 3}
+    assert manifest.system == ROLES["ada"] and manifest.sampling.temperature == 0.7
+    assert manifest.dtype == "float32" and manifest.weights == "merged" and manifest.base is None
     assert read_manifest(adapters / "ada").base == str(Path(model).resolve())
 
 
@@ -365,8 +365,8 @@ def test_the_card_tells_the_run(run: Path, merged: Path) -> None:
 
 
 def _first(run: Path) -> float:
-    found: float = json.loads((run / "run.json").read_text())["first"]["return"]
-    return found
+    first_return: float = json.loads((run / "run.json").read_text())["first"]["return"]
+    return first_return
 
 
 def test_the_card_of_an_adapter_names_its_base(adapters: Path, model: str) -> None:

@@ -25,7 +25,7 @@ print(json.dumps({
     "imported": "transformers.models.llama.modeling_llama" in sys.modules,
     "alone": len(os.listdir("/proc/self/task")) == 1,
     "input": sys.stdin.read(),
-}))
+}), flush=True)
 """
 
 

@@ -68,14 +68,14 @@ class Slow(Workflow[str]):
 
     async def run(self, team, item):
         query = await team.asker(f"ask {item}")
-        found = await team.look(item, query)
-        await team.answerer(f"{found}: answer {item}")
+        look_up = await team.look(item, query)
+        await team.answerer(f"{look_up}: answer {item}")
         if query != self.slow_one:
             with self.lock:
                 self.others -= 1
                 if not self.others:
                     self.all_done.set()
-        team.measure(waited=float(found == "held up"))
+        team.measure(waited=float(look_up == "held up"))
 
 
 def waited(others: int, shape: Any, order: Order) -> tuple[float, list[Tree[Any]]]:

@@ -34,13 +34,13 @@ def test_messages_that_extend_what_was_said_continue_the_context():
         (True, "You repeat.", "heard owl"),
         (False, None, "again"),
     ]
-    found = task.metrics(states[-1])
-    assert (found["requests"], found["continued"], found["reopened"]) == (3.0, 1.0, 0.0)
+    metrics = task.metrics(states[-1])
+    assert (metrics["requests"], metrics["continued"], metrics["reopened"]) == (3.0, 1.0, 0.0)
 
 
 def test_a_context_that_does_not_continue_says_why():
-    found = episode(gateway("rewrites"), always("yes"))[-1].measured
-    reasons = {name: value for name, value in found.items() if name.startswith("reopened_")}
+    measured = episode(gateway("rewrites"), always("yes"))[-1].measured
+    reasons = {name: value for name, value in measured.items() if name.startswith("reopened_")}
     assert reasons == {
         "reopened_rewritten": 1.0,
         "reopened_reordered": 1.0,
@@ -147,12 +147,12 @@ def test_an_openai_client_is_answered(stream):
 
     def call():
         messages = [{"role": "user", "content": "go"}]
-        found = client.chat.completions.create(
+        answer = client.chat.completions.create(
             model="two", messages=messages, stream=stream, stop=["!"]
         )
         if not stream:
-            return found.choices[0].message.content
-        return "".join(part.choices[0].delta.content or "" for part in found)
+            return answer.choices[0].message.content
+        return "".join(part.choices[0].delta.content or "" for part in answer)
 
     with ThreadPoolExecutor(1) as pool:
         told = pool.submit(call)
@@ -173,6 +173,17 @@ def test_response_format_is_refused_in_one_line():
     refused = httpx.post(url, json=body)
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "response_format")
     live.close()
+
+
+def test_a_sampling_field_is_refused_unless_the_task_ignores_it():
+    strict = episode(gateway("warms_up", timeout=5.0), always("x"))
+    assert strict[-1].measured["reward"] == 0.0
+    lenient = episode(gateway("warms_up", ignore=("temperature",)), always("x"))
+    assert lenient[-1].measured["reward"] == 1.0
+    with pytest.raises(
+        ConfigError, match=r"^task\.ignore: 'temprature'; did you mean 'temperature'"
+    ):
+        gateway("warms_up", ignore=("temprature",))
 
 
 PROGRAM = """
@@ -210,6 +221,11 @@ while True:
         raise SystemExit("as asked")
     post(given["end"], {"result": 1.0})
 """
+
+
+def test_an_episode_that_no_worker_takes_says_so():
+    task = gateway(None, command=("sleep", "60"), workers=1, timeout=0.3)
+    assert task.reset("owl", RNG).failure.startswith("no worker took it within 0.3 seconds")
 
 
 def test_workers_play_one_episode_after_the_other(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.wire.tools import write_call
-from tests.gateway_programs import gateway
+from tests.gateway_programs import USAGE, gateway
 from tests.scripted_voice import scripted_players
 
 
@@ -22,6 +22,18 @@ def test_a_tools_text_is_context_and_never_an_action():
     first, second = tree.nodes[0].observations["one"], tree.nodes[1].observations["one"]
     history = tree.history(1, "one").tokens
     assert history == (*first.tokens, *actions[0], *second.tokens)
+
+
+def test_usage_counts_the_tokens_of_the_context_and_of_the_answer():
+    players, _ = scripted_players(("one", "two"), "yes")
+    USAGE.clear()
+    (tree,), _ = grow(gateway("notes_usage"), ["owl"], players, Chain(), seed=0, order="free")
+    contexts = [len(tree.history(node, "one").tokens) for node in (0, 1)]
+    assert contexts[1] > contexts[0] > 0
+    assert [
+        {"prompt_tokens": tokens, "completion_tokens": 4, "total_tokens": tokens + 4}
+        for tokens in contexts
+    ] == USAGE
 
 
 def _holds(tokens, part):

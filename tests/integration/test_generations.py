@@ -111,17 +111,17 @@ def test_histories_that_begin_alike_are_prefilled_once_and_draw_their_own(team):
     cost, together = prefilled(team, lambda: generator.generate(requests))
     assert cost == 30 + 30
     alone = [generator.generate([request]) for request in requests]
-    for (found,), ((expected,),) in zip(together, alone, strict=True):
-        assert found.action.tokens == expected.action.tokens
-        assert found.action.logprobs == pytest.approx(expected.action.logprobs, abs=1e-5)
-    assert len({found.action.tokens for (found,) in together}) == 4
+    for (sampled,), ((expected,),) in zip(together, alone, strict=True):
+        assert sampled.action.tokens == expected.action.tokens
+        assert sampled.action.logprobs == pytest.approx(expected.action.logprobs, abs=1e-5)
+    assert len({sampled.action.tokens for (sampled,) in together}) == 4
     later = [
-        Request(agent="ada", session=found.session, tokens=(50, 51), seeds=(9,))
-        for (found,) in together
+        Request(agent="ada", session=sampled.session, tokens=(50, 51), seeds=(9,))
+        for (sampled,) in together
     ]
     again = [generator.generate([request]) for request in later]
-    for (found,), ((expected,),) in zip(generator.generate(later), again, strict=True):
-        assert found.action.tokens == expected.action.tokens
+    for (sampled,), ((expected,),) in zip(generator.generate(later), again, strict=True):
+        assert sampled.action.tokens == expected.action.tokens
 
 
 def speak(generator, agent):
@@ -141,8 +141,8 @@ def test_generators_over_different_models_speak_at_the_same_time(monkeypatch):
     for base in team.bases.values():
         monkeypatch.setattr(base, "hidden", meeting(base.hidden, both))
     with ThreadPoolExecutor(2) as pool:
-        found = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
-        assert {agent: future.result(60) for agent, future in found.items()} == alone
+        futures = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
+        assert {agent: future.result(60) for agent, future in futures.items()} == alone
 
 
 def meeting(hidden, both):
@@ -165,8 +165,8 @@ def test_generators_on_one_model_take_turns(monkeypatch):
     alone = {agent: speak(generator, agent) for agent, generator in generators.items()}
     with ThreadPoolExecutor(2) as pool:
         for _ in range(3):
-            found = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
-            assert {agent: future.result(60) for agent, future in found.items()} == alone
+            futures = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
+            assert {agent: future.result(60) for agent, future in futures.items()} == alone
 
 
 def test_rows_join_while_others_decode_and_are_what_they_are_alone():

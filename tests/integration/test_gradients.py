@@ -210,17 +210,17 @@ def test_observations_are_not_trained(stage):
 
 def one_step_gradients(updater, trees, names):
     """Gradients that an update is about to step with."""
-    found = {}
+    by_learner = {}
     for name in names:
         learner = updater.actors[name]
 
         def step(done, name=name, learner=learner):
-            found[name] = gradients(learner)
+            by_learner[name] = gradients(learner)
             return {"grad_norm": 0.0, "learning_rate": 0.0}
 
         learner.step = step
     updater.update(trees, 0)
-    return found
+    return by_learner
 
 
 def reinforce(model, trees, agent, advantages, temperature):
@@ -254,12 +254,12 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
 
         parts = replace(parts, advantage=RawReturn())
     voices = {a: Voice(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}
-    found = one_step_gradients(new_updater(parts, learners, voices=voices), trees, team.voices)
+    by_agent = one_step_gradients(new_updater(parts, learners, voices=voices), trees, team.voices)
     advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
         model = tiny_model(kind, seed=number, dtype=torch.float64)
         by_hand = reinforce(model, trees, agent, advantages, 0.8)
-        assert relative(by_hand, found[agent]) < 1e-5
+        assert relative(by_hand, by_agent[agent]) < 1e-5
 
 
 def test_a_shared_model_gets_the_mean_over_both_agents_actions():
@@ -268,14 +268,16 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     learners = {"both": learner_of(Network(team.bases["ada"]))}
     voices = {agent: Voice(model="both") for agent in team.voices}
-    found = one_step_gradients(new_updater(parts, learners, voices=voices), trees, ["both"])["both"]
+    gradient = one_step_gradients(new_updater(parts, learners, voices=voices), trees, ["both"])[
+        "both"
+    ]
     advantages = parts.advantage(credited(trees))
     hands = [
         reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages, 1.0)
         for agent in team.voices
     ]
     mean = {name: (hands[0][name] + hands[1][name]) / 2 for name in hands[0]}
-    assert relative(mean, found) < 1e-5
+    assert relative(mean, gradient) < 1e-5
 
 
 # --- critics -------------------------------------------------------------------------------------
@@ -300,7 +302,7 @@ def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
     _, trees, _ = stage
     critic, advantage, settings = case
     network = value_network(5)
-    found = []
+    by_budget = []
     for budget in (1, 2500, 1_000_000):
         trainer = trainer_of(critic, advantage, {"team": network}, budget=budget, settings=settings)
         old = [
@@ -308,8 +310,8 @@ def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
             for by_agent in trainer.read(trees)
         ]
         trainer.train(credited(trees), old if settings != ValueLoss() else None)
-        found.append(gradients(trainer.learners["team"]))
-    for one, other in pairwise(found):
+        by_budget.append(gradients(trainer.learners["team"]))
+    for one, other in pairwise(by_budget):
         assert relative(one, other) < SAME
 
 
@@ -395,9 +397,11 @@ def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
     trees = play(Notes(sequential=True, horizon=4), team)
     value = "q" if isinstance(advantage, QValue) else "v"
     trainer = trainer_of(Centralized(value=value), advantage, {"team": value_network(5)})
-    for tree, found in zip(trees, advantage(credited(trees), trainer.read(trees)), strict=True):
+    for tree, advantages in zip(
+        trees, advantage(credited(trees), trainer.read(trees)), strict=True
+    ):
         for node in tree.nodes:
-            assert found[node.index].keys() == node.actions.keys()
+            assert advantages[node.index].keys() == node.actions.keys()
 
 
 @pytest.mark.parametrize(

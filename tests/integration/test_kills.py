@@ -26,10 +26,10 @@ def test_what_is_killed_and_goes_on_ends_as_the_uninterrupted_one(
     numbers = ["--kills", wanted["run"], "--comparison-kills", wanted["comparison"]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([*command, *map(str, numbers)], check=True, env=environment)
-    found = lines(file, kind)[len(before) :]
-    assert sum(line["kills"] for line in found) >= kills
-    assert all(line["same"] for line in found)
-    assert all(line.get("lost", 0) <= 2 for line in found), "a checkpoint is made every two"
+    records = lines(file, kind)[len(before) :]
+    assert sum(line["kills"] for line in records) >= kills
+    assert all(line["same"] for line in records)
+    assert all(line.get("lost", 0) <= 2 for line in records), "a checkpoint is made every two"
 
 
 def lines(file: Path, kind: str) -> list[dict[str, object]]:

@@ -52,6 +52,25 @@ def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
     assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
 
 
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_decoding_on_packed_weights_gives_the_same_logprobs(kind, monkeypatch):
+    monkeypatch.setattr("colearn.models.packed_products.SMALLEST", 1)
+    monkeypatch.setattr("colearn.models.packed_products.PATIENCE", 2)
+    team = cast(kind=kind)
+    assert worst(team, play(Notes(ends=True, items=5), team, KaryTree(3))) < CLOSE
+
+
+def test_packed_weights_are_never_those_of_before_an_update(monkeypatch):
+    monkeypatch.setattr("colearn.models.packed_products.SMALLEST", 1)
+    monkeypatch.setattr("colearn.models.packed_products.PATIENCE", 1)
+    team = cast()
+    play(Notes(ends=True), team, Chain())
+    with torch.no_grad():
+        for parameter in team.bases["ada"].causal.parameters():
+            parameter.mul_(1.1)
+    assert worst(team, play(Notes(ends=True), team, Chain())) < CLOSE
+
+
 @pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
 def test_teacher_forcing_gives_the_logprobs_of_transformers_on_each_branch(kind):
     team = cast(kind=kind, temperature=0.7)
@@ -117,7 +136,7 @@ def visible_edges(tree, leaf, agent, window):
 
 def windowed_logprobs(model, tree, agent, window):
     """transformers with a mask that is written down token by token, one branch at a time."""
-    found = {}
+    by_node = {}
     for leaf in tree.leaves():
         ids, edges, _ = visible_edges(tree, leaf.index, agent, window)
         count = len(ids)
@@ -130,9 +149,9 @@ def windowed_logprobs(model, tree, agent, window):
         for node, part in branch_parts(tree, leaf.index, agent):
             if isinstance(part, Action):
                 places = range(cursor, cursor + len(part.tokens))
-                found[node] = tuple(scores[i - 1, ids[i]].item() for i in places)
+                by_node[node] = tuple(scores[i - 1, ids[i]].item() for i in places)
             cursor += len(part.tokens)
-    return found
+    return by_node
 
 
 @pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])

@@ -41,8 +41,8 @@ server.run()
 def tool(tmp_path_factory):
     path = tmp_path_factory.mktemp("server") / "words.py"
     path.write_text(SERVER)
-    (found,) = mcp_tools([sys.executable, str(path)])
-    return found
+    (opened,) = mcp_tools([sys.executable, str(path)])
+    return opened
 
 
 def ask(tool, *args, **arguments):
@@ -127,7 +127,7 @@ def test_an_argument_that_is_no_name_in_python_is_named(tmp_path):
 
 
 def test_a_command_that_is_not_there_is_named():
-    with pytest.raises(ConfigError, match=r"^tools: nothing to run is called 'no-such-program -x'"):
+    with pytest.raises(ConfigError, match=r"^tools: no program 'no-such-program -x'"):
         mcp_tools(["no-such-program", "-x"])
 
 

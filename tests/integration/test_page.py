@@ -350,6 +350,7 @@ class Served(ScriptedEndpoint):
             text = (
                 "# HELP turns_total Turns played.\n# TYPE turns_total counter\n"
                 f'turns_total{{kind="a"}} {len(self.requests)}\nturns_total{{kind="b"}} 40\n'
+                "# HELP turns_created Time.\n# TYPE turns_created gauge\nturns_created 1.7e9\n"
                 "# HELP wait_seconds Time waited.\n# TYPE wait_seconds histogram\n"
                 'wait_seconds_bucket{le="+Inf"} 4\nwait_seconds_sum 2.0\nwait_seconds_count 4\n'
             )

@@ -170,9 +170,9 @@ def test_a_server_killed_in_mid_episode_is_reported_and_the_play_ends(
 
     monkeypatch.setattr("colearn.play.runner.play_episode", with_a_murder)
     run, alone = str(deployed.run), ("--at-once", "1", "--retries", "1")
-    code, found, told = command(capsys, monkeypatch, "play", run, *deployed.options, *alone)
-    assert code == 1 and (found["episodes"], found["lost"]) == (12, 9)
-    assert found["turns"] == 2.0 and "return" in found
+    code, report, told = command(capsys, monkeypatch, "play", run, *deployed.options, *alone)
+    assert code == 1 and (report["episodes"], report["lost"]) == (12, 9)
+    assert report["turns"] == 2.0 and "return" in report
     address = deployed.addresses[1].removeprefix("builder_2=")
     assert "played 3 of 12 episodes" in told and f"lost 9: agent 'builder_2' at {address}" in told
     assert "episodes 3 (turn 2), 4 (turn 1)" in told
@@ -196,6 +196,6 @@ def test_a_server_killed_and_started_again_loses_no_episode(
             )
 
     task = assemble(config).task
-    found = asyncio.run(play(task, team, config.evaluation, seed=0, at_once=1, tell=restart))
-    assert not found.lost and found.recovered == {"builder_2": 1}
-    assert found.retries["builder_2"] >= 1
+    result = asyncio.run(play(task, team, config.evaluation, seed=0, at_once=1, tell=restart))
+    assert not result.lost and result.recovered == {"builder_2": 1}
+    assert result.retries["builder_2"] >= 1

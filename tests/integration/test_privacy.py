@@ -115,9 +115,9 @@ def test_in_one_batch_another_agents_text_moves_logprobs_by_rounding_alone(team,
 
 def first_logits(team, text):
     """Ada's logits after one prefill together with Ben, four rows each."""
-    found = []
+    logits = []
     head = team.bases["ada"].causal.get_output_embeddings()
-    hook = head.register_forward_hook(lambda module, inputs, output: found.append(output.clone()))
+    hook = head.register_forward_hook(lambda module, inputs, output: logits.append(output.clone()))
     chat = team.voices["ada"].chat
     requests = [
         Request(agent=agent, session=None, tokens=chat.open(clue).tokens, seeds=(0,))
@@ -125,7 +125,7 @@ def first_logits(team, text):
     ]
     team.generators[id(team.bases["ada"])].generate(requests)
     hook.remove()
-    return found[0][::2]
+    return logits[0][::2]
 
 
 @pytest.mark.parametrize("team", ["shared model", "two adapters"])

@@ -99,23 +99,23 @@ def test_an_estimate_is_the_sum_over_turns_of_the_mean_over_the_turns_joint_acti
             score[node.actions[agent].tokens[0]] += 1.0
             total[row] += score * returns[node.index] / {1: 2, 2: 4}[node.turn]
         by_hand.append(total.ravel())
-    [found] = estimates_of(team, KaryTree(2), 1, RawReturn(), per_turn_of(2), seed=3)
-    assert distance(found, np.concatenate(by_hand)) < EXACT
+    [estimate] = estimates_of(team, KaryTree(2), 1, RawReturn(), per_turn_of(2), seed=3)
+    assert distance(estimate, np.concatenate(by_hand)) < EXACT
 
 
 @pytest.mark.parametrize(("samples", "trees"), [(1, 1000), (2, 600), (4, 200)])
 def test_k_sampling_without_a_baseline_is_unbiased(samples, trees):
     team, shape = Team("two_step", 2), KaryTree(samples)
-    found = estimates_of(team, shape, trees, RawReturn(), per_turn_of(2))
-    result = bias(found, team.gradient, team.tested(shape, trees), seed=0)
+    estimates = estimates_of(team, shape, trees, RawReturn(), per_turn_of(2))
+    result = bias(estimates, team.gradient, team.tested(shape, trees), seed=0)
     assert min(result.max_t_p, result.norm_p) > LEVEL / FAMILY
 
 
 def test_the_same_test_finds_that_the_group_mean_shortens_the_gradient_by_half():
     team, shape = Team("two_step", 2), KaryTree(2)
-    found = estimates_of(team, shape, 400, GroupMean(), per_turn_of(2))
-    result = bias(found, team.gradient, team.tested(shape, 400), seed=0)
-    halved = bias(found, team.gradient / 2, team.tested(shape, 400), seed=0)
+    estimates = estimates_of(team, shape, 400, GroupMean(), per_turn_of(2))
+    result = bias(estimates, team.gradient, team.tested(shape, 400), seed=0)
+    halved = bias(estimates, team.gradient / 2, team.tested(shape, 400), seed=0)
     assert result.max_t_p < LEVEL < halved.max_t_p
 
 
@@ -157,9 +157,9 @@ def test_an_exact_critic_gives_the_exact_gradient(central):
 
 def test_a_fresh_critic_leaves_the_gradient_of_each_turns_own_reward():
     team = Team("two_step", 2)
-    found = expected_gradient(fresh(team, central=True))
+    gradient = expected_gradient(fresh(team, central=True))
     # turn 0 of two_step pays nothing, turn 1 is the last
-    assert distance(found, team.gradient * (team.turns == 1)) < EXACT
+    assert distance(gradient, team.gradient * (team.turns == 1)) < EXACT
 
 
 @pytest.mark.parametrize("central", [True, False])
@@ -258,13 +258,15 @@ def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(proble
         ).astype(float)
 
     trees, _ = grow(task, list(task.items("train")) * TREES, team.players, shape, seed=0)
-    found = []
+    gradients = []
     for number, tree in enumerate(trees):
         updater.update([tree], number)
         # The loss divides by all samples; turn t of a full tree of K has K^(t+1) of them.
         share = (len(tree.nodes) - 1) / shape.group_size
-        found.append(-share * projected({a: learner.found for a, learner in learners.items()}))
-    estimates, expected = np.stack(found), projected(truth)
+        gradients.append(
+            -share * projected({a: learner.recorded for a, learner in learners.items()})
+        )
+    estimates, expected = np.stack(gradients), projected(truth)
     everything = np.ones(len(expected), dtype=bool)
     result = bias(estimates, expected, everything, seed=0)
     assert min(result.max_t_p, result.norm_p) > LEVEL / FAMILY

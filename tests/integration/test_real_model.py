@@ -72,9 +72,9 @@ def largest_gap(team, trees):
     largest = {}
     for agent in AGENTS:
         groups = [actor_rows(tree, agent, key=number) for number, tree in enumerate(trees)]
-        found = team.learners[NetworkKey("actor", agent)].evaluate(groups)
+        by_group = team.learners[NetworkKey("actor", agent)].evaluate(groups)
         gaps = []
-        for rows, outputs in zip(groups, found, strict=True):
+        for rows, outputs in zip(groups, by_group, strict=True):
             for row, part in zip(rows, outputs, strict=True):
                 behaviour = torch.tensor(row.behaviour)
                 assert len(behaviour) == row.action_tokens > 0

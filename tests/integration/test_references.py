@@ -50,9 +50,9 @@ def config_of(model, *, lora=None, reference_update_every=2, iterations=4):
 
 
 def divergences(folder):
-    """KL(policy || reference) as each iteration found it before its step."""
-    found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line["metrics"]["player/kl"] for line in found if line["kind"] == "update"]
+    """KL(policy || reference) before the step of each iteration."""
+    recorded = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line["metrics"]["player/kl"] for line in recorded if line["kind"] == "update"]
 
 
 @KINDS

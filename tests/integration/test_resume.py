@@ -76,12 +76,12 @@ def whole(models, tmp_path_factory):
 
 def lines(folder, name):
     """Without what a clock says."""
-    found = [json.loads(text) for text in (folder / name).read_text().splitlines()]
-    for line in found:
+    records = [json.loads(text) for text in (folder / name).read_text().splitlines()]
+    for line in records:
         line.pop("wall_seconds", None)
         for key in [key for key in line.get("metrics", {}) if "seconds" in key]:
             line["metrics"].pop(key)
-    return found
+    return records
 
 
 def weights(folder):
@@ -128,8 +128,8 @@ def test_another_seed_gives_another_run(models, whole, tmp_path):
 
 
 def test_a_run_trains_and_records_what_it_should(whole):
-    found = lines(whole, "metrics.jsonl")
-    assert [(line["kind"], line["iteration"]) for line in found] == [
+    records = lines(whole, "metrics.jsonl")
+    assert [(line["kind"], line["iteration"]) for line in records] == [
         ("evaluation", 0),
         ("update", 1),
         ("update", 2),
@@ -274,7 +274,7 @@ def test_with_every_checkpoint_damaged_there_is_one_line_and_nothing_is_lost(
     shutil.copytree(whole, folder)
     for checkpoint in (folder / "checkpoints").iterdir():
         spoil(checkpoint / "progress.json", "a flipped bit")
-    with pytest.raises(CheckpointError, match="no other checkpoint is whole: delete") as caught:
+    with pytest.raises(CheckpointError, match="no other checkpoint is intact: delete") as caught:
         Experiment(config_of(models), folder, resume=True)
     assert "\n" not in str(caught.value)
     assert lines(folder, "metrics.jsonl") == lines(whole, "metrics.jsonl")
@@ -291,8 +291,8 @@ def test_a_finished_run_is_extended(models, whole, tmp_path):
 
 def test_the_best_checkpoint_is_kept_beside_the_newest(models, tmp_path):
     folder = finished(models, tmp_path / "run", run={"keep_checkpoints": 1})
-    found = [line for line in lines(folder, "metrics.jsonl") if line["kind"] == "evaluation"]
-    best = max(found, key=lambda line: line["metrics"]["return"])["iteration"]
+    evaluations = [line for line in lines(folder, "metrics.jsonl") if line["kind"] == "evaluation"]
+    best = max(evaluations, key=lambda line: line["metrics"]["return"])["iteration"]
     kept = {path.name for path in (folder / "checkpoints").iterdir()}
     assert kept == {f"step-{best}", f"step-{ITERATIONS}"}
     record = json.loads((folder / "run.json").read_text())
@@ -303,8 +303,8 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(models, tmp_path):
 def test_the_best_checkpoint_follows_the_headline_metric_and_its_direction(models, tmp_path):
     judged = {"headline": {"metric": "return", "better": "lower"}}
     folder = finished(models, tmp_path / "run", evaluation={"every": 1, **judged})
-    found = [line for line in lines(folder, "metrics.jsonl") if line["kind"] == "evaluation"]
-    returns = {line["iteration"]: line["metrics"]["return"] for line in found}
+    evaluations = [line for line in lines(folder, "metrics.jsonl") if line["kind"] == "evaluation"]
+    returns = {line["iteration"]: line["metrics"]["return"] for line in evaluations}
     assert len(set(returns.values())) > 1
     best = min(returns, key=lambda iteration: returns[iteration])
     assert RunFolder(folder).checkpoints.choose("best").iteration == best
@@ -320,7 +320,7 @@ def test_a_headline_metric_that_no_evaluation_has_is_one_line(models, tmp_path):
 def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, monkeypatch):
     """Each look at the clock is four minutes after the one before: due at every third."""
     clock = iter(range(0, 100_000, 240))
-    monkeypatch.setattr("colearn.experiment.keeper.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("colearn.experiment.keeper.monotonic", lambda: next(clock))
     folder = tmp_path / "run"
     told = {"checkpoint_every": None, "checkpoint_minutes": 10, "keep_checkpoints": 9}
     config = config_of(models, run=told, evaluation={"every": 100})

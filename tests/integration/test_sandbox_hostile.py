@@ -125,7 +125,7 @@ def test_an_honest_program_is_let_be(name: str, mechanism: Mechanism) -> None:
 
 
 def test_sockets_of_several_processes_hold_what_the_page_says(mechanism: Mechanism) -> None:
-    """docs/sandbox.md: 13 MB each with what the kernel adds, of which 10.3 are the program's."""
+    """docs/howto/sandbox.md: 13 MB each with the kernel's share; 10.3 are the program's."""
     program = """
 import os, socket
 children = 0
@@ -306,12 +306,12 @@ def test_honest_and_hostile_side_by_side_keep_their_own_verdicts(
 
 def _running() -> list[str]:
     """Command lines of the processes of sandboxes with a memory that no other run has."""
-    found = []
+    commands = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue  # it ended meanwhile
         if f"--memory={307 << 20}".encode() in words:
-            found.append(b" ".join(words).decode(errors="replace"))
-    return found
+            commands.append(b" ".join(words).decode(errors="replace"))
+    return commands

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hostile_states import STATES, Forgery
-from hostile_suite import run_forgery, run_twin
+from hostile_states import Forgery
+from hostile_suite import FORGERIES, run_forgery, run_twin
 
 import colearn.sandbox.run
 from colearn.sandbox import Mechanism, run_tests
@@ -18,7 +18,7 @@ CASES = [
     pytest.param(
         forgery, id=name, marks=[] if number < 2 or number % 3 == 0 else [pytest.mark.slow]
     )
-    for number, (name, forgery) in enumerate(STATES.items())
+    for number, (name, forgery) in enumerate(FORGERIES.items())
 ]
 
 
@@ -33,6 +33,10 @@ def mechanism(request: pytest.FixtureRequest) -> Mechanism:
 @pytest.mark.parametrize("forgery", CASES)
 def test_skipped_state_earns_nothing(forgery: Forgery, mechanism: Mechanism) -> None:
     assert run_forgery(forgery, mechanism) == []
+
+
+def test_there_are_more_than_forty_programs_beside_honest_ones() -> None:
+    assert len({(one.program, str(one.tests)) for one in FORGERIES.values()}) > 40
 
 
 @pytest.mark.parametrize("forgery", CASES)

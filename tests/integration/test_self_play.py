@@ -83,21 +83,21 @@ def test_the_measured_policy_is_the_one_that_plays():
 
 def test_the_warm_started_model_plays_almost_uniformly():
     """Uniform play is 11/12 from equilibrium."""
-    found = assembled(exact=True).exact.metrics()
-    assert found["exact_rejected"] < 0.1
-    assert 0.6 < found["nash_conv"] < 1.2
-    assert found["exploitability"] == pytest.approx(found["nash_conv"] / 2)
+    metrics = assembled(exact=True).exact.metrics()
+    assert metrics["exact_rejected"] < 0.1
+    assert 0.6 < metrics["nash_conv"] < 1.2
+    assert metrics["exploitability"] == pytest.approx(metrics["nash_conv"] / 2)
 
 
 def test_the_measures_of_a_cold_and_a_greedy_policy_stand_beside_the_sampled_ones():
     warm = settings(exact=True)
     cold = warm | {"agents": {"*": {"model": "player", "sampling": {"temperature": COLD}}}}
-    found = assemble(Config.model_validate(warm)).exact.metrics()
+    metrics = assemble(Config.model_validate(warm)).exact.metrics()
     colder = assemble(Config.model_validate(cold)).exact.metrics()
-    assert found["nash_conv_cold"] == pytest.approx(colder["nash_conv"])
-    assert abs(found["nash_conv_cold"] - found["nash_conv"]) > 0.05
+    assert metrics["nash_conv_cold"] == pytest.approx(colder["nash_conv"])
+    assert abs(metrics["nash_conv_cold"] - metrics["nash_conv"]) > 0.05
     # pure strategies and six deals of equal chance
-    assert found["nash_conv_greedy"] * 6 == pytest.approx(round(found["nash_conv_greedy"] * 6))
+    assert metrics["nash_conv_greedy"] * 6 == pytest.approx(round(metrics["nash_conv_greedy"] * 6))
 
 
 def test_the_evaluate_command_prints_the_exact_measures_of_the_run(tmp_path, monkeypatch, capsys):
@@ -240,5 +240,5 @@ def test_a_resumed_league_has_the_same_past_selves_and_win_rates(tmp_path):
 def test_self_play_comes_nearer_to_equilibrium_in_kuhn_poker(tmp_path):
     """The shipped config with a sixth of its games: NashConv halves at least."""
     config = load_config("learning/kuhn", ["train.environment_steps=30000", "train.episodes=128"])
-    found = Experiment(config, tmp_path / "run").run()
-    assert found.last["nash_conv"] < 0.5 * found.first["nash_conv"]
+    record = Experiment(config, tmp_path / "run").run()
+    assert record.last["nash_conv"] < 0.5 * record.first["nash_conv"]

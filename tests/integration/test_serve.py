@@ -61,14 +61,14 @@ def trained(base: Base, folder: Path, texts: list[str], seeds: list[int], **samp
     chat = ChatFormat(load_tokenizer(str(folder), field="test"), system=ROLE)
     drawn = Sampling(max_tokens=LONG, **sampling)
     generator = TransformersGenerator(base, {"ada": Voice(adapter=None, chat=chat, sampling=drawn)})
-    session, last, found = None, None, []
+    session, last, actions = None, None, []
     for text, seed in zip(texts, seeds, strict=True):
         seen = chat.open(text) if last is None else chat.continuation(text, last)
         request = Request(agent="ada", session=session, tokens=seen.tokens, seeds=(seed,))
         ((sampled,),) = generator.generate([request])
         session, last = sampled.session, sampled.action
-        found.append(sampled.action)
-    return found
+        actions.append(sampled.action)
+    return actions
 
 
 def test_the_model_list_has_the_agent(client: OpenAI) -> None:
@@ -116,10 +116,10 @@ def test_a_stop_text_is_not_in_the_answer(client: OpenAI, stream: bool) -> None:
     answer = ask(client, seed=7, stop=[stop], stream=stream)
     if stream:
         parts = [chunk.choices[0] for chunk in answer]
-        found = "".join(part.delta.content or "" for part in parts), parts[-1].finish_reason
+        answered = "".join(part.delta.content or "" for part in parts), parts[-1].finish_reason
     else:
-        found = answer.choices[0].message.content, answer.choices[0].finish_reason
-    assert found == (expected, "stop")
+        answered = answer.choices[0].message.content, answer.choices[0].finish_reason
+    assert answered == (expected, "stop")
 
 
 def test_logprobs_are_the_trainers(client: OpenAI, base: Base, folder: Path) -> None:
@@ -272,8 +272,8 @@ def test_sessions_side_by_side_do_not_mix(client: OpenAI, base: Base, folder: Pa
         ]
 
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(play, range(6)))
-    for number, tokens in enumerate(found):
+        by_session = list(pool.map(play, range(6)))
+    for number, tokens in enumerate(by_session):
         texts = [f"I am {number}", "who am I?"]
         alone = trained(base, folder, texts, [number, number])
         assert [tuple(part) for part in tokens] == [action.tokens for action in alone]

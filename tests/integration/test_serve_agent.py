@@ -37,9 +37,9 @@ def test_an_adapter_is_served_on_its_base(tmp_path: Path) -> None:
     write_checksums(folder)
     served = ServedAgent(folder, device="cpu").base
     with torch.inference_mode():
-        found = served.logits(served.hidden(IDS))
-        torch.testing.assert_close(found, model(input_ids=IDS).logits, atol=1e-5, rtol=0)
-        assert (found - tiny_model()(input_ids=IDS).logits).abs().max() > 0.01
+        logits = served.logits(served.hidden(IDS))
+        torch.testing.assert_close(logits, model(input_ids=IDS).logits, atol=1e-5, rtol=0)
+        assert (logits - tiny_model()(input_ids=IDS).logits).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("chat", ("auto", "plain"))

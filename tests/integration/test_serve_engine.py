@@ -68,12 +68,12 @@ class Served:
 
 @contextmanager
 def served(team: Cast, **settings: Any) -> Iterator[Served]:
-    found = Served(team, **settings)
-    found.worker.start()
+    server = Served(team, **settings)
+    server.worker.start()
     try:
-        yield found
+        yield server
     finally:
-        found.worker.close()
+        server.worker.close()
 
 
 def opening(one: Served, text: str, window: int | None = None) -> TokenHistory:
@@ -86,7 +86,7 @@ def three_turns(
     """The tokens of a session's three turns; `beside` runs between them."""
     marks = itertools.count(1)
     key, mark = next(KEYS), None
-    history, last, found = TokenHistory(), None, []
+    history, last, turns = TokenHistory(), None, []
     for turn, text in enumerate(words):
         chat = one.voice.chat
         seen = chat.open(text) if last is None else chat.continuation(text, last)
@@ -96,23 +96,23 @@ def three_turns(
         one.worker.submit(job)
         one.wait(job)
         tokens = tuple(job.choices[0].tokens)
-        found.append(tokens)
+        turns.append(tokens)
         history, last, mark = history.act(tokens), Action("", tokens), slot.mark
         beside()
-    return found
+    return turns
 
 
 def trained_turns(team: Cast, words: Sequence[str], seed: int) -> list[tuple[int, ...]]:
     """The same by the trainer's generator."""
     (agent, voice), (generator,) = next(iter(team.voices.items())), team.generators.values()
-    session, last, found = None, None, []
+    session, last, turns = None, None, []
     for turn, text in enumerate(words):
         seen = voice.chat.open(text) if last is None else voice.chat.continuation(text, last)
         request = Request(agent=agent, session=session, tokens=seen.tokens, seeds=(seed + turn,))
         ((sampled,),) = generator.generate([request])
         session, last = sampled.session, sampled.action
-        found.append(sampled.action.tokens)
-    return found
+        turns.append(sampled.action.tokens)
+    return turns
 
 
 @pytest.mark.parametrize("kind", ("qwen3", "gemma3"))
@@ -235,12 +235,12 @@ def test_a_long_prompt_whose_client_has_gone_is_not_read_on() -> None:
 
 
 def test_more_than_may_wait_is_refused() -> None:
-    found = Served(cast(("ada",)), max_waiting=2)
-    jobs = [found.job(opening(found, "ash"), n) for n in range(3)]
+    served = Served(cast(("ada",)), max_waiting=2)
+    jobs = [served.job(opening(served, "ash"), n) for n in range(3)]
     for job in jobs[:2]:
-        found.worker.submit(job)
+        served.worker.submit(job)
     with pytest.raises(QueueFull):
-        found.worker.submit(jobs[2])
+        served.worker.submit(jobs[2])
 
 
 def test_memory_stays_within_its_limit() -> None:

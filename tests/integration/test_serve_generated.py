@@ -195,14 +195,14 @@ def send(server: Running, hostile: Hostile) -> bytes:
     lines += [f"{name}: {value}" for name, value in headers.items()]
     head = "\r\n".join((*lines, "", "")).encode("latin-1")
     with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
-        found = b""
+        received = b""
         try:
             connection.sendall(head + hostile.body)
             while piece := connection.recv(65536):
-                found += piece
+                received += piece
         except ConnectionError:
             pass  # the answer came before all was sent
-        return found
+        return received
 
 
 def fault(answer: bytes) -> str | None:

@@ -53,12 +53,12 @@ def raw(server: Running, *parts: bytes, pause: float = 0.0) -> bytes:
             for part in parts:
                 connection.sendall(part)
                 time.sleep(pause)
-            found = b""
+            received = b""
             while piece := connection.recv(65536):
-                found += piece
+                received += piece
         except ConnectionError:
             pass
-        return found
+        return received
 
 
 def head(method: str, path: str, *lines: str) -> bytes:
@@ -163,9 +163,9 @@ def test_an_unknown_session_with_earlier_turns_is_not_found(server: Running) -> 
 
 
 def test_sessions_beyond_the_limit_are_refused(server: Running) -> None:
-    found = [post(server, json=chat(session_id=f"s{number}")) for number in range(3)]
-    assert [answer.status_code for answer in found] == [200, 200, 429]
-    assert "retry-after" in found[2].headers
+    answers = [post(server, json=chat(session_id=f"s{number}")) for number in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert "retry-after" in answers[2].headers
 
 
 def test_another_content_type_is_refused(server: Running) -> None:

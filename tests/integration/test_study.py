@@ -64,17 +64,17 @@ def test_the_teams_are_those_of_the_papers_table_4() -> None:
 @pytest.mark.slow
 def test_a_team_as_it_was_trained_plays_as_at_its_last_evaluation(compared: Path) -> None:
     page = write_study(compared, together="at_grpo", alone=ALONE, metric="progress")
-    found = json.loads((compared / "study.json").read_text())
-    assert set(found["teams"]) == {
+    study = json.loads((compared / "study.json").read_text())
+    assert set(study["teams"]) == {
         "trained together",
         "trained together, policies swapped",
         "each trained alone, put together",
     }
     lines = (compared / "runs" / "at_grpo-s0" / "metrics.jsonl").read_text().splitlines()
     last = [row for row in map(json.loads, lines) if row["kind"] == "evaluation"][-1]
-    together = found["teams"]["trained together"]
+    together = study["teams"]["trained together"]
     assert together["mean"] == pytest.approx(last["metrics"]["progress"])
-    assert set(found["rewards"]) == {"tool", "plan"} and found["turns"]["x"]
+    assert set(study["rewards"]) == {"tool", "plan"} and study["turns"]["x"]
     text = page.read_text()
     assert "policies swapped" in text and text.count("<svg") == 0 and "data:image/svg" in text
 
@@ -89,11 +89,11 @@ def test_a_seat_is_played_by_who_was_trained_for_another(compared: Path, tmp_pat
         shutil.copytree(step / "actor-tool", step / "actor-plan")
         (step / "checksums.json").unlink(missing_ok=True)
     write_study(same, together="at_grpo", metric="return")
-    found = json.loads((same / "study.json").read_text())["teams"]
-    assert len({team["mean"] for team in found.values()}) == 1
+    teams = json.loads((same / "study.json").read_text())["teams"]
+    assert len({team["mean"] for team in teams.values()}) == 1
     write_study(compared, together="at_grpo", metric="return")
-    found = json.loads((compared / "study.json").read_text())["teams"]
-    assert len({team["mean"] for team in found.values()}) == 2
+    teams = json.loads((compared / "study.json").read_text())["teams"]
+    assert len({team["mean"] for team in teams.values()}) == 2
 
 
 @pytest.mark.slow

@@ -22,7 +22,9 @@ SETTINGS = [
 def train(folder, *launcher):
     command = [*launcher, "-m", "colearn", "train", "quickstart", "--out", str(folder), *SETTINGS]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, env=environment, check=True, timeout=400, capture_output=True)
+    done = subprocess.run(command, env=environment, check=True, timeout=400, capture_output=True)
+    said = done.stdout.decode()
+    assert said.count(": started") == said.count("; run in ") == 1  # rank 0 alone
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [(line["kind"], line["environment_steps"], line["metrics"]["return"]) for line in lines]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from learner_cases import CASES
-from learner_launch import apart, found, launch, same_log
+from learner_launch import apart, launch, result_of, same_log
 from learner_parts import maker
 
 pytestmark = pytest.mark.slow
@@ -25,16 +25,16 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_train_as_one_does(two: Path, case: str) -> None:
     alone = CASES[case](maker("local"))
     for rank in (0, 1):
-        assert apart(found(two, "local", case, rank), alone) < 1e-6
-        assert same_log(found(two, "local", case, rank), alone, 1e-5)
-    assert apart(found(two, "local", case, 0), found(two, "local", case, 1)) == 0.0
+        assert apart(result_of(two, "local", case, rank), alone) < 1e-6
+        assert same_log(result_of(two, "local", case, rank), alone, 1e-5)
+    assert apart(result_of(two, "local", case, 0), result_of(two, "local", case, 1)) == 0.0
 
 
 def test_each_process_takes_a_part_and_all_know_the_whole(two: Path) -> None:
     whole = CASES["shared"](maker("local"))["values"]
     assert len(whole) > 1 and len({value for values in whole.values() for value in values}) > 1
     for rank in (0, 1):
-        values = found(two, "local", "shared", rank)["values"]
+        values = result_of(two, "local", "shared", rank)["values"]
         assert values.keys() == whole.keys()
         assert all(values[key] == pytest.approx(whole[key], abs=1e-5) for key in whole)
 
@@ -43,10 +43,10 @@ def test_each_process_takes_a_part_and_all_know_the_whole(two: Path) -> None:
 def test_what_is_not_finite_stops_both(two: Path, case: str) -> None:
     alone = CASES[case](maker("local"))
     assert alone["message"]
-    assert found(two, "local", case, 0) == found(two, "local", case, 1) == alone
+    assert result_of(two, "local", case, 0) == result_of(two, "local", case, 1) == alone
 
 
 def test_the_first_process_writes_a_checkpoint_that_both_resume(two: Path) -> None:
     for rank in (0, 1):
-        result = found(two, "local", "resumed", rank)
+        result = result_of(two, "local", "resumed", rank)
         assert apart(result["again"], result) == 0.0

@@ -66,13 +66,13 @@ def test_adapters_are_left_out(model: str) -> None:
 
 
 def test_it_plays_as_a_trained_run_plays_before_training(model: str, tmp_path: Path) -> None:
-    found = {}
+    first_metrics = {}
     for algorithm in ("untrained", "collm_cc"):
         folder = tmp_path / algorithm
         Experiment(load_config(settings(model, algorithm)), folder).run()
-        found[algorithm] = lines(folder, "metrics.jsonl")[0]["metrics"]
-        del found[algorithm]["response_seconds"]
-    assert found["untrained"] == found["collm_cc"]
+        first_metrics[algorithm] = lines(folder, "metrics.jsonl")[0]["metrics"]
+        del first_metrics[algorithm]["response_seconds"]
+    assert first_metrics["untrained"] == first_metrics["collm_cc"]
 
 
 def test_a_resumed_run_holds_one_evaluation(model: str, tmp_path: Path) -> None:

@@ -53,15 +53,15 @@ PLAIN = {"advantage": Bootstrap(), "loss": PolicyGradient(), "value_loss": Value
 
 def held(updater):
     """The gradients of one update, which then moves nothing."""
-    found = {}
+    by_learner = {}
     for name, learner in updater.actors.items():
 
         def step(done, name=name, learner=learner):
-            found[name] = {k: p.grad.clone() for k, p in learner.parameters.items()}
+            by_learner[name] = {k: p.grad.clone() for k, p in learner.parameters.items()}
             return {"grad_norm": 0.0, "learning_rate": 0.0}
 
         learner.step = step
-    return found
+    return by_learner
 
 
 # --- the actor's gradient of both critics ---------------------------------------------------------
@@ -124,11 +124,11 @@ def test_an_actor_follows_the_td_errors_of_its_own_critic(algorithm, reader_of):
                 loss, count = loss - advantage * logprob, count + 1
         (loss / count).backward()
         by_hand[agent] = {f"model.{k}": p.grad for k, p in model.named_parameters()}
-    found = held(updater)
+    by_actor = held(updater)
     updater.update(trees, 0)
-    assert found.keys() == by_hand.keys()
+    assert by_actor.keys() == by_hand.keys()
     for agent in by_hand:
-        gap = sum(float(((by_hand[agent][k] - g) ** 2).sum()) for k, g in found[agent].items())
+        gap = sum(float(((by_hand[agent][k] - g) ** 2).sum()) for k, g in by_actor[agent].items())
         size = sum(float((g**2).sum()) for g in by_hand[agent].values())
         assert size > 0 and (gap / size) ** 0.5 < 1e-5
 
@@ -217,12 +217,12 @@ def targets_of(frozen):
     if frozen:
         updater.critic.prepare(trees)
         updater.critic.freeze(updater.parts.credited(trees), old)
-    found = []
+    targets = []
     for _ in range(3):
         _, metrics = updater.critic.train(updater.parts.credited(trees), old)
         updater.critic.learners["team"].step(0.0)
-        found.append(metrics["target_mean"])
-    return found
+        targets.append(metrics["target_mean"])
+    return targets
 
 
 def test_frozen_targets_stay_while_the_critic_moves():
@@ -242,16 +242,16 @@ def advantages_by_epoch(frozen):
     value_loss = ValueLoss(frozen_targets=frozen)
     algorithm = CoLLMCC(**{**PLAIN, "value_loss": value_loss})
     updater = updater_of(algorithm, team, rate=1e-2, epochs=3)
-    found, learner = [], updater.actors["ada"]
+    by_epoch, learner = [], updater.actors["ada"]
     real = learner.accumulate
 
     def noted(prepared, objective):
-        found.append([a for group in prepared.groups for row in group for a in row.advantages])
+        by_epoch.append([a for group in prepared.groups for row in group for a in row.advantages])
         return real(prepared, objective)
 
     learner.accumulate = noted
     updater.update(trees, 0)
-    return found
+    return by_epoch
 
 
 def test_with_frozen_values_an_advantage_is_that_of_rollout_in_every_epoch():
@@ -365,16 +365,16 @@ def optimism_at(done, **level):
     team = cast(shared=False)
     parts = {"advantage": Bootstrap(**level), "value_loss": ValueLoss(**level)}
     updater = updater_of(CoLLMCC(**PLAIN | parts), team)
-    found, learner = [], updater.actors["ada"]
+    advantages, learner = [], updater.actors["ada"]
     real = learner.accumulate
 
     def noted(prepared, objective):
-        found.extend(a for group in prepared.groups for row in group for a in row.advantages)
+        advantages.extend(a for group in prepared.groups for row in group for a in row.advantages)
         return real(prepared, objective)
 
     learner.accumulate = noted
     updater.update(play(Notes(items=2), team), 0, done=done)
-    return found, updater.critic.settings.expectile
+    return advantages, updater.critic.settings.expectile
 
 
 def test_optimism_is_annealed_with_the_share_of_the_budget_in_advantages_and_critic():

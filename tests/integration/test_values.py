@@ -76,17 +76,17 @@ def stage() -> Stage:
 
 def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> list[dict[int, Any]]:
     """What an agent's rows hold in each step, by the episode."""
-    found: list[dict[int, Any]] = []
+    advantages: list[dict[int, Any]] = []
     learner = updater.actors[agent]
     real = learner.accumulate
 
     def noted(prepared: Any, objective: Any) -> Any:
-        found.append({row.key: row.advantages for (row,) in prepared.groups})
+        advantages.append({row.key: row.advantages for (row,) in prepared.groups})
         return real(prepared, objective)
 
     learner.accumulate = noted  # type: ignore[method-assign]
     updater.update(trees, 0)
-    return found
+    return advantages
 
 
 # --- a head on the actor -------------------------------------------------------------------------
@@ -132,8 +132,8 @@ def test_a_head_on_the_actor_is_trained_beside_the_policy_on_its_own_histories()
         ((policy + squares) / count).backward()
         by_hand = {f"model.{n}": p.grad for n, p in model.named_parameters()}
         by_hand |= {f"head.{n}": p.grad for n, p in head.named_parameters()}
-        found = updater.actors[agent].found  # type: ignore[attr-defined]
-        assert relative(by_hand, found) < 1e-5
+        gradient = updater.actors[agent].recorded  # type: ignore[attr-defined]
+        assert relative(by_hand, gradient) < 1e-5
         assert metrics[f"{agent}/value_loss"] == pytest.approx(squares.item() / count, rel=1e-5)
 
 
@@ -143,9 +143,9 @@ def test_a_minibatch_has_the_advantages_of_its_own_episodes(stage: Stage, frozen
     settings = PLAIN | {"value_loss": ValueLoss(frozen_targets=frozen)}
     updater = updater_of(CoLLMDC(**settings), team, share=True, minibatch=6)
     model, head = team.bases["ben"].causal, head_of(1)
-    found = advantages_of(updater, "ben", trees)
-    assert [len(step) for step in found] == [2, 2]
-    by_episode = found[0] | found[1]
+    by_epoch = advantages_of(updater, "ben", trees)
+    assert [len(step) for step in by_epoch] == [2, 2]
+    by_episode = by_epoch[0] | by_epoch[1]
     assert by_episode.keys() == {0, 1, 2, 3}
     for number, tree in enumerate(trees):
         with torch.no_grad():
@@ -166,10 +166,10 @@ def test_values_at_rollout_are_read_where_something_asks_for_them(
 ) -> None:
     team, trees = stage
     updater = updater_of(CoLLMCC(**PLAIN | {"value_loss": settings}), team, share=False)
-    real, found = CriticTrainer.read, []
-    monkeypatch.setattr(CriticTrainer, "read", lambda self, of: found.append(of) or real(self, of))
+    real, calls = CriticTrainer.read, []
+    monkeypatch.setattr(CriticTrainer, "read", lambda self, of: calls.append(of) or real(self, of))
     updater.update(trees[:1], 0)
-    assert len(found) == reads
+    assert len(calls) == reads
 
 
 def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
@@ -183,18 +183,18 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
     )
     assert updater.critic is not None
     before = [[v for v in one["ada"] if v is not None] for one in updater.critic.read(trees)]
-    real, found = critic_objective.value_loss, []
+    real, calls = critic_objective.value_loss, []
 
     def noted(values: Any, targets: Any, olds: Any, *rest: Any) -> Any:
-        found.append((values.tolist(), olds.tolist()))
+        calls.append((values.tolist(), olds.tolist()))
         return real(values, targets, olds, *rest)
 
     monkeypatch.setattr(critic_objective, "value_loss", noted)
     updater.update(trees, 0)
-    first, _, third, _ = found
+    first, _, third, _ = calls
     assert first[0] == pytest.approx(first[1], abs=1e-5), "nothing has moved yet"
     assert third[0] != pytest.approx(third[1], abs=1e-2)
-    for epoch in (found[:2], found[2:]):
+    for epoch in (calls[:2], calls[2:]):
         held = [olds[cut : cut + 3] for _, olds in epoch for cut in (0, 3)]
         assert sorted(held) == [pytest.approx(own, abs=1e-5) for own in sorted(before)]
 
@@ -206,9 +206,9 @@ def test_a_critic_reads_the_trees_that_it_is_given_and_no_earlier_ones(stage: St
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
     assert trainer.read(trees[:1]) != trainer.read(trees[1:2])
     for number in (0, 1, 1, 0):
-        (found,), _ = trainer.train([episodes[number]], None)
+        (values,), _ = trainer.train([episodes[number]], None)
         (alone,) = trainer.read([trees[number]])
-        assert found["ada"][:3] == pytest.approx(alone["ada"][:3], abs=1e-5)
+        assert values["ada"][:3] == pytest.approx(alone["ada"][:3], abs=1e-5)
 
 
 @pytest.mark.parametrize("share", [False, True], ids=["own model", "on the actor"])
@@ -247,7 +247,7 @@ def test_an_agent_that_never_acts_in_an_iteration_makes_no_step(share: bool) -> 
     team = cast(shared=False)
     updater = updater_of(CoLLMDC(**PLAIN), team, share=share, epochs=2)
     updater.update(ada_alone(team), 0)
-    stepped = {name: learner.found is not None for name, learner in updater.actors.items()}  # type: ignore[attr-defined]
+    stepped = {name: learner.recorded is not None for name, learner in updater.actors.items()}  # type: ignore[attr-defined]
     assert stepped == {"ada": True, "ben": False}
 
 
@@ -279,18 +279,18 @@ def test_a_critic_learns_nothing_from_a_rival_in_its_agents_seat(rescale: bool) 
     team = cast(shared=False)
     own, other = play(Notes(items=2, horizon=2), team)
     rival = replace(other, cast={"ben": "rival"})
-    found = []
+    critics = []
     for trees in ([own, rival], [own]):
         algorithm = CoLLMDC(**PLAIN | {"value_loss": ValueLoss(rescale=rescale)})
         updater = updater_of(algorithm, team, share=False)
         updater.update(trees, 0)
         assert updater.critic is not None
-        found.append(updater.critic.learners["ben"])
+        critics.append(updater.critic.learners["ben"])
     if rescale:
-        first, second = (one.network.head.scale.tolist() for one in found)  # type: ignore[attr-defined]
+        first, second = (one.network.head.scale.tolist() for one in critics)  # type: ignore[attr-defined]
         assert first == second
     else:
-        assert relative(*(one.found for one in found)) < 1e-5  # type: ignore[attr-defined]
+        assert relative(*(one.recorded for one in critics)) < 1e-5  # type: ignore[attr-defined]
 
 
 def test_a_rivals_actions_have_no_advantage_to_normalise_by() -> None:
@@ -340,4 +340,4 @@ def test_a_critic_of_tokens_learns_the_target_of_every_token(stage: Stage, froze
 
 def flat(values: Any) -> list[float]:
     """Of every state with a value, and of every token after the first of an action."""
-    return [v for v in values.seen if v is not None] + [v for own in values.inside for v in own]
+    return [v for v in values.by_node if v is not None] + [v for own in values.inside for v in own]

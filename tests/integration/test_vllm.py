@@ -33,16 +33,16 @@ def test_a_second_turn_prefills_only_new_blocks(setup: Setup) -> None:
     before = generator.prefilled_tokens
     opening = chat.open("A long history. " * 20).tokens
     request = Request(agent="hot", session=None, tokens=opening, seeds=(1, 2, 3, 4))
-    (found,) = generator.generate([request])
+    (first_turn,) = generator.generate([request])
     forked = generator.prefilled_tokens - before
     assert len(opening) <= forked <= len(opening) + 3 * block, "forks share the prefill"
-    more = chat.continuation("and then?", found[0].action).tokens
+    more = chat.continuation("and then?", first_turn[0].action).tokens
     before = generator.prefilled_tokens
-    again = Request(agent="hot", session=found[0].session, tokens=more, seeds=(5,))
+    again = Request(agent="hot", session=first_turn[0].session, tokens=more, seeds=(5,))
     ((sampled,),) = generator.generate([again])
-    new = len(found[0].action.tokens) + len(more)
+    new = len(first_turn[0].action.tokens) + len(more)
     assert generator.prefilled_tokens - before <= new + block
-    assert sampled.session.length == found[0].session.length + len(more) + len(
+    assert sampled.session.length == first_turn[0].session.length + len(more) + len(
         sampled.action.tokens
     )
 

@@ -89,12 +89,12 @@ def test_an_action_without_an_advantage_counts_as_if_it_were_not_in_the_batch(
     metrics = whole.update(trees, 0)
     cut, others = updater_of(team, Numbered(), loss=loss, minibatch=minibatch, epochs=epochs)
     expected = cut.update(short, 0)
-    assert relative(learners["ada"].found, others["ada"].found) < SAME
+    assert relative(learners["ada"].recorded, others["ada"].recorded) < SAME
     assert metrics == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert metrics["advantage/actions"] == 5.0
     everything, all_learners = updater_of(team, Numbered(), loss=loss)
     everything.update(trees, 0)
-    assert relative(learners["ada"].found, all_learners["ada"].found) > 1e-2
+    assert relative(learners["ada"].recorded, all_learners["ada"].recorded) > 1e-2
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class _Of(Advantage):
         ]
 
 
-def by_hand(trees: Sequence[Tree[Any]], agent: str, model: Any, found: Any) -> Gradients:
+def by_hand(trees: Sequence[Tree[Any]], agent: str, model: Any, by_tree: Any) -> Gradients:
     """-(1/S) sum of A log pi over the S actions of `agent` that have an advantage."""
     loss, count = torch.zeros((), dtype=torch.float64), 0
-    for tree, advantages in zip(trees, found, strict=True):
+    for tree, advantages in zip(trees, by_tree, strict=True):
         for node in tree.nodes:
             if agent not in advantages[node.index]:
                 continue
@@ -138,10 +138,10 @@ def test_actions_in_the_middle_of_a_tree_can_be_left_out() -> None:
     part = Numbered({(1, "ada"), (4, "ada"), (2, "ben")})
     updater, learners = updater_of(team, part)
     metrics = updater.update(trees, 0)
-    found = part(credited(trees))
+    advantages = part(credited(trees))
     for number, agent in enumerate(("ada", "ben")):
-        expected = by_hand(trees, agent, tiny_model(seed=number, dtype=torch.float64), found)
-        assert relative(expected, learners[agent].found) < 1e-5
+        expected = by_hand(trees, agent, tiny_model(seed=number, dtype=torch.float64), advantages)
+        assert relative(expected, learners[agent].recorded) < 1e-5
     # two trees of 2 + 4 joint actions of two agents, three of them left out in each
     assert metrics["advantage/actions"] == 2 * (6 * 2 - 3)
 
@@ -152,7 +152,7 @@ def test_a_model_without_any_advantage_does_not_step(idle: str, other: str) -> N
     trees = play(Notes(horizon=1), team)
     updater, learners = updater_of(team, Numbered({(1, idle)}))
     metrics = updater.update(trees, 0)
-    assert learners[other].found is not None and learners[idle].found is None
+    assert learners[other].recorded is not None and learners[idle].recorded is None
     assert not any(key.startswith(f"{idle}/") for key in metrics)
 
 
@@ -166,15 +166,15 @@ def test_who_sat_in_a_seat_learns_from_what_was_said_there() -> None:
     assert [dict(tree.cast) for tree in trees] == [{}, {"ada": "ben", "ben": "ada"}]
     updater, learners = updater_of(team, RawReturn())
     updater.update(trees, 0)
-    found = RawReturn()(credited(trees))
+    by_tree = RawReturn()(credited(trees))
     for number, agent in enumerate(("ada", "ben")):
         other = "ben" if agent == "ada" else "ada"
         halves = [
             by_hand([tree], seat, tiny_model(seed=number, dtype=torch.float64), [advantages])
-            for tree, seat, advantages in zip(trees, (agent, other), found, strict=True)
+            for tree, seat, advantages in zip(trees, (agent, other), by_tree, strict=True)
         ]
         mean = {name: (halves[0][name] + halves[1][name]) / 2 for name in halves[0]}
-        assert relative(mean, learners[agent].found) < 1e-5
+        assert relative(mean, learners[agent].recorded) < 1e-5
 
 
 def test_what_a_program_says_never_enters_an_update() -> None:
@@ -186,11 +186,11 @@ def test_what_a_program_says_never_enters_an_update() -> None:
     updater, learners = updater_of(team, RawReturn())
     del updater.voices["ben"]  # type: ignore[attr-defined] # a program is no voice
     metrics = updater.update(trees, 0)
-    assert learners["ben"].found is None
+    assert learners["ben"].recorded is None
     assert not any(key.startswith("ben/") for key in metrics)
-    found = RawReturn()(credited(trees))
-    expected = by_hand(trees, "ada", tiny_model(seed=0, dtype=torch.float64), found)
-    assert relative(expected, learners["ada"].found) < 1e-5
+    by_tree = RawReturn()(credited(trees))
+    expected = by_hand(trees, "ada", tiny_model(seed=0, dtype=torch.float64), by_tree)
+    assert relative(expected, learners["ada"].recorded) < 1e-5
 
 
 @pytest.fixture

@@ -76,8 +76,8 @@ def play(
         ]
         live = {agent: [] for agent in voices}
         answers = generator.generate(requests, greedy=greedy)
-        for (agent, parent, _), found in zip(places, answers, strict=True):
-            for child, sampled in enumerate(found):
+        for (agent, parent, _), draws in zip(places, answers, strict=True):
+            for child, sampled in enumerate(draws):
                 index = len(nodes[agent])
                 seen: dict[str, Observation] = {}
                 if turn < 2:
@@ -95,13 +95,13 @@ def play(
                 )
                 live[agent].append((index, sampled.session))
     return {
-        agent: Tree(item=None, episode=0, agents=(agent,), nodes=tuple(found))
-        for agent, found in nodes.items()
+        agent: Tree(item=None, episode=0, agents=(agent,), nodes=tuple(grown))
+        for agent, grown in nodes.items()
     }
 
 
 def rows_of(trees: Mapping[str, Tree[Any]], voices: Mapping[str, Voice]) -> dict[str, Row]:
-    found = {}
+    rows = {}
     for agent, tree in trees.items():
-        (found[agent],) = actor_rows(tree, agent, temperature=voices[agent].sampling.temperature)
-    return found
+        (rows[agent],) = actor_rows(tree, agent, temperature=voices[agent].sampling.temperature)
+    return rows

@@ -1,4 +1,4 @@
-"""One batch seen from two sides: TRL's GRPO trainer, and trees through this library's learner."""
+"""One batch in TRL's GRPO trainer, and as trees in this library's learner."""
 
 from __future__ import annotations
 
@@ -161,8 +161,8 @@ class Sides:
         self.trl.model.zero_grad()
         loss = self.trl._compute_loss(self.trl.model, self.inputs)
         loss.backward()
-        found = {f"model.{n}": p.grad.clone() for n, p in self.trl.model.named_parameters()}
-        return loss.item(), found
+        gradients = {f"model.{n}": p.grad.clone() for n, p in self.trl.model.named_parameters()}
+        return loss.item(), gradients
 
     def ours(
         self, loss: PolicyLoss, rows: Sequence[Row] | None = None
@@ -177,9 +177,9 @@ class Sides:
             return value, metrics | {"loss": value.item()}
 
         metrics = self.mine.accumulate(self.mine.prepare(groups), counted).metrics
-        found = {name: p.grad.clone() for name, p in self.mine.parameters.items()}
+        gradients = {name: p.grad.clone() for name, p in self.mine.parameters.items()}
         self.mine.optimizer.zero_grad()
-        return metrics["loss"], found, metrics
+        return metrics["loss"], gradients, metrics
 
 
 def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:

@@ -42,14 +42,14 @@ def folder(tmp_path_factory):
 def changes(parameters, step):
     """By number of steps, how far each weight has moved from where it began."""
     start = {name: p.detach().double().clone() for name, p in parameters.items()}
-    found = {}
+    states = {}
     for number in range(1, max(STEPS) + 1):
         step()
         if number in STEPS:
-            found[number] = {
+            states[number] = {
                 name: p.detach().double() - start[name] for name, p in parameters.items()
             }
-    return found
+    return states
 
 
 def by_learner(trees, rows, folder, compute):
@@ -61,8 +61,8 @@ def by_learner(trees, rows, folder, compute):
     settings = OptimizerSettings(learning_rate=RATE)
     learner = LocalLearner("ada", network, settings, token_budget=4096)
     groups = [
-        [replace(row, advantages=tuple(found[span.node]["ada"] for span in row.spans))]
-        for row, found in zip(rows, RawReturn()(credited(trees)), strict=True)
+        [replace(row, advantages=tuple(advantages_by_node[span.node]["ada"] for span in row.spans))]
+        for row, advantages_by_node in zip(rows, RawReturn()(credited(trees)), strict=True)
     ]
     objective = ActorObjective.of(PolicyGradient(), ValueLoss(), groups)
 
@@ -82,7 +82,7 @@ def by_transformers(trees, folder, stored):
 
     def step():
         loss, count = 0.0, 0
-        for tree, found in zip(trees, advantages, strict=True):
+        for tree, advantages_by_node in zip(trees, advantages, strict=True):
             parts = list(branch_parts(tree, tree.nodes[-1].index, "ada"))
             ids = [token for _, part in parts for token in part.tokens]
             scores = model(input_ids=torch.tensor([ids])).logits[0].float().log_softmax(-1)
@@ -91,7 +91,7 @@ def by_transformers(trees, folder, stored):
                 if isinstance(part, Action):
                     places = torch.arange(cursor, cursor + len(part.tokens))
                     logprob = scores[places - 1, torch.tensor(part.tokens)].sum()
-                    loss, count = loss - found[node]["ada"] * logprob, count + 1
+                    loss, count = loss - advantages_by_node[node]["ada"] * logprob, count + 1
                 cursor += len(part.tokens)
         optimizer.zero_grad()
         (loss / count).backward()

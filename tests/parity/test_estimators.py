@@ -55,8 +55,8 @@ class Episodes:
         advantages = part(episodes, self.values)
         targets = part.targets(episodes, self.values)
         return (
-            row([node["ada"] for found in advantages for node in found[1:]]),
-            row([t for found in targets for t in found["ada"][:-1]]),
+            row([node["ada"] for tree in advantages for node in tree[1:]]),
+            row([t for tree in targets for t in tree["ada"][:-1]]),
         )
 
 
@@ -170,9 +170,9 @@ def test_the_n_step_target_is_that_of_torchrls_multi_step(episodes, n):
         },
         batch_size=episodes.done.shape[:2],
     )
-    found = postprocs.MultiStep(gamma=GAMMA, n_steps=n)(frames)
-    future = found["gamma"][..., None] * found["next", "value"]
-    expected = found["next", "reward"][..., None] + future
+    result = postprocs.MultiStep(gamma=GAMMA, n_steps=n)(frames)
+    future = result["gamma"][..., None] * result["next", "value"]
+    expected = result["next", "reward"][..., None] + future
     advantages, targets = episodes.ours(Bootstrap(lam=1.0, steps=n))
     assert gap(targets, expected) < CLOSE
     assert gap(advantages, expected - episodes.value) < CLOSE

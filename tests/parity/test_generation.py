@@ -50,7 +50,7 @@ def our_pairs(model, draws=DRAWS, **sampling):
 def their_pairs(model, *, top_k=0, top_p=1.0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        found = model.generate(
+        generated = model.generate(
             torch.tensor([PROMPT]),
             do_sample=True,
             max_new_tokens=2,
@@ -59,7 +59,7 @@ def their_pairs(model, *, top_k=0, top_p=1.0):
             top_p=top_p,
             num_return_sequences=DRAWS,
         )[:, len(PROMPT) :].tolist()
-    return Counter((END,) if first == END else (first, second) for first, second in found)
+    return Counter((END,) if first == END else (first, second) for first, second in generated)
 
 
 def exact(model, temperature=TEMPERATURE, *, top_k=None, top_p=None):
@@ -76,13 +76,13 @@ def exact(model, temperature=TEMPERATURE, *, top_k=None, top_p=None):
             scores = model(input_ids=ids).logits[:, -1]
         return warpers(ids, scores).double().softmax(-1)[0].tolist()
 
-    found = {}
+    probabilities = {}
     for first, p in enumerate(after()):
         if first == END:
-            found[(END,)] = p
+            probabilities[(END,)] = p
         elif p > 0.0:
-            found |= {(first, second): p * q for second, q in enumerate(after(first))}
-    return {outcome: p for outcome, p in found.items() if p > 0.0}
+            probabilities |= {(first, second): p * q for second, q in enumerate(after(first))}
+    return {outcome: p for outcome, p in probabilities.items() if p > 0.0}
 
 
 def p_value(counts, probabilities):

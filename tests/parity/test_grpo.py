@@ -46,8 +46,8 @@ def advantages(tmp_path, scale, rule, mine):
     """TRL's and this library's for the same rewards, and the rewards."""
     reward = Scores(scale)
     inputs = batch_of(trainer(tmp_path / "model", reward, scale_rewards=rule))
-    found = mine(credited(trees_of(inputs, reward.given)))
-    ours = [node["solo"] for tree in found for node in tree[1:]]
+    advantages = mine(credited(trees_of(inputs, reward.given)))
+    ours = [node["solo"] for tree in advantages for node in tree[1:]]
     return inputs["advantages"].tolist(), ours, reward.given
 
 
@@ -81,32 +81,32 @@ def test_scaled_advantages_of_large_rewards_exceed_trls_by_the_factor_of_the_dev
 @pytest.mark.parametrize("loss_type", ["bnpo", "dapo"])
 def test_the_token_mean_is_that_of_trl(sides, loss_type):
     theirs, gradient = sides.theirs(loss_type, clip=CLIP)
-    ours, found, _ = sides.ours(token(reduction="token_mean"))
+    ours, our_gradient, _ = sides.ours(token(reduction="token_mean"))
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_the_token_mean_is_that_of_trl_on_every_architecture(tmp_path, kind):
     sides = both_sides(tmp_path / "model", kind=kind)
     theirs, gradient = sides.theirs("bnpo", clip=CLIP, beta=0.05)
-    ours, found, _ = sides.ours(token(reduction="token_mean", kl=0.05))
+    ours, our_gradient, _ = sides.ours(token(reduction="token_mean", kl=0.05))
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 def test_the_sample_mean_of_token_sums_is_the_luspo_reduction_of_trl(sides):
     theirs, gradient = sides.theirs("luspo", clip=CLIP)
-    ours, found, _ = sides.ours(token())
+    ours, our_gradient, _ = sides.ours(token())
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 def test_dr_grpo_is_the_sample_mean_over_the_token_limit(sides):
     theirs, gradient = sides.theirs("dr_grpo", clip=CLIP)
-    ours, found, _ = sides.ours(token())
+    ours, our_gradient, _ = sides.ours(token())
     assert ours / LONGEST == pytest.approx(theirs, abs=CLOSE)
-    assert gap(gradient, found, 1 / LONGEST) < CLOSE
+    assert gap(gradient, our_gradient, 1 / LONGEST) < CLOSE
 
 
 def test_the_mean_of_sequence_means_is_the_sample_mean_with_advantages_over_lengths(sides):
@@ -117,18 +117,18 @@ def test_the_mean_of_sequence_means_is_the_sample_mean_with_advantages_over_leng
         lengths = [span.end - span.start for span in row.spans]
         pairs = zip(row.advantages, lengths, strict=True)
         rows.append(replace(row, advantages=tuple(a / length for a, length in pairs)))
-    ours, found, _ = sides.ours(token(), rows)
+    ours, our_gradient, _ = sides.ours(token(), rows)
     assert len(set(sides.lengths)) > 1
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 def test_without_a_clip_every_ratio_counts_on_both_sides(sides):
     theirs, gradient = sides.theirs("bnpo")
-    ours, found, metrics = sides.ours(PolicyGradient(ratio="token", reduction="token_mean"))
+    ours, our_gradient, metrics = sides.ours(PolicyGradient(ratio="token", reduction="token_mean"))
     assert metrics["clip_fraction"] == 0.0
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 def test_ratios_of_these_tests_are_clipped_at_both_ends_as_trl_counts_them(sides):
@@ -164,20 +164,20 @@ class GeometricMean(PolicyLoss):
 def test_the_sequence_ratio_is_that_of_trl_to_the_power_of_the_length(sides, clip):
     theirs, gradient = sides.theirs("grpo", level="sequence", **({"clip": clip} if clip else {}))
     loss = PolicyGradient(clip=clip[0], clip_high=clip[1]) if clip else PolicyGradient()
-    ours, found, metrics = sides.ours(GeometricMean(loss))
+    ours, our_gradient, metrics = sides.ours(GeometricMean(loss))
     assert (metrics["clip_fraction"] > 0.1) == bool(clip)
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 def test_the_sequence_ratio_of_one_token_is_that_of_trl(tmp_path):
     sides = both_sides(tmp_path / "model", max_completion_length=1)
     assert set(sides.lengths) == {1}
     theirs, gradient = sides.theirs("grpo", level="sequence", clip=CLIP)
-    ours, found, metrics = sides.ours(PolicyGradient(clip=CLIP[0], clip_high=CLIP[1]))
+    ours, our_gradient, metrics = sides.ours(PolicyGradient(clip=CLIP[0], clip_high=CLIP[1]))
     assert metrics["clip_fraction"] > 0.1
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 # --- what is added to the loss -------------------------------------------------------------------
@@ -189,16 +189,16 @@ def test_the_sequence_ratio_of_one_token_is_that_of_trl(tmp_path):
 def test_the_kl_term_is_that_of_trl(sides, loss_type, reduction):
     without, _ = sides.theirs(loss_type, clip=CLIP)
     theirs, gradient = sides.theirs(loss_type, clip=CLIP, beta=0.3)
-    ours, found, _ = sides.ours(token(reduction=reduction, kl=0.3))
+    ours, our_gradient, _ = sides.ours(token(reduction=reduction, kl=0.3))
     assert theirs - without > 0.05
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE
 
 
 def test_the_entropy_bonus_is_that_of_trl(sides):
     without, _ = sides.theirs("bnpo", clip=CLIP)
     theirs, gradient = sides.theirs("bnpo", clip=CLIP, entropy=0.1)
-    ours, found, _ = sides.ours(token(reduction="token_mean", entropy=0.1))
+    ours, our_gradient, _ = sides.ours(token(reduction="token_mean", entropy=0.1))
     assert without - theirs > 0.05
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert gap(found, gradient) < CLOSE
+    assert gap(our_gradient, gradient) < CLOSE

@@ -35,11 +35,11 @@ def plain(kind, base, adapter):
     """peft on its own base weights with one adapter, which starts from the same numbers."""
     settings = LoraConfig(r=4, lora_alpha=8.0, target_modules="all-linear")
     model = get_peft_model(tiny_model(kind), settings, adapter_name=adapter).eval()
-    found = adapter_weights(model)
-    assert found.keys() == base.adapter_parameters(adapter).keys()
+    weights = adapter_weights(model)
+    assert weights.keys() == base.adapter_parameters(adapter).keys()
     with torch.no_grad():
         for name, parameter in base.adapter_parameters(adapter).items():
-            found[name].copy_(parameter)
+            weights[name].copy_(parameter)
     return model
 
 
@@ -59,8 +59,8 @@ def learner_of(team, trees, agent):
     """A learner with what it trains on."""
     advantages = GroupMean()(credited(trees))
     groups = [
-        [replace(row, advantages=tuple(found[span.node][agent] for span in row.spans))]
-        for tree, found in zip(trees, advantages, strict=True)
+        [replace(row, advantages=tuple(advantages_by_node[span.node][agent] for span in row.spans))]
+        for tree, advantages_by_node in zip(trees, advantages, strict=True)
         for row in team.rows(tree, agent)
     ]
     learner = LocalLearner(agent, team.network(agent), SETTINGS, token_budget=300)
@@ -98,10 +98,10 @@ def test_the_rows_of_a_mixed_batch_have_the_logits_of_their_own_peft_model(kind)
     models = {name: plain(kind, base, name) for name in LORA.values()} | {None: tiny_model(kind)}
     with torch.no_grad():
         with base.using(mixed):
-            found = base.logits(base.hidden(ids))
+            logits = base.logits(base.hidden(ids))
         for number, adapter in enumerate(mixed):
             expected = models[adapter](input_ids=ids[number : number + 1]).logits[0]
-            assert float((found[number] - expected).abs().max()) < CLOSE
+            assert float((logits[number] - expected).abs().max()) < CLOSE
 
 
 def test_each_adapters_gradient_is_that_of_its_own_peft_model(stage):

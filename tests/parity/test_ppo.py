@@ -46,7 +46,7 @@ def torchrl_loss(logprobs, old, advantages, clip):
         actor, None, clip_epsilon=clip, entropy_bonus=False, critic_coeff=None
     )
     logprobs = logprobs.clone().requires_grad_()
-    found = loss(
+    result = loss(
         tensordict.TensorDict(
             {
                 "observation": logprobs,
@@ -57,8 +57,8 @@ def torchrl_loss(logprobs, old, advantages, clip):
             batch_size=[len(old)],
         )
     )
-    (gradient,) = torch.autograd.grad(found["loss_objective"], logprobs)
-    return found["loss_objective"].item(), gradient, found["clip_fraction"].item()
+    (gradient,) = torch.autograd.grad(result["loss_objective"], logprobs)
+    return result["loss_objective"].item(), gradient, result["clip_fraction"].item()
 
 
 def our_loss(loss, logprobs, old, advantages, action_of):
@@ -95,10 +95,10 @@ def test_the_token_loss_is_that_of_torchrl_with_a_token_for_an_action(drawn, cas
     logprobs, old, advantages, action_of = drawn
     theirs, expected, outside = torchrl_loss(logprobs, old, advantages[action_of], case[0])
     loss = PolicyGradient(ratio="token", reduction="token_mean", **case[1])
-    ours, found, metrics = our_loss(loss, logprobs, old, advantages, action_of)
+    ours, our_gradient, metrics = our_loss(loss, logprobs, old, advantages, action_of)
     assert 0.1 < metrics["clip_fraction"] < outside
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert float((found - expected).abs().max()) < CLOSE
+    assert float((our_gradient - expected).abs().max()) < CLOSE
 
 
 @pytest.mark.parametrize("case", CLIPS.values(), ids=CLIPS)
@@ -106,7 +106,9 @@ def test_the_sequence_loss_is_that_of_torchrl_with_a_response_for_an_action(draw
     logprobs, old, advantages, action_of = drawn
     summed, before = (torch.zeros(ACTIONS).index_add(0, action_of, x) for x in (logprobs, old))
     theirs, expected, _ = torchrl_loss(summed, before, advantages, case[0])
-    ours, found, metrics = our_loss(PolicyGradient(**case[1]), logprobs, old, advantages, action_of)
+    ours, gradient, metrics = our_loss(
+        PolicyGradient(**case[1]), logprobs, old, advantages, action_of
+    )
     assert metrics["clip_fraction"] > 0.1
     assert ours == pytest.approx(theirs, abs=CLOSE)
-    assert float((found - expected[action_of]).abs().max()) < CLOSE
+    assert float((gradient - expected[action_of]).abs().max()) < CLOSE

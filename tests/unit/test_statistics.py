@@ -70,20 +70,20 @@ def test_a_run_that_changes_nothing_is_seldom_said_to_have_improved(seeds):
 
 @pytest.mark.parametrize("seeds", [2, 3, 4, 5])
 def test_two_algorithms_that_are_alike_are_seldom_told_apart(seeds):
-    found = false_pairs(DISTRIBUTIONS["skewness 2 (exponential)"], seeds, rounds=300)
-    assert found <= (0.085 if seeds >= 4 else 0.0)
+    rate = false_pairs(DISTRIBUTIONS["skewness 2 (exponential)"], seeds, rounds=300)
+    assert rate <= (0.085 if seeds >= 4 else 0.0)
 
 
 def test_interquartile_mean_drops_a_quarter_at_each_end():
     # of eight the two lowest and the two highest go; a broken run moves nothing
     values = [3.0, 4.0, 5.0, 6.0, 1.0, 2.0, 8.0, 7.0]
-    found = interquartile_mean(values)
-    assert found.mean == 4.5
+    middle = interquartile_mean(values)
+    assert middle.mean == 4.5
     assert interquartile_mean([-1000.0 if v == 1.0 else v for v in values]).mean == 4.5
     # the middle is 3 4 5 6, winsorised 3 3 3 4 5 6 6 6: variance 2, so the error is
     # 2 ** 0.5 / (0.5 * 8 ** 0.5) = 1; Student's quantile with three degrees of freedom is 3.1824
-    assert (found.low, found.high) == pytest.approx((4.5 - 3.1824, 4.5 + 3.1824), abs=1e-4)
-    assert found.seeds == 8
+    assert (middle.low, middle.high) == pytest.approx((4.5 - 3.1824, 4.5 + 3.1824), abs=1e-4)
+    assert middle.seeds == 8
 
 
 def test_shape_over_seeds_needs_five_of_them():
@@ -92,10 +92,10 @@ def test_shape_over_seeds_needs_five_of_them():
 
 
 def test_profile_is_the_share_above_each_level_with_wilsons_bounds():
-    found = performance_profile([0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 2.5])
-    assert found.share == [0.8, 0.4]  # 0.0 is not above 0.0
+    profile = performance_profile([0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 2.5])
+    assert profile.share == [0.8, 0.4]  # 0.0 is not above 0.0
     # Wilson for 2 of 5: centre (0.4 + z^2/10) / (1 + z^2/5), z = 1.96
-    assert (found.low[1], found.high[1]) == pytest.approx((0.1176, 0.7693), abs=1e-3)
+    assert (profile.low[1], profile.high[1]) == pytest.approx((0.1176, 0.7693), abs=1e-3)
 
 
 def test_band_is_the_interval_at_every_point():
@@ -121,10 +121,10 @@ def test_probability_of_improvement_by_hand():
 def test_probability_of_improvement_agrees_with_the_rank_statistic():
     rng = np.random.default_rng(8)
     x, y = rng.normal(0.4, 1, 9), rng.normal(0, 1, 7)
-    found = probability_of_improvement(x, y)
-    assert found.mean == pytest.approx(stats.mannwhitneyu(x, y).statistic / 63)
-    assert found.low < found.mean < found.high
-    assert found.seeds == 7
+    improvement = probability_of_improvement(x, y)
+    assert improvement.mean == pytest.approx(stats.mannwhitneyu(x, y).statistic / 63)
+    assert improvement.low < improvement.mean < improvement.high
+    assert improvement.seeds == 7
 
 
 def test_interval_of_the_probability_is_brunner_and_munzels():
@@ -132,26 +132,31 @@ def test_interval_of_the_probability_is_brunner_and_munzels():
     with the same degrees of freedom: those whose 97.5% quantile is our reach over that error."""
     rng = np.random.default_rng(2)
     x, y = rng.normal(0.5, 1, 14), rng.normal(0, 2, 9)
-    found, theirs = probability_of_improvement(x, y), stats.brunnermunzel(x, y)
-    error = (found.mean - 0.5) / -theirs.statistic
-    assert found.low > 0.0 and found.high < 1.0
-    reach = (found.high - found.low) / 2
-    assert found.mean == pytest.approx((found.high + found.low) / 2)
+    improvement, theirs = probability_of_improvement(x, y), stats.brunnermunzel(x, y)
+    error = (improvement.mean - 0.5) / -theirs.statistic
+    assert improvement.low > 0.0 and improvement.high < 1.0
+    reach = (improvement.high - improvement.low) / 2
+    assert improvement.mean == pytest.approx((improvement.high + improvement.low) / 2)
     freedom = brentq(lambda f: stats.t.ppf(0.975, f) - reach / error, 2.0, 100.0)
     assert 2 * stats.t.sf(abs(theirs.statistic), freedom) == pytest.approx(theirs.pvalue)
 
 
 def test_interval_of_the_probability_stays_a_probability():
     # 2/3 +- 2.776 * (2/27) ** 0.5
-    found = probability_of_improvement([2.0, 4.0, 6.0], [1.0, 3.0, 5.0])
-    assert (found.mean, found.low, found.high, found.seeds) == (pytest.approx(2 / 3), 0.0, 1.0, 3)
+    improvement = probability_of_improvement([2.0, 4.0, 6.0], [1.0, 3.0, 5.0])
+    assert (improvement.mean, improvement.low, improvement.high, improvement.seeds) == (
+        pytest.approx(2 / 3),
+        0.0,
+        1.0,
+        3,
+    )
 
 
 def test_probability_of_seeds_that_do_not_overlap_stays_uncertain():
     # four of four pairs without a common seed: the lower bound is 0.025 ** (1 / 4)
-    found = probability_of_improvement([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0, 4.5])
-    assert (found.mean, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(0.025**0.25)
+    improvement = probability_of_improvement([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0, 4.5])
+    assert (improvement.mean, improvement.high) == (1.0, 1.0)
+    assert improvement.low == pytest.approx(0.025**0.25)
     other = probability_of_improvement([1.0, 2.0, 3.0, 4.0, 4.5], [5.0, 6.0, 7.0, 8.0])
     assert (other.mean, other.low, other.high) == (0.0, 0.0, pytest.approx(1 - 0.025**0.25))
 

@@ -9,8 +9,8 @@ from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean
 from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.advantage.q_value import QValue
 from colearn.advantage.raw_return import RawReturn
-from colearn.advantage.self_play.role_baseline import RoleBaseline
-from colearn.advantage.self_play.roles import (
+from colearn.advantage.self_play import RoleBaseline
+from colearn.advantage.self_play_groups import (
     equal_trajectories,
     next_own,
     own_turn,
@@ -109,8 +109,8 @@ def test_one_step_is_the_td_error_and_many_are_monte_carlo():
     episodes = credited([FORK], 0.5)
     assert Bootstrap(lam=1.0, steps=1)(episodes, values) == Bootstrap()(episodes, values)
     for n in (2, 7):
-        found = Bootstrap(lam=1.0, steps=n)(episodes, values)
-        assert found == Bootstrap(lam=1.0)(episodes, values)
+        advantages = Bootstrap(lam=1.0, steps=n)(episodes, values)
+        assert advantages == Bootstrap(lam=1.0)(episodes, values)
 
 
 def test_the_monte_carlo_advantage_is_the_return_minus_the_value():
@@ -460,14 +460,14 @@ def test_what_lies_beyond_them_is_not(make, field):
 
 def test_a_clip_comes_before_the_normalising():
     # -2 -1 0 3 kept within 1.5: mean -1/4, variance 21/16
-    found = of(GroupMean(clip=1.5, normalize=True)(credited([ROW]))[0])
+    advantages = of(GroupMean(clip=1.5, normalize=True)(credited([ROW]))[0])
     scale = (21 / 16) ** 0.5
-    assert found == pytest.approx([a / scale for a in (-1.25, -0.75, 0.25, 1.75)], abs=1e-5)
+    assert advantages == pytest.approx([a / scale for a in (-1.25, -0.75, 0.25, 1.75)], abs=1e-5)
     # 1 2 3 6 kept within 3: mean 9/4, variance 11/16
     values = [team((None, 1.0, 2.0, 3.0, 6.0))]
-    found = of(QValue(clip=3.0, normalize=True)(credited([ROW]), values)[0])
+    advantages = of(QValue(clip=3.0, normalize=True)(credited([ROW]), values)[0])
     scale = (11 / 16) ** 0.5
-    assert found == pytest.approx([a / scale for a in (-1.25, -0.25, 0.75, 0.75)], abs=1e-5)
+    assert advantages == pytest.approx([a / scale for a in (-1.25, -0.25, 0.75, 0.75)], abs=1e-5)
 
 
 def test_a_tree_without_an_action_weighs_nothing():

@@ -51,32 +51,32 @@ def credited(tree, ada, ben):
 def test_an_action_that_its_edge_pays_nothing_counts_as_zero():
     episode = credited(two_turns([(5,), (6,), (7,)]), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
     unpaid = replace(episode, rewards=({}, {}, *episode.rewards[2:]))
-    (found,) = AgentTurn(normalize_std=False)([unpaid])
-    assert [row["ada"] for row in found[1:4]] == pytest.approx([-5 / 3, 1 / 3, 4 / 3])
+    (advantages,) = AgentTurn(normalize_std=False)([unpaid])
+    assert [row["ada"] for row in advantages[1:4]] == pytest.approx([-5 / 3, 1 / 3, 4 / 3])
 
 
 def test_an_advantage_is_the_reward_standardised_among_the_candidates_of_one_action():
     episode = credited(two_turns([(5,), (6,), (7,)]), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
-    (found,) = AgentTurn()([episode])
+    (advantages,) = AgentTurn()([episode])
     spread = (2 / 3) ** 0.5
     expected = {"ada": [-1 / spread, 0, 1 / spread], "ben": [-1 / 2**0.5, -1 / 2**0.5, 2**0.5]}
-    assert [row["ada"] for row in found[1:4]] == pytest.approx(expected["ada"], abs=1e-5)
-    assert [row["ben"] for row in found[4:]] == pytest.approx(expected["ben"], abs=1e-5)
-    assert [set(row) for row in found] == [set(), *[{"ada"}] * 3, *[{"ben"}] * 3]
+    assert [row["ada"] for row in advantages[1:4]] == pytest.approx(expected["ada"], abs=1e-5)
+    assert [row["ben"] for row in advantages[4:]] == pytest.approx(expected["ben"], abs=1e-5)
+    assert [set(row) for row in advantages] == [set(), *[{"ada"}] * 3, *[{"ben"}] * 3]
 
 
 def test_the_deviation_is_an_option():
     episode = credited(two_turns([(5,), (6,), (7,)]), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
-    (found,) = AgentTurn(normalize_std=False)([episode])
-    assert [row["ada"] for row in found[1:4]] == [-1, 0, 1]
-    (found,) = AgentTurn(normalize_std=False, clip=0.5)([episode])
-    assert [row["ada"] for row in found[1:4]] == [-0.5, 0, 0.5]
+    (advantages,) = AgentTurn(normalize_std=False)([episode])
+    assert [row["ada"] for row in advantages[1:4]] == [-1, 0, 1]
+    (advantages,) = AgentTurn(normalize_std=False, clip=0.5)([episode])
+    assert [row["ada"] for row in advantages[1:4]] == [-0.5, 0, 0.5]
 
 
 def test_candidates_that_earn_alike_are_worth_nothing():
     episode = credited(two_turns([(5,), (6,), (7,)]), [0.7] * 3, [0.0] * 3)
-    (found,) = AgentTurn()([episode])
-    assert [row["ada"] for row in found[1:4]] == pytest.approx([0, 0, 0], abs=1e-9)
+    (advantages,) = AgentTurn()([episode])
+    assert [row["ada"] for row in advantages[1:4]] == pytest.approx([0, 0, 0], abs=1e-9)
 
 
 def chains(prompts):
@@ -92,11 +92,11 @@ def chains(prompts):
 def test_an_action_from_a_prompt_of_its_own_has_its_reward_for_an_advantage():
     rewards = ({}, *({"ada": r} for r in (1.0, 2.0, 3.0, 5.0, 7.0, 9.0)))
     alone = Credited(tree=chains([(5,), (6,), (7,)]), rewards=rewards, discount=1.0)
-    (found,) = AgentTurn(normalize_std=False)([alone])
-    assert [row["ada"] for row in found[1:]] == [-1, 0, 1, 5, 7, 9]
+    (advantages,) = AgentTurn(normalize_std=False)([alone])
+    assert [row["ada"] for row in advantages[1:]] == [-1, 0, 1, 5, 7, 9]
     met = Credited(tree=chains([(5,), (5,), (7,)]), rewards=rewards, discount=1.0)
-    (found,) = AgentTurn(normalize_std=False)([met])
-    assert [row["ada"] for row in found[1:]] == [-1, 0, 1, -1, 1, 9]
+    (advantages,) = AgentTurn(normalize_std=False)([met])
+    assert [row["ada"] for row in advantages[1:]] == [-1, 0, 1, -1, 1, 9]
 
 
 def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
@@ -104,8 +104,8 @@ def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
     tree = chains([(5,), (6,), (7,)])
     other = Tree(item="", episode=1, agents=("ada",), nodes=tree.nodes)
     one, two = (Credited(tree=t, rewards=rewards, discount=1.0) for t in (tree, other))
-    found = Question(normalize_std=False)([one, two])
-    assert [[row["ada"] for row in rows[1:]] for rows in found] == [[-4, -3, -2, 0, 2, 7]] * 2
+    advantages = Question(normalize_std=False)([one, two])
+    assert [[row["ada"] for row in rows[1:]] for rows in advantages] == [[-4, -3, -2, 0, 2, 7]] * 2
 
 
 def child(number, **rewards):

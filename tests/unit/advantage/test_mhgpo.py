@@ -70,13 +70,13 @@ def told(episodes: Sequence[Credited], pair) -> str:
 
 
 def groups(algorithm, episodes) -> list[set[str]]:
-    found = algorithm.advantage.groups(episodes)
-    return [{told(episodes, pair) for pair in group} for group in found]
+    by_pair = algorithm.advantage.groups(episodes)
+    return [{told(episodes, pair) for pair in group} for group in by_pair]
 
 
 def worths(algorithm, episodes) -> dict[str, float]:
-    found = algorithm.advantage.groups(episodes)
-    return {told(episodes, pair): round(pair.worth, 6) for group in found for pair in group}
+    compared = algorithm.advantage.groups(episodes)
+    return {told(episodes, pair): round(pair.worth, 6) for group in compared for pair in group}
 
 
 def test_fork_on_first_compares_each_role_over_the_branches():
@@ -102,8 +102,10 @@ def test_rewards_go_backward_and_a_penalty_stays_where_it_was_earned():
 def test_an_advantage_is_the_distance_from_the_group_in_deviations():
     algorithm = MHGPO(rollout=ForkOnFirst(k=2))
     episodes, _ = sampled(algorithm)
-    (found,) = algorithm.advantage(episodes)
-    said = {a.text: found[n.index][s] for n in episodes[0].tree.nodes for s, a in n.actions.items()}
+    (advantages,) = algorithm.advantage(episodes)
+    said = {
+        a.text: advantages[n.index][s] for n in episodes[0].tree.nodes for s, a in n.actions.items()
+    }
     assert said == pytest.approx(
         {"x0": -1, "x1": 1, "y0": 1, "y1": -1, "z0": -1, "z1": 1}, abs=1e-3
     )
@@ -137,13 +139,13 @@ def test_round_robin_deals_single_answers_of_the_batch_into_groups():
         advantage=Heterogeneous(ungrouped="shuffle", size=3),
     )
     episodes, generations = sampled(algorithm, (0, 1, 2, 3))
-    found = groups(algorithm, episodes)
+    answers = groups(algorithm, episodes)
     own = [{f"{role}{2 * n}", f"{role}{2 * n + 1}"} for n in range(4) for role in ("y", "z")]
-    assert found[:8] == own
-    (dealt,) = found[8:]
+    assert answers[:8] == own
+    (dealt,) = answers[8:]
     assert len(dealt) == 3 and dealt < {"x0", "x1", "x2", "x3"}
     assert generations == 4 * (1 + 2 + 2)
-    assert groups(algorithm, episodes) == found
+    assert groups(algorithm, episodes) == answers
 
 
 def test_singles_are_left_out_unless_asked_for():
@@ -152,8 +154,8 @@ def test_singles_are_left_out_unless_asked_for():
     )
     episodes, _ = sampled(algorithm)
     assert groups(algorithm, episodes) == [{"y0", "y1"}, {"z0", "z1"}]
-    (found,) = algorithm.advantage(episodes)
-    assert not any("x" in node for node in found)
+    (advantages,) = algorithm.advantage(episodes)
+    assert not any("x" in node for node in advantages)
 
 
 def test_round_robin_forks_by_the_probabilities_and_costs_what_they_say():
@@ -210,8 +212,8 @@ class Diamond(Pipeline):
 def test_a_reward_is_gathered_from_the_direct_successors(aggregate, worth):
     players = dict.fromkeys(Pipeline.agents, Program(Numbered()))
     (tree,), _ = grow(Diamond(), [0], players, ForkOnFirst(k=1), seed=0)
-    found = Backward(aggregate=aggregate)(tree)
-    assert [dict(node) for node in found] == [
+    rewards = Backward(aggregate=aggregate)(tree)
+    assert [dict(node) for node in rewards] == [
         {},
         {"x": pytest.approx(worth)},
         {"y": 0.4},
@@ -236,8 +238,8 @@ def grown(shape):
 
 def test_a_role_that_acts_twice_is_compared_at_each_of_its_occasions():
     episodes = grown(ForkOnFirst(k=2))
-    found = Heterogeneous().groups(episodes)
-    said = [{told(episodes, pair) for pair in group} for group in found]
+    compared = Heterogeneous().groups(episodes)
+    said = [{told(episodes, pair) for pair in group} for group in compared]
     assert said == [{"x0", "x1"}, {"y0", "y1"}, {"x2", "x3"}]
 
 

@@ -19,9 +19,7 @@ from credited import credited
 from scripted_games import LONG, LOST, SHORT, WON, cast, game
 from trees import tree
 
-from colearn.advantage.self_play.role_baseline import RoleBaseline
-from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
-from colearn.advantage.self_play.turn_by_turn import TurnByTurn
+from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
 from colearn.config import Config
 from colearn.config.build import build_algorithm
 from colearn.credit.concise import Concise
@@ -30,12 +28,12 @@ from colearn.errors import ConfigError
 
 def by_player(advantage, *episodes):
     """{player: its advantages, episode by episode and turn by turn}."""
-    found = {"a": [], "b": []}
+    players = {"a": [], "b": []}
     for nodes in advantage(episodes):
         for node in nodes:
             for agent, value in node.items():
-                found[agent].append(value)
-    return found
+                players[agent].append(value)
+    return players
 
 
 @pytest.fixture
@@ -45,36 +43,36 @@ def batch():
 
 def test_marshal_subtracts_the_mean_return_of_a_roles_turns(batch):
     """Means 0.1 of a's four turns and 0.4 of b's three."""
-    found = by_player(SumThenNormalize(equal_trajectories=False), *batch)
-    assert found["a"] == pytest.approx([1.0, 0.9, -0.9, -1.0])
-    assert found["b"] == pytest.approx([-1.3, 0.7, 0.6])
+    advantages = by_player(SumThenNormalize(equal_trajectories=False), *batch)
+    assert advantages["a"] == pytest.approx([1.0, 0.9, -0.9, -1.0])
+    assert advantages["b"] == pytest.approx([-1.3, 0.7, 0.6])
 
 
 def test_marshal_weighs_trajectories_alike(batch):
     """b's three actions in two trajectories: 3/2 for the game with one, 3/4 for each of the two."""
-    found = by_player(SumThenNormalize(), *batch)
-    assert found["a"] == pytest.approx([1.0, 0.9, -0.9, -1.0])
-    assert found["b"] == pytest.approx([-1.95, 0.525, 0.45])
+    advantages = by_player(SumThenNormalize(), *batch)
+    assert advantages["a"] == pytest.approx([1.0, 0.9, -0.9, -1.0])
+    assert advantages["b"] == pytest.approx([-1.95, 0.525, 0.45])
 
 
 def test_marshal_divides_by_the_deviation_where_asked(batch):
-    found = by_player(SumThenNormalize(normalize_std=True, equal_trajectories=False), *batch)
-    assert found["a"] == pytest.approx(np.array([1.0, 0.9, -0.9, -1.0]) / 0.905**0.5, abs=1e-5)
+    advantages = by_player(SumThenNormalize(normalize_std=True, equal_trajectories=False), *batch)
+    assert advantages["a"] == pytest.approx(np.array([1.0, 0.9, -0.9, -1.0]) / 0.905**0.5, abs=1e-5)
 
 
 def test_without_roles_all_turns_share_one_mean(batch):
     """1.6 over seven turns."""
-    found = by_player(SumThenNormalize(by_role=False, equal_trajectories=False), *batch)
+    advantages = by_player(SumThenNormalize(by_role=False, equal_trajectories=False), *batch)
     mean = 1.6 / 7
-    assert found["a"] == pytest.approx([1.1 - mean, 1.0 - mean, -0.8 - mean, -0.9 - mean])
-    assert found["b"] == pytest.approx([-0.9 - mean, 1.1 - mean, 1.0 - mean])
+    assert advantages["a"] == pytest.approx([1.1 - mean, 1.0 - mean, -0.8 - mean, -0.9 - mean])
+    assert advantages["b"] == pytest.approx([-0.9 - mean, 1.1 - mean, 1.0 - mean])
 
 
 def test_without_turns_every_turn_has_the_whole_return(batch):
     """a: 1.1 and -0.8 around 0.15; b: -0.9 and 1.1 around 0.1."""
-    found = by_player(SumThenNormalize(turn_level=False, equal_trajectories=False), *batch)
-    assert found["a"] == pytest.approx([0.95, 0.95, -0.95, -0.95])
-    assert found["b"] == pytest.approx([-1.0, 1.0, 1.0])
+    advantages = by_player(SumThenNormalize(turn_level=False, equal_trajectories=False), *batch)
+    assert advantages["a"] == pytest.approx([0.95, 0.95, -0.95, -0.95])
+    assert advantages["b"] == pytest.approx([-1.0, 1.0, 1.0])
 
 
 def test_grpo_on_trajectories_standardises_all_of_them_together(batch):
@@ -83,41 +81,41 @@ def test_grpo_on_trajectories_standardises_all_of_them_together(batch):
         {"task": {"name": "open_spiel"}, "algorithm": {"name": "trajectory_grpo"}, "models": {}}
     )
     advantage = build_algorithm(config).parts().advantage
-    found = by_player(advantage, *batch)
+    advantages = by_player(advantage, *batch)
     spread = 0.951875**0.5
     seven, four = 7.0, 4.0
     weights = {"a": [seven / (four * 2)] * 4, "b": [seven / four] + [seven / (four * 2)] * 2}
     plain = {"a": [0.975, 0.975, -0.925, -0.925], "b": [-1.025, 0.975, 0.975]}
     for agent in ("a", "b"):
         expected = np.array(plain[agent]) * weights[agent] / spread
-        assert found[agent] == pytest.approx(expected, abs=1e-5)
+        assert advantages[agent] == pytest.approx(expected, abs=1e-5)
 
 
 def test_mt_grpo_compares_a_turn_with_the_same_turn_of_others(batch):
     """a's first turns pay 0.1 each, its second 1.0 and -0.9: 0, then 1 and -1. b's first pay -0.9
     and 0.1: -1 and 1; its second turn stands alone and has none."""
-    found = by_player(TurnByTurn(), *batch)
-    assert found["a"] == pytest.approx([1.0, 1.0, -1.0, -1.0], abs=1e-4)
-    assert found["b"] == pytest.approx([-1.0, 1.0, 0.0], abs=1e-4)
+    advantages = by_player(TurnByTurn(), *batch)
+    assert advantages["a"] == pytest.approx([1.0, 1.0, -1.0, -1.0], abs=1e-4)
+    assert advantages["b"] == pytest.approx([-1.0, 1.0, 0.0], abs=1e-4)
 
 
 def test_mt_grpo_without_the_sum_is_the_turns_own_reward(batch):
-    found = by_player(TurnByTurn(accumulate=False), *batch)
-    assert found["a"] == pytest.approx([0.0, 1.0, 0.0, -1.0], abs=1e-4)
+    advantages = by_player(TurnByTurn(accumulate=False), *batch)
+    assert advantages["a"] == pytest.approx([0.0, 1.0, 0.0, -1.0], abs=1e-4)
 
 
 def test_spirals_baseline_moves_from_game_to_game(batch):
     """With decay 1/2: a's goes to 0.55 and -0.125, b's to -0.45 and 0.325."""
-    found = by_player(RoleBaseline(decay=0.5), *batch)
-    assert found["a"] == pytest.approx([0.55, 0.55, -0.675, -0.675])
-    assert found["b"] == pytest.approx([-0.45, 0.775, 0.775])
+    advantages = by_player(RoleBaseline(decay=0.5), *batch)
+    assert advantages["a"] == pytest.approx([0.55, 0.55, -0.675, -0.675])
+    assert advantages["b"] == pytest.approx([-0.45, 0.775, 0.775])
 
 
 def test_who_never_moved_leaves_its_baseline_as_it_is():
     """The first game ends with a's first move, for which b pays."""
     part = RoleBaseline(decay=0.5)
-    found = by_player(part, game((("a", {"a": 1.0, "b": -1.0}),)), game(SHORT))
-    assert found["b"] == pytest.approx([-0.45])
+    advantages = by_player(part, game((("a", {"a": 1.0, "b": -1.0}),)), game(SHORT))
+    assert advantages["b"] == pytest.approx([-0.45])
 
 
 def test_spirals_baseline_goes_on_after_a_restart(batch):
@@ -146,21 +144,21 @@ FORK = [(0, 0.0), (0, 0.0), (1, 1.0), (2, 0.0)]
 def test_trajectories_of_one_item_are_compared_with_each_other():
     """Returns 1 and 0: mean 0.5, deviation 0.5. The tree's mean for both would teach nothing."""
     grpo = SumThenNormalize(turn_level=False, by_role=False, normalize_std=True)
-    (found,) = grpo(credited([tree(FORK, agents=("a",))]))
-    assert [at["a"] for at in found[1:]] == pytest.approx([1.0, -1.0, 1.0, -1.0], rel=1e-5)
+    (advantages,) = grpo(credited([tree(FORK, agents=("a",))]))
+    assert [at["a"] for at in advantages[1:]] == pytest.approx([1.0, -1.0, 1.0, -1.0], rel=1e-5)
 
 
 def test_an_action_before_a_fork_has_the_mean_of_the_trajectories_behind_it():
     """R is 0.5 + 0.25 x 8 = 2.5 and 0.5 + 0.25 x 4 = 1.5 at a discount of a half."""
     forked = tree([(0, 0.5), (1, 0.0), (2, 8.0), (2, 4.0)], agents=("a",))
-    (found,) = SumThenNormalize(turn_level=False)(credited([forked], 0.5))
-    assert [at["a"] for at in found[1:]] == [0.0, 0.0, 0.5, -0.5]
+    (advantages,) = SumThenNormalize(turn_level=False)(credited([forked], 0.5))
+    assert [at["a"] for at in advantages[1:]] == [0.0, 0.0, 0.5, -0.5]
 
 
 def test_spirals_baseline_hears_of_every_trajectory_of_a_tree():
     """b: 0 -> 0.5 (of 1) -> 0.25 (of 0)."""
-    (found,) = RoleBaseline(decay=0.5)(credited([tree(FORK, agents=("a",))]))
-    assert [at["a"] for at in found[1:]] == [0.75, -0.25, 0.75, -0.25]
+    (advantages,) = RoleBaseline(decay=0.5)(credited([tree(FORK, agents=("a",))]))
+    assert [at["a"] for at in advantages[1:]] == [0.75, -0.25, 0.75, -0.25]
 
 
 def test_games_are_groups_of_their_own():
@@ -176,12 +174,12 @@ def test_games_are_groups_of_their_own():
 def test_who_loses_to_a_rival_is_compared_with_its_own_games_alone(by_role):
     """Neither with what the rival won, nor with its games against itself."""
     lost = [cast(game(LOST), b="search"), cast(game(LOST), b="search")]
-    found = by_player(
+    advantages = by_player(
         SumThenNormalize(equal_trajectories=False, by_role=by_role), *lost, game(WON), game(LOST)
     )
-    assert found["a"][:2] == [0.0, 0.0]
-    assert found["b"][:2] == [0.0, 0.0]
-    assert found["a"][2] > 0 > found["a"][-1]
+    assert advantages["a"][:2] == [0.0, 0.0]
+    assert advantages["b"][:2] == [0.0, 0.0]
+    assert advantages["a"][2] > 0 > advantages["a"][-1]
 
 
 def test_past_selves_and_programs_are_rivals_apart():
@@ -192,8 +190,8 @@ def test_past_selves_and_programs_are_rivals_apart():
 def test_players_that_change_seats_are_no_rivals():
     """a sits in b's seat and b in a's: the seats are compared as before."""
     swapped = cast(game(LOST), a="b", b="a")
-    found = by_player(SumThenNormalize(equal_trajectories=False), game(WON), swapped)
-    assert found["a"] == pytest.approx([2 / 3, 2 / 3, -4 / 3])
+    advantages = by_player(SumThenNormalize(equal_trajectories=False), game(WON), swapped)
+    assert advantages["a"] == pytest.approx([2 / 3, 2 / 3, -4 / 3])
 
 
 def test_the_released_order_normalises_rewards_sums_and_normalises_again():
@@ -203,9 +201,9 @@ def test_the_released_order_normalises_rewards_sums_and_normalises_again():
     size = {"a": np.array([1, 3, 1, 1]), "b": np.array([1, 1, 1])}
     tokens = np.concatenate([size["a"], size["b"]])
 
-    def whitened(found):
-        spread = np.repeat(np.concatenate([found["a"], found["b"]]), tokens)
-        return {k: (v - spread.mean()) / (spread.std() + 1e-6) for k, v in found.items()}
+    def whitened(advantages):
+        spread = np.repeat(np.concatenate([advantages["a"], advantages["b"]]), tokens)
+        return {k: (v - spread.mean()) / (spread.std() + 1e-6) for k, v in advantages.items()}
 
     rewards = whitened({agent: r - r.mean() for agent, r in rewards.items()})
     a, b = rewards["a"], rewards["b"]
@@ -214,9 +212,9 @@ def test_the_released_order_normalises_rewards_sums_and_normalises_again():
         "b": np.array([b[0], b[1] + b[2], b[2]]),
     }
     expected = whitened({k: v - np.unique(v).mean() for k, v in returns.items()})
-    found = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
+    advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
     for agent in ("a", "b"):
-        assert found[agent] == pytest.approx(expected[agent], abs=1e-6)
+        assert advantages[agent] == pytest.approx(expected[agent], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -231,16 +229,16 @@ def test_the_released_order_normalises_rewards_sums_and_normalises_again():
     ids=lambda advantage: f"{advantage}",
 )
 def test_in_a_zero_sum_batch_an_advantage_has_the_sign_of_its_players_payoff(advantage):
-    found = by_player(advantage, game(WON), game(LOST))
-    assert [np.sign(value) for value in found["a"]] == [1, 1, -1]
-    assert [np.sign(value) for value in found["b"]] == [-1, 1]
+    advantages = by_player(advantage, game(WON), game(LOST))
+    assert [np.sign(value) for value in advantages["a"]] == [1, 1, -1]
+    assert [np.sign(value) for value in advantages["b"]] == [-1, 1]
 
 
 def test_mt_grpo_keeps_the_sign_but_where_a_turn_stands_alone():
     """a's second turn has nobody to compare with, MARSHAL's objection to it."""
-    found = by_player(TurnByTurn(), game(WON), game(LOST))
-    assert [np.sign(value) for value in found["a"]] == [1, 0, -1]
-    assert [np.sign(value) for value in found["b"]] == [-1, 1]
+    advantages = by_player(TurnByTurn(), game(WON), game(LOST))
+    assert [np.sign(value) for value in advantages["a"]] == [1, 0, -1]
+    assert [np.sign(value) for value in advantages["b"]] == [-1, 1]
 
 
 @pytest.mark.parametrize(
@@ -256,10 +254,10 @@ def test_a_short_reply_earns_what_eq_4_says(tokens, reward, released):
 
 def test_the_reward_for_short_replies_goes_to_who_spoke():
     episode = game(SHORT, tokens={1: 11, 2: 2048, 3: 4096})
-    found = Concise()(episode.tree)
-    assert found[1] == pytest.approx({"a": 0.6, "b": 0.0})
-    assert found[2] == pytest.approx({"a": 0.0, "b": 0.1})
-    assert found[3] == pytest.approx({"a": 1.0, "b": -1.0})
+    rewards = Concise()(episode.tree)
+    assert rewards[1] == pytest.approx({"a": 0.6, "b": 0.0})
+    assert rewards[2] == pytest.approx({"a": 0.0, "b": 0.1})
+    assert rewards[3] == pytest.approx({"a": 1.0, "b": -1.0})
 
 
 def test_a_baseline_that_never_moves_is_refused():

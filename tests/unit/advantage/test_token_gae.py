@@ -41,7 +41,7 @@ def test_at_one_and_one_every_token_gets_the_return_less_its_value():
     ((_, after),) = TokenGAE()([episode], [{"ada": values}])
     assert after["ada"] == pytest.approx((1.5, 1.0, 0.5))
     (targets,) = TokenGAE().targets([episode], [{"ada": values}])
-    assert targets["ada"].seen == (2.0, None)
+    assert targets["ada"].by_node == (2.0, None)
     assert targets["ada"].inside == ((), (2.0, 2.0))
 
 
@@ -52,7 +52,7 @@ def test_within_a_call_the_recursion_is_that_of_the_paper():
     ((_, after),) = part([episode], [{"ada": values}])
     assert after["ada"] == pytest.approx((0.4 + 0.45 * 0.575, 0.35 + 0.45 * 0.5, 0.5))
     (targets,) = part.targets([episode], [{"ada": values}])
-    assert targets["ada"].seen[0] == pytest.approx(0.5 + 0.4 + 0.45 * 0.575)
+    assert targets["ada"].by_node[0] == pytest.approx(0.5 + 0.4 + 0.45 * 0.575)
     assert targets["ada"].inside[1] == pytest.approx((1.0 + 0.575, 1.5 + 0.5))
 
 
@@ -71,19 +71,19 @@ def two_calls(discount: float) -> tuple[Any, dict[str, TokenValues]]:
 def test_across_calls_the_next_token_is_the_first_of_the_agents_next_call():
     """Ada's last token before Ben: delta = 0.3 + 0.6 - 0.4, then half of what comes after."""
     episode, values = two_calls(discount=1.0)
-    (found,) = TokenGAE(lam=0.5)([episode], [values])
-    assert found[3]["ada"] == pytest.approx((0.2 + 0.5 * 0.2, 0.2))
+    (advantages,) = TokenGAE(lam=0.5)([episode], [values])
+    assert advantages[3]["ada"] == pytest.approx((0.2 + 0.5 * 0.2, 0.2))
     last = 0.5 + 0.5 * 0.3
-    assert found[1]["ada"] == pytest.approx((0.2 + 0.5 * last, last))
-    assert found[2]["ben"] == pytest.approx((0.3 + 1.0 - 0.1,))
+    assert advantages[1]["ada"] == pytest.approx((0.2 + 0.5 * last, last))
+    assert advantages[2]["ben"] == pytest.approx((0.3 + 1.0 - 0.1,))
 
 
 def test_without_a_discount_every_call_is_an_episode_of_its_own():
     episode, values = two_calls(discount=0.0)
-    (found,) = TokenGAE()([episode], [values])
-    assert found[1]["ada"] == pytest.approx((-0.2, -0.4))
-    assert found[2]["ben"] == pytest.approx((0.2,))
-    assert found[3]["ada"] == pytest.approx((0.4, 0.2))
+    (advantages,) = TokenGAE()([episode], [values])
+    assert advantages[1]["ada"] == pytest.approx((-0.2, -0.4))
+    assert advantages[2]["ben"] == pytest.approx((0.2,))
+    assert advantages[3]["ada"] == pytest.approx((0.4, 0.2))
 
 
 def test_branches_are_averaged_and_a_cut_one_is_worth_its_value():
@@ -92,10 +92,10 @@ def test_branches_are_averaged_and_a_cut_one_is_worth_its_value():
     spoken = worded(made, {0: {}, **{n: {"ada": 1} for n in (1, 2, 3, 4)}})
     (episode,) = credited([spoken])
     values = TokenValues((1.0, 0.4, 0.5, None, None), ((),) * 5)
-    (found,) = TokenGAE()([episode], [{"ada": values}])
-    assert [found[n]["ada"] for n in (1, 2)] == [pytest.approx((1.0,)), pytest.approx((-0.5,))]
+    (advantages,) = TokenGAE()([episode], [{"ada": values}])
+    assert [advantages[n]["ada"] for n in (1, 2)] == [pytest.approx((1.0,)), pytest.approx((-0.5,))]
     (targets,) = TokenGAE().targets([episode], [{"ada": values}])
-    assert targets["ada"].seen == pytest.approx((1.25, 2.0, 0.5, None, None))
+    assert targets["ada"].by_node == pytest.approx((1.25, 2.0, 0.5, None, None))
 
 
 def test_a_delayed_reward_reaches_the_call_that_earned_it():
@@ -105,9 +105,9 @@ def test_a_delayed_reward_reaches_the_call_that_earned_it():
     spoken = worded(made, {0: {}, 1: {"ada": 2}, 2: {"ben": 1}})
     (episode,) = credited([spoken], 0.0, Mixed())
     values = {"ada": TokenValues((0.0, None, None), ((), (0.5,), ()))}
-    (found,) = TokenGAE()([episode], [values])
-    assert found[1]["ada"] == pytest.approx((2.0, 1.5))
-    assert "ben" not in found[2], "who has no values gets no advantage"
+    (advantages,) = TokenGAE()([episode], [values])
+    assert advantages[1]["ada"] == pytest.approx((2.0, 1.5))
+    assert "ben" not in advantages[2], "who has no values gets no advantage"
 
 
 def test_clip_and_normalisation_are_over_tokens():
@@ -148,11 +148,11 @@ def test_tokens_of_many_calls_are_those_of_torchrl():
         0.9, 0.8, value, after, reward, done, done
     )
     part = TokenGAE(gamma=0.9, lam=0.8)
-    (found,) = part([episode], [{"ada": values}])
-    ours = [a for node in found[1:] for a in node["ada"]]
+    (advantages,) = part([episode], [{"ada": values}])
+    ours = [a for node in advantages[1:] for a in node["ada"]]
     assert torch.allclose(torch.tensor(ours), theirs.flatten(), atol=1e-5)
     (aims,) = part.targets([episode], [{"ada": values}])
-    own = [t for n in range(5) for t in (aims["ada"].seen[n], *aims["ada"].inside[n + 1])]
+    own = [t for n in range(5) for t in (aims["ada"].by_node[n], *aims["ada"].inside[n + 1])]
     assert torch.allclose(torch.tensor(own), targets.flatten(), atol=1e-5)
 
 

@@ -15,12 +15,12 @@ from colearn.registry import algorithm_class
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 
 WORKFLOW = ("mappo", "mappo_call", "mhgpo", "mhgpo_is", "mhgpo_rr")
-"""Those of papers whose clip and KL are on, and whose credit is an action's whole worth."""
+"""Algorithms whose papers use clip and KL, and whose credit already is the return."""
 LEARNING = [name for name in NAMES if algorithm_class(name).learns]
 
 
 def build(name, **settings):
-    """As a run does it: from a config."""
+    """The algorithm as a run builds it from a config."""
     return build_algorithm(
         load_config(
             {

@@ -1,5 +1,4 @@
-"""The parts of the update's recipe that are arithmetic: schedules, scales, weights, rates; and what
-a learner does with a gradient, by hand."""
+"""Arithmetic of the update: schedules, scales, weights, rates, and gradient steps by hand."""
 
 from __future__ import annotations
 
@@ -51,8 +50,8 @@ HOPEFUL = [
 @pytest.mark.parametrize(("part", "level"), HOPEFUL)
 def test_an_expectile_comes_to_the_mean_over_its_share_of_the_budget(part, level):
     optimistic = part(**{level: 0.9}, anneal_fraction=0.5)
-    found = [getattr(optimistic.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
-    assert found == pytest.approx([0.9, 0.7, 0.5, 0.5])
+    levels = [getattr(optimistic.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
+    assert levels == pytest.approx([0.9, 0.7, 0.5, 0.5])
     assert getattr(part(**{level: 0.9}).at(0.9), level) == 0.9
 
 
@@ -96,7 +95,7 @@ def test_equal_returns_leave_a_unit_to_speak_in():
 
 
 class Headed(torch.nn.Module):
-    """As much of a network as an optimiser sees."""
+    """The part of a network that an optimiser uses."""
 
     def __init__(self):
         super().__init__()
@@ -119,7 +118,7 @@ def learner(**settings):
 
 
 def stepped(one, body=None, head=None):
-    """A step on these gradients; None: the loss did not reach the weights."""
+    """One step on these gradients; None: the weights have no gradient."""
     one.network.body.grad = None if body is None else torch.tensor(body)
     one.network.head.linear.weight.grad = None if head is None else torch.tensor([head])
     return one.step(0.0)
@@ -203,8 +202,8 @@ def test_a_checkpoint_holds_the_momentum_and_the_steps(tmp_path):
     stepped(one, [1.0, -2.0], [0.5, 0.5])
     one.save(tmp_path / "run" / "newest")
     other.load(tmp_path / "run" / "newest")
-    found = [stepped(each, [0.0, 1.0], [0.1, 0.0]) for each in (one, other)]
-    assert found[0] == found[1] and found[0]["learning_rate"] == pytest.approx(0.5e-3)
+    steps = [stepped(each, [0.0, 1.0], [0.1, 0.0]) for each in (one, other)]
+    assert steps[0] == steps[1] and steps[0]["learning_rate"] == pytest.approx(0.5e-3)
     assert other.network.body.tolist() == one.network.body.tolist()
 
 
@@ -225,44 +224,48 @@ def test_a_damaged_file_of_a_checkpoint_is_named(tmp_path, name, damage):
 
 
 class Policy:
-    """As much of a network and its learner as a follower sees."""
+    """The part of a network and its learner that a moving copy uses."""
 
     def __init__(self, adapter, *numbers):
         self.adapter = adapter
         self.base = SimpleNamespace(revision=0)
-        self.own = {f"adapter.a.{adapter}.w": torch.tensor(numbers)}
+        self.adapter_weights = {f"adapter.a.{adapter}.w": torch.tensor(numbers)}
 
     def trained(self):
-        return self.own
+        return self.adapter_weights
 
     def weights(self):
-        return self.own | {"head.linear.weight": torch.tensor([9.0])}
+        return self.adapter_weights | {"head.linear.weight": torch.tensor([9.0])}
 
 
 def test_a_follower_takes_its_models_words_and_not_its_values():
     model, copy = Policy("now", 1.0, 2.0), Policy("then", 0.0, 0.0)
-    NetworkFollower(model, model, copy).follow()
-    assert {name: weight.tolist() for name, weight in copy.own.items()} == {
+    NetworkFollower(model, model, copy, token_budget=8).follow()
+    assert {name: weight.tolist() for name, weight in copy.adapter_weights.items()} == {
         "adapter.a.then.w": [1.0, 2.0]
     }
 
 
 def test_a_follower_is_kept_beside_its_model(tmp_path):
     copy, again = Policy("then", 3.0, 4.0), Policy("then", 0.0, 0.0)
-    NetworkFollower(copy, copy, copy).save(tmp_path / "reference")
-    NetworkFollower(again, again, again).load(tmp_path / "reference")
-    assert again.own["adapter.a.then.w"].tolist() == [3.0, 4.0]
+    NetworkFollower(copy, copy, copy, token_budget=8).save(tmp_path / "reference")
+    NetworkFollower(again, again, again, token_budget=8).load(tmp_path / "reference")
+    assert again.adapter_weights["adapter.a.then.w"].tolist() == [3.0, 4.0]
     with pytest.raises(CheckpointError, match=r"another model's weights \(first difference: "):
-        NetworkFollower(again, again, Policy("else", 0.0, 0.0)).load(tmp_path / "reference")
+        NetworkFollower(again, again, Policy("else", 0.0, 0.0), token_budget=8).load(
+            tmp_path / "reference"
+        )
     with pytest.raises(CheckpointError, match=r"has shape \(2,\), the model \(1,\); resume with"):
-        NetworkFollower(again, again, Policy("then", 0.0)).load(tmp_path / "reference")
+        NetworkFollower(again, again, Policy("then", 0.0), token_budget=8).load(
+            tmp_path / "reference"
+        )
 
 
 # --- what an objective tells -------------------------------------------------------------------
 
 
 def said(*behaviour, old=()):
-    """An action of so many tokens after a prompt of one."""
+    """An action with this many tokens after a one-token prompt."""
     end = 1 + len(behaviour)
     return Row(
         tokens=(9, *range(1, end)),
@@ -274,22 +277,22 @@ def said(*behaviour, old=()):
     )
 
 
-def told(rows, here, logprobs, values=(), settings=None):
-    """Loss and metrics of the rows `here`, a micro-batch of the minibatch `rows`."""
+def measured(rows, part, logprobs, values=(), settings=None):
+    """Loss and metrics of the micro-batch `part` of the minibatch `rows`."""
     objective = ActorObjective.of(PolicyGradient(), settings or ValueLoss(), [rows])
     outputs = Outputs(
         logprobs=torch.tensor(logprobs, requires_grad=True),
         entropy=None,
         values=torch.tensor(values, requires_grad=True),
     )
-    return objective(outputs, make_batch(here, 0, torch.device("cpu")))
+    return objective(outputs, make_batch(part, 0, torch.device("cpu")))
 
 
 def test_metrics_of_tokens_are_shares_of_the_whole_minibatch():
     """Three of four tokens: ln pi is 0.5, 0 and 0.5 above the old one, which is 0, 0 and 1.5 below
     the behaviour's."""
     first = said(-1.5, -2.0, -2.0, old=(-1.5, -2.0, -3.5))
-    _, metrics = told([first, said(-1.0, old=(-1.0,))], [first], [-1.0, -2.0, -3.0])
+    _, metrics = measured([first, said(-1.0, old=(-1.0,))], [first], [-1.0, -2.0, -3.0])
     assert metrics["nll"] == pytest.approx(6.0 / 4)
     assert metrics["logprob_mismatch"] == pytest.approx(1.5 / 4)
     assert metrics["approx_kl"] == pytest.approx(2 * (math.exp(0.5) - 1.5) / 4)
@@ -297,15 +300,15 @@ def test_metrics_of_tokens_are_shares_of_the_whole_minibatch():
 
 def test_before_the_first_step_the_policy_is_its_own_old_one():
     row = said(-1.25)
-    _, metrics = told([row], [row], [-1.0])
+    _, metrics = measured([row], [row], [-1.0])
     assert metrics["nll"] == pytest.approx(1.0)
     assert metrics["logprob_mismatch"] == pytest.approx(0.25)
     assert "approx_kl" not in metrics
 
 
 def test_a_head_on_the_actor_learns_values_where_no_action_has_an_advantage():
-    """Two marks in the minibatch: (3 - 1)^2 / 2, and with V held to 1.5 + 0.25 (3 - 1.75)^2 / 2."""
-    here, there = (
+    """Two value targets: (3 - 1)^2 / 2; with V clipped at 1.5 + 0.25, (3 - 1.75)^2 / 2."""
+    first, second = (
         Row(
             tokens=(n,),
             pieces=(Piece(0, 1, -1, 0, 0),),
@@ -315,10 +318,10 @@ def test_a_head_on_the_actor_learns_values_where_no_action_has_an_advantage():
         )
         for n in (1, 2)
     )
-    loss, metrics = told([here, there], [here], [], [1.0])
+    loss, metrics = measured([first, second], [first], [], [1.0])
     assert loss.item() == metrics["value_loss"] == pytest.approx(4.0 / 2)
     assert metrics["nll"] == metrics["logprob_mismatch"] == 0.0
-    clipped, _ = told([here, there], [here], [], [2.5], ValueLoss(clip=0.25))
+    clipped, _ = measured([first, second], [first], [], [2.5], ValueLoss(clip=0.25))
     assert clipped.item() == pytest.approx((3.0 - 1.75) ** 2 / 2)
 
 
@@ -358,8 +361,8 @@ def test_a_normalised_group_advantage_has_unit_deviation_over_the_iteration():
     episodes = [credited(tree([(0, 0.0), (0, 4.0)])), credited(tree([(0, 1.0), (0, 1.0)]))]
     plain = GroupMean()(episodes)
     assert [at["alice"] for at in plain[0][1:]] == [-2.0, 2.0]
-    found = GroupMean(normalize=True)(episodes)
+    advantages = GroupMean(normalize=True)(episodes)
     # -2, 2, 0, 0: mean 0, deviation the root of 2
-    assert [at["bob"] for one in found for at in one[1:]] == pytest.approx(
+    assert [at["bob"] for one in advantages for at in one[1:]] == pytest.approx(
         [-(2**0.5), 2**0.5, 0.0, 0.0], abs=1e-5
     )

@@ -81,10 +81,10 @@ def test_nobody_is_tallied_where_it_never_sat():
 
 
 def test_a_win_matrix_counts_a_pair_from_both_sides():
-    found = win_matrix({("a", "b"): [1.0, 0.5], ("b", "a"): [1.0, 0.0]}, ["a", "b", "c"])
-    assert found[0, 1] == pytest.approx((1.0 + 0.5 + 0.0 + 1.0) / 4)
-    assert found[1, 0] == pytest.approx(1 - found[0, 1])
-    assert np.isnan(found[0, 2]) and np.isnan(found[0, 0])
+    matrix = win_matrix({("a", "b"): [1.0, 0.5], ("b", "a"): [1.0, 0.0]}, ["a", "b", "c"])
+    assert matrix[0, 1] == pytest.approx((1.0 + 0.5 + 0.0 + 1.0) / 4)
+    assert matrix[1, 0] == pytest.approx(1 - matrix[0, 1])
+    assert np.isnan(matrix[0, 2]) and np.isnan(matrix[0, 0])
 
 
 def test_elo_of_a_player_that_wins_three_of_four():
@@ -114,7 +114,7 @@ def test_a_share_of_the_episodes_is_self_play():
 
 
 def test_a_match_without_an_opponent_is_refused():
-    with pytest.raises(ConfigError, match="nobody to play against"):
+    with pytest.raises(ConfigError, match="players: no opponent"):
         Against().seats("tic", 0, SEATS, SEATS, np.random.default_rng(0))
 
 
@@ -135,8 +135,8 @@ def test_percentages_are_those_of_the_papers_figure_3():
     second = [row(payoff, 1 / 18, "player_1") for payoff in (-0.141, -0.149, -0.103)]
     rows = [*first, *second]
     add_percentages(rows)
-    found = [round(one["normalised"], 1) for one in rows]
-    assert found == [62.3, 0.0, 79.0, 76.2, 3.9, 0.0, 22.5]
+    percentages = [round(one["normalised"], 1) for one in rows]
+    assert percentages == [62.3, 0.0, 79.0, 76.2, 3.9, 0.0, 22.5]
 
 
 def test_earlier_runs_count_as_observed_and_a_run_alone_has_no_percentage():

@@ -18,8 +18,8 @@ EVERYONE = (*SEATS, "left@0", "right@0", "left@1", "right@1")
 
 def game(paid, cast):
     """One joint action that pays `paid` to left, the opposite to right."""
-    found = replace(chain([0.0], agents=SEATS), cast=cast)
-    return Credited(tree=found, rewards=({}, {"left": paid, "right": -paid}))
+    tree = replace(chain([0.0], agents=SEATS), cast=cast)
+    return Credited(tree=tree, rewards=({}, {"left": paid, "right": -paid}))
 
 
 AGAINST_0 = {"right": "right@0"}
@@ -28,9 +28,9 @@ AGAINST_1 = {"left": "left@1"}
 
 def league(*iterations, **settings):
     """After iterations, each a list of games."""
-    found = League(**{"pool": 2, "every": 1, "self_play": 0.0, "decay": 1.0} | settings)
-    slots = [found.settle(games) for games in iterations]
-    return found, slots
+    league_cast = League(**{"pool": 2, "every": 1, "self_play": 0.0, "decay": 1.0} | settings)
+    slots = [league_cast.settle(games) for games in iterations]
+    return league_cast, slots
 
 
 def seated(cast, count, *, players=EVERYONE):
@@ -145,11 +145,11 @@ def test_a_draw_is_a_draw_whatever_valid_replies_are_paid(kept, rival):
     """Nine valid moves of a drawn Tic-Tac-Toe game, each paid 0.05: left has five of them."""
     drawn = chain([0.0] * 9, agents=SEATS)
     end = replace(drawn.nodes[-1], metrics={"payoff_left": 0.0, "payoff_right": 0.0})
-    found = replace(drawn, cast={rival: f"{rival}@0"}, nodes=(*drawn.nodes[:-1], end))
+    tree = replace(drawn, cast={rival: f"{rival}@0"}, nodes=(*drawn.nodes[:-1], end))
     paid = [{SEATS[k % 2]: 0.05} for k in range(9)]
     cast, _ = league([], every=2)
     cast.restore({"taken": 1.0, "games/0": 0.0, "score/0": 0.0, "iterations": 0.0})
-    cast.settle([Credited(tree=found, rewards=({}, *paid))])
+    cast.settle([Credited(tree=tree, rewards=({}, *paid))])
     assert cast.state()["score/0"] == 0.5
     assert cast.win_rate(0) == 0.5
 
@@ -159,6 +159,6 @@ def test_a_game_that_was_won_is_won_whoever_was_paid_more_for_form():
     cast.restore({"taken": 1.0, "games/0": 0.0, "score/0": 0.0, "iterations": 0.0})
     won = chain([0.0], agents=SEATS)
     end = replace(won.nodes[-1], metrics={"payoff_left": 1.0, "payoff_right": -1.0})
-    found = replace(won, cast=AGAINST_0, nodes=(won.nodes[0], end))
-    cast.settle([Credited(tree=found, rewards=({}, {"left": 1.0, "right": 2.0}))])
+    tree = replace(won, cast=AGAINST_0, nodes=(won.nodes[0], end))
+    cast.settle([Credited(tree=tree, rewards=({}, {"left": 1.0, "right": 2.0}))])
     assert cast.state()["score/0"] == 1.0

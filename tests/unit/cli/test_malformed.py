@@ -94,10 +94,10 @@ def configs(rng: random.Random) -> Iterator[Case]:
 
 
 def _at(path: tuple[str, ...]) -> Any:
-    found: Any = CONFIG
+    value: Any = CONFIG
     for key in path:
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
 def _empty_section(path: tuple[str, ...], value: Any) -> bool:
@@ -209,11 +209,11 @@ def test_malformed_configs_are_one_line_each(
         path.write_bytes(content.replace(b"MODEL", model.encode()))
         command = ("train", "compare")[number % 2]
         try:
-            found = complaint(*colearn(command, path, "--out", tmp_path / "out", "--dry-run"))
+            problem = complaint(*colearn(command, path, "--out", tmp_path / "out", "--dry-run"))
         except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
-            found = f"{type(error).__name__}: {str(error)[:200]}"
-        if found is not None:
-            wrong.append(f"{command}, {kind[:80]}: {found}")
+            problem = f"{type(error).__name__}: {str(error)[:200]}"
+        if problem is not None:
+            wrong.append(f"{command}, {kind[:80]}: {problem}")
     assert wrong == []
 
 
@@ -250,9 +250,9 @@ def test_malformed_files_of_runs_are_one_line_each(
             "resume": ["train", "--out", run, "--resume"],
         }[command]
         try:
-            found = complaint(*colearn(*arguments))
+            problem = complaint(*colearn(*arguments))
         except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
-            found = f"{type(error).__name__}: {str(error)[:200]}"
-        if found is not None:
-            wrong.append(f"{kind[:80]}: {found}")
+            problem = f"{type(error).__name__}: {str(error)[:200]}"
+        if problem is not None:
+            wrong.append(f"{kind[:80]}: {problem}")
     assert wrong == []

@@ -58,6 +58,8 @@ def test_a_config_that_is_none_is_told_in_a_line_that_a_terminal_shows(
         ("train --sed 4", "--sed (Possible options: --seed, --set)"),
         ("train quickstart --seed four", "'--seed': Input should be a valid integer"),
         ("compare", "Missing argument 'config'."),
+        ("export run", "--to: name a folder, or a hub's user or organisation with --push"),
+        ("export run --to here --private", "--name and --private belong to --push"),
         ("report a b", "Got unexpected extra argument"),
     ],
 )

@@ -291,7 +291,7 @@ def test_an_answer_that_is_no_completion_is_an_error(endpoint: ScriptedEndpoint)
     from fastapi.responses import JSONResponse
 
     endpoint.faults = [lambda endpoint: JSONResponse({"choices": []})]
-    with agent(endpoint) as remote, pytest.raises(Refused, match="is no chat completion"):
+    with agent(endpoint) as remote, pytest.raises(Refused, match="is not a chat completion"):
         remote.conversation().act("hi")
 
 

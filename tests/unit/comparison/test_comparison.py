@@ -26,6 +26,7 @@ from colearn.comparison.plan import make_plan
 from colearn.config import Config, EvaluationSettings
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.record import ComparisonFolder
+from colearn.record.meter import Status
 from colearn.record.place import held_folder
 from colearn.report import write_report
 from colearn.report.source import read_source
@@ -50,7 +51,10 @@ class Silent:
     def started(self, name: str, how: str) -> None:
         self.told.append((name, how))
 
-    def advanced(self, name: str, environment_steps: int, mean_return: float | None) -> None:
+    def noted(self, name: str, text: str) -> None:
+        self.told.append((name, text))
+
+    def advanced(self, name: str, status: Status) -> None:
         if self.interrupt is not None:
             self.interrupt()
 

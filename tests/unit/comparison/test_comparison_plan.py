@@ -113,9 +113,9 @@ def test_a_parts_settings_stay_with_the_algorithms_whose_part_has_them():
 def test_a_parts_settings_are_those_of_the_part_that_an_algorithm_puts_there():
     algorithm = {"name": "collm_cc", "advantage": {"clip": 0.2, "lam": 0.9}}
     other = {"algorithm.advantage.name": "q_value", "algorithm.critic.value": "q"}
-    found = planned(algorithm, collm_cc={}, q={"algorithm.name": "collm_cc", **other})
-    assert found["collm_cc"] == {"advantage": {"clip": 0.2, "lam": 0.9}}
-    assert found["q"] == {
+    settings = planned(algorithm, collm_cc={}, q={"algorithm.name": "collm_cc", **other})
+    assert settings["collm_cc"] == {"advantage": {"clip": 0.2, "lam": 0.9}}
+    assert settings["q"] == {
         "advantage": {"clip": 0.2, "name": "q_value"},
         "critic": {"value": "q"},
     }
@@ -209,9 +209,9 @@ def test_the_config_of_a_label_is_that_of_its_run():
 
 def test_an_algorithm_without_an_entry_has_the_configs_settings():
     compared = config(collm_cc={"train.epochs": 2})
-    found = config_of(compared, "magrpo")
-    assert (found.algorithm.name, found.train) == ("magrpo", compared.train)
-    assert found.algorithm.settings == {"discount": 0.9}
+    resolved = config_of(compared, "magrpo")
+    assert (resolved.algorithm.name, resolved.train) == ("magrpo", compared.train)
+    assert resolved.algorithm.settings == {"discount": 0.9}
 
 
 def test_the_config_of_a_label_keeps_the_seed():

@@ -82,6 +82,29 @@ def test_a_mistake_in_a_suite_is_one_line(tmp_path, override, message):
     assert "\n" not in str(caught.value)
 
 
+def test_one_task_of_a_suite_can_be_chosen(tmp_path):
+    chosen = load_suite(settings(tmp_path), ["tasks=[one]"])
+    assert list(plan_suite(chosen)) == list(chosen.configs) == ["one"]
+    shown = run(chosen, tmp_path / "out")
+    assert "Adj" in shown and "IoU" not in shown
+    assert not (tmp_path / "out" / "two").exists()
+    run(load_suite(settings(tmp_path)), tmp_path / "out")  # the others are added later
+    assert (tmp_path / "out" / "two" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told"),
+    [
+        ("[onne]", "tasks: sizes.small has no 'onne'; did you mean 'one'"),
+        ("[]", "tasks is empty; name one"),
+        ("one", "tasks: must be a list, got 'one'; write \\[one\\]"),
+    ],
+)
+def test_a_task_that_a_suite_has_not_is_one_line(tmp_path, tasks, told):
+    with pytest.raises(ConfigError, match=told):
+        load_suite(settings(tmp_path), [f"tasks={tasks}"])
+
+
 def test_settings_of_each_reach_every_comparison(tmp_path):
     made = load_suite(
         settings(tmp_path), ["each.evaluation.every=7", "each.models.*.dtype=bfloat16"]

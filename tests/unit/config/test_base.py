@@ -27,8 +27,8 @@ ROWS = [
 
 def paths(config):
     """Of every model and the critic."""
-    found = {name: model.path for name, model in config.models.items()}
-    return found | ({} if config.critic is None else {"critic": config.critic.path})
+    models = {name: model.path for name, model in config.models.items()}
+    return models | ({} if config.critic is None else {"critic": config.critic.path})
 
 
 @pytest.mark.parametrize(("name", "label"), ROWS)
@@ -50,18 +50,18 @@ def config(**sections):
 
 
 def test_a_path_that_is_left_out_is_the_base_and_one_that_is_given_stays():
-    found = config(base="big", models={"a": {}, "b": {"path": "small"}}, critic={"lora": None})
-    assert paths(found) == {"a": "big", "b": "small", "critic": "big"}
+    resolved = config(base="big", models={"a": {}, "b": {"path": "small"}}, critic={"lora": None})
+    assert paths(resolved) == {"a": "big", "b": "small", "critic": "big"}
 
 
 def test_a_base_of_several_names_is_referred_to_by_name():
     base = {"coder": "c", "tester": "t"}
     models = {"a": {"path": "base.coder"}, "b": {"path": "base.tester"}}
-    found = config(base=base, models=models, critic={"path": "base.coder"})
-    assert paths(found) == {"a": "c", "b": "t", "critic": "c"}
+    resolved = config(base=base, models=models, critic={"path": "base.coder"})
+    assert paths(resolved) == {"a": "c", "b": "t", "critic": "c"}
     assert config(base=base, models=models).critic is None
-    again = load_config(found.model_dump(mode="json"))
-    assert again == found
+    again = load_config(resolved.model_dump(mode="json"))
+    assert again == resolved
 
 
 def test_one_of_several_names_is_set_alone():

@@ -91,7 +91,7 @@ def test_a_critics_pace_is_the_teams() -> None:
         ({"models": {"*": {"path": "x", "trained": False}}}, "models: no model is trained"),
         (
             {"models": {"*": {"path": "x", "epochs": 2}}},
-            "models.ada.epochs: the critic gives new advantages",
+            "models.ada.epochs: the critic recomputes advantages",
         ),
         (
             {"agents": {"*": {"program": {"name": "legal"}}}, "algorithm": {"name": "untrained"}},

@@ -14,14 +14,14 @@ def agent(**sampling):
 
 def test_the_temperature_falls_on_a_straight_line_to_that_of_evaluation():
     sampling = agent(temperature=0.2, anneal={"start": 1.0, "end": 0.5}).sampling
-    found = [sampling.training_temperature(done) for done in (0.0, 0.25, 0.5, 1.0)]
-    assert found == pytest.approx([1.0, 0.6, 0.2, 0.2])
+    temperatures = [sampling.training_temperature(done) for done in (0.0, 0.25, 0.5, 1.0)]
+    assert temperatures == pytest.approx([1.0, 0.6, 0.2, 0.2])
 
 
 def test_the_temperature_is_held_until_it_begins_to_fall():
     sampling = agent(temperature=0.2, anneal={"start": 1.0, "begin": 0.5, "end": 0.9}).sampling
-    found = [sampling.training_temperature(done) for done in (0.0, 0.5, 0.6, 0.8, 0.9, 1.0)]
-    assert found == pytest.approx([1.0, 1.0, 0.8, 0.4, 0.2, 0.2])
+    temperatures = [sampling.training_temperature(done) for done in (0.0, 0.5, 0.6, 0.8, 0.9, 1.0)]
+    assert temperatures == pytest.approx([1.0, 1.0, 0.8, 0.4, 0.2, 0.2])
 
 
 def test_without_a_schedule_training_has_the_temperature_of_evaluation():

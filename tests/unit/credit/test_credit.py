@@ -51,9 +51,9 @@ def test_team_credit_pays_everyone_the_joint_reward():
 
 
 def test_mixed_credit_weighs_the_team_by_alpha_and_adds_the_own_reward():
-    found = Mixed(alpha=0.5)(PAID)
+    rewards = Mixed(alpha=0.5)(PAID)
     # 0.5 * 1 + 0.5 and 0.5 * 1; 0.5 * 4 - 1 and 0.5 * 4 + 2
-    assert found == ({}, {"alice": 1.0, "bob": 0.5}, {"alice": 1.0, "bob": 4.0})
+    assert rewards == ({}, {"alice": 1.0, "bob": 0.5}, {"alice": 1.0, "bob": 4.0})
     # at alpha 1 the plain sum (AT-GRPO, Eq. 3)
     assert Mixed()(PAID)[2] == {"alice": 3.0, "bob": 6.0}
 
@@ -64,12 +64,12 @@ def test_a_payoff_is_the_agents_own_and_the_team_does_not_matter():
 
 def test_what_a_shape_compares_children_by_is_the_credit_of_the_edge():
     outcome = Outcome(state=None, reward=4.0, local_rewards={"alice": -1.0})
-    found = {
+    rewards = {
         "team": Team().step(outcome, ("alice", "bob")),
         "mixed": Mixed(alpha=0.25).step(outcome, ("alice", "bob")),
         "payoff": Payoff().step(outcome, ("alice", "bob")),
     }
-    assert found == {
+    assert rewards == {
         "team": {"alice": 4.0, "bob": 4.0},
         "mixed": {"alice": 0.0, "bob": 1.0},
         "payoff": {"alice": -1.0, "bob": 0.0},
@@ -96,8 +96,8 @@ def test_returns_and_advantages_differ_by_agent_where_credit_does():
 
 def test_the_objective_is_the_credited_return_and_names_agents_that_differ():
     assert mean_objective([PAID], Team()) == {"objective": 5.0}
-    found = mean_objective([PAID], Payoff())
-    assert found == {"objective": 0.75, "objective/alice": -0.5, "objective/bob": 2.0}
+    metrics = mean_objective([PAID], Payoff())
+    assert metrics == {"objective": 0.75, "objective/alice": -0.5, "objective/bob": 2.0}
 
 
 def test_the_return_is_the_teams_reward_whatever_else_is_paid():
@@ -105,8 +105,8 @@ def test_the_return_is_the_teams_reward_whatever_else_is_paid():
 
 
 def test_the_return_of_a_task_without_a_team_is_the_players_mean_payoff():
-    found = mean_returns([PAID], frozenset({"local"}))
-    assert found == {"return": 0.75, "return/alice": -0.5, "return/bob": 2.0}
+    metrics = mean_returns([PAID], frozenset({"local"}))
+    assert metrics == {"return": 0.75, "return/alice": -0.5, "return/bob": 2.0}
 
 
 # --- delayed rewards -----------------------------------------------------------------------------
@@ -140,9 +140,9 @@ def test_a_delayed_reward_weighs_its_branchs_share_of_the_branches_below_the_act
         (3, "bob", 5.0),
         (6, "bob", 7.0),
     ]
-    found = Payoff()(LATE)
-    assert (found[1]["alice"], found[3]["bob"], found[6]["bob"]) == (5.0, 7.0, 7.0)
-    assert sum(reward for edge in found for reward in edge.values()) == 19.0
+    rewards = Payoff()(LATE)
+    assert (rewards[1]["alice"], rewards[3]["bob"], rewards[6]["bob"]) == (5.0, 7.0, 7.0)
+    assert sum(reward for edge in rewards for reward in edge.values()) == 19.0
 
 
 # --- backward through the executed graph ---------------------------------------------------------
@@ -165,8 +165,8 @@ FORK = tree([(0, 0.0), (0, 9.0), (1, 2.0), (1, 6.0)], agents=("alice",))
     ("aggregate", "first"), [("mean", 4.0), ("max", 6.0), ("min", 2.0), ("sum", 8.0)]
 )
 def test_backward_credit_aggregates_over_direct_successors_in_every_branch(aggregate, first):
-    found = Backward(aggregate=aggregate)(FORK)
-    assert found == ({}, {"alice": first}, {"alice": 9.0}, {"alice": 2.0}, {"alice": 6.0})
+    rewards = Backward(aggregate=aggregate)(FORK)
+    assert rewards == ({}, {"alice": first}, {"alice": 9.0}, {"alice": 2.0}, {"alice": 6.0})
 
 
 def test_an_actions_own_local_reward_is_added_and_not_passed_on():
@@ -229,10 +229,10 @@ def test_invocation_credit_is_eq_12_of_unitymas_o():
             2: {"local_rewards": {"codes": -1.0}, "earned": {(0, "plans"): 3.0}},
         },
     )
-    found = Invocation(node=2.0, turn=10.0, trajectory=100.0)(given)
+    rewards = Invocation(node=2.0, turn=10.0, trajectory=100.0)(given)
     # plans: 2 (0.25 + 3/2) + 10 * 1 + 100 (1 + (2 + 6) / 2)
     # codes: 2 * -1 + 10 * 2 + 100 (1 + 2), then 0 + 10 * 6 + 100 (1 + 6)
-    assert found == ({}, {"plans": 513.5}, {"codes": 318.0}, {"codes": 760.0})
+    assert rewards == ({}, {"plans": 513.5}, {"codes": 318.0}, {"codes": 760.0})
 
 
 def test_invocation_credit_is_the_nodes_quality_alone_unless_told_otherwise():

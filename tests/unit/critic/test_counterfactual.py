@@ -146,8 +146,8 @@ def test_numbers_at_the_marks_become_values_by_agent():
     tree = answered({"ada": (said("p"), said("q")), "ben": ()})
     critic = Counterfactual()
     row = critic.row(tree, "team", lambda text: text.encode(), limit=1000)
-    found = critic.values(tree, "team", row, [1.0, 2.0, 3.0, 4.0])
-    assert found == {
+    values = critic.values(tree, "team", row, [1.0, 2.0, 3.0, 4.0])
+    assert values == {
         "ada": CounterfactualValues((None, 1.0), ((), (2.0, 3.0))),
         "ben": CounterfactualValues((None, 4.0), ((), ())),
     }
@@ -176,10 +176,10 @@ def test_a_chain_with_alternatives_executes_the_first_answer_of_each_agent():
 
 def test_explained_variance_of_action_values_is_that_of_their_own_edges():
     """Returns 4 and 1 of the edges, Q 3 and 2: residuals 1 and -1 of a spread of 2.25."""
-    found = advantage_metrics(
+    metrics = advantage_metrics(
         [({}, {"ada": 0.0}, {"ada": 0.0})],
         [episode([3.0, 1.0])],
         [{"ada": (None, 3.0, 2.0)}],
         of_state=False,
     )
-    assert found["critic/explained_variance"] == pytest.approx(1 - 1 / 2.25)
+    assert metrics["critic/explained_variance"] == pytest.approx(1 - 1 / 2.25)

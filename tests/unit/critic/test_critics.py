@@ -127,7 +127,7 @@ def test_values_before_tokens_lie_inside_their_action():
     row = Tokenwise().row(TURN, "alice", list, limit=99)
     inside = len(END.actions["alice"].tokens) - 1
     own = Tokenwise().values(TURN, "alice", row, [float(n) for n in range(1 + inside)])["alice"]
-    assert own.seen == (0.0, None) and own.inside == (
+    assert own.by_node == (0.0, None) and own.inside == (
         (),
         tuple(float(n + 1) for n in range(inside)),
     )

@@ -47,8 +47,8 @@ def _evaluated(generator: Seeded, task: Notes | None = None, **settings: Any) ->
     )
 
 
-def _said(found: Evaluation) -> list[list[str]]:
-    return [[a.text for n in tree.nodes for a in n.actions.values()] for tree in found.trees]
+def _said(evaluation: Evaluation) -> list[list[str]]:
+    return [[a.text for n in tree.nodes for a in n.actions.values()] for tree in evaluation.trees]
 
 
 def test_episodes_played_one_by_one_are_those_played_together() -> None:
@@ -90,5 +90,5 @@ def test_overlong_is_the_share_of_episodes_with_an_answer_that_was_cut_off() -> 
 def test_evaluation_plays_the_split_it_is_told_and_the_test_items_unless_told() -> None:
     task = Halves(horizon=2, items=5)
     assert [tree.item for tree in _evaluated(Seeded(), task).trees] == list(task.clues[2:])
-    found = _evaluated(Seeded(), task, split="train")
-    assert [tree.item for tree in found.trees] == list(task.clues[:2])
+    evaluation = _evaluated(Seeded(), task, split="train")
+    assert [tree.item for tree in evaluation.trees] == list(task.clues[:2])

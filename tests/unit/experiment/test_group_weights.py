@@ -10,12 +10,12 @@ from scripted_games import LONG, SHORT, cast, game
 from trees import tree
 
 from colearn.advantage.heterogeneous import Heterogeneous
-from colearn.advantage.self_play.sum_then_normalize import SumThenNormalize
+from colearn.advantage.self_play import SumThenNormalize
 from colearn.agents import Voice
 from colearn.algorithms.marshal import MARSHAL
 from colearn.contract import Advantage
+from colearn.experiment.update.action_weights import equal_groups
 from colearn.experiment.update.actor_rows import ActorRows
-from colearn.experiment.update.weights import equal_groups
 from colearn.types import Credited
 
 
@@ -48,10 +48,10 @@ class Ones(Advantage):
 def weights(part, episodes, model_of=shared):
     """{(place, agent): the weight of each of its actions}."""
     ones = Ones(part)
-    found = equal_groups(ones(episodes), ones, episodes, model_of)
+    weighted = equal_groups(ones(episodes), ones, episodes, model_of)
     return {
         (place, agent): value
-        for place, nodes in enumerate(found)
+        for place, nodes in enumerate(weighted)
         for node in nodes
         for agent, value in node.items()
     }
@@ -59,8 +59,8 @@ def weights(part, episodes, model_of=shared):
 
 def test_roles_that_share_a_model_weigh_alike():
     """a has 4 of 7 actions and b 3: 7 / (2 x 4) and 7 / (2 x 3)."""
-    found = weights(SumThenNormalize(), [game(SHORT), game(LONG)])
-    assert found == pytest.approx(
+    by_action = weights(SumThenNormalize(), [game(SHORT), game(LONG)])
+    assert by_action == pytest.approx(
         {(0, "a"): 7 / 8, (0, "b"): 7 / 6, (1, "a"): 7 / 8, (1, "b"): 7 / 6}
     )
 
@@ -70,8 +70,8 @@ def test_the_loss_of_a_shared_model_is_eq_3():
     a ((1.0 + 0.9) / 2 + (-0.9 - 1.0) / 2) / 2 = 0 and b (-1.3 + (0.7 + 0.6) / 2) / 2 = -0.325."""
     episodes = [game(SHORT), game(LONG)]
     part = SumThenNormalize()
-    found = equal_groups(part(episodes), part, episodes, shared)
-    actions = [value for nodes in found for node in nodes for value in node.values()]
+    weighted = equal_groups(part(episodes), part, episodes, shared)
+    actions = [value for nodes in weighted for node in nodes for value in node.values()]
     assert sum(actions) / len(actions) == pytest.approx(-0.325 / 2)
 
 
@@ -79,29 +79,29 @@ def test_games_of_one_run_weigh_alike_whatever_their_length():
     """Of 9 actions tic's a has 2, its b 1; kuhn's a 2 of 4, its b 2; mini's a one, its b one."""
     one = (("a", {"a": 1.0}), ("b", {"b": 1.0}))
     episodes = [game(SHORT, item="tic"), game(LONG, item="kuhn"), game(one, item="mini")]
-    found = weights(SumThenNormalize(), episodes)
+    by_action = weights(SumThenNormalize(), episodes)
     sizes = {(0, "a"): 2, (0, "b"): 1, (1, "a"): 2, (1, "b"): 2, (2, "a"): 1, (2, "b"): 1}
-    assert {key: weight * sizes[key] / 9 for key, weight in found.items()} == pytest.approx(
+    assert {key: weight * sizes[key] / 9 for key, weight in by_action.items()} == pytest.approx(
         dict.fromkeys(sizes, 1 / 6)
     )
 
 
 def test_roles_with_models_of_their_own_weigh_as_before():
-    found = weights(SumThenNormalize(), [game(SHORT), game(LONG)], apart)
-    assert set(found.values()) == {1.0}
+    by_action = weights(SumThenNormalize(), [game(SHORT), game(LONG)], apart)
+    assert set(by_action.values()) == {1.0}
 
 
 def test_a_rivals_actions_and_the_seats_of_the_team_are_counted_apart():
     """b's seat is taken by a program in the second game: of the model's 5 actions a has 4, b 1."""
-    found = weights(SumThenNormalize(), [game(SHORT), cast(game(LONG), b="search")])
-    assert found[0, "a"] == found[1, "a"] == 5 / 8
-    assert found[0, "b"] == 5 / 2
-    assert found[1, "b"] == 1.0, "it is not trained"
+    by_action = weights(SumThenNormalize(), [game(SHORT), cast(game(LONG), b="search")])
+    assert by_action[0, "a"] == by_action[1, "a"] == 5 / 8
+    assert by_action[0, "b"] == 5 / 2
+    assert by_action[1, "b"] == 1.0, "it is not trained"
 
 
 def test_every_turn_weighs_alike_where_asked():
-    found = weights(SumThenNormalize(equal_trajectories=False), [game(SHORT), game(LONG)])
-    assert set(found.values()) == {1.0}
+    by_action = weights(SumThenNormalize(equal_trajectories=False), [game(SHORT), game(LONG)])
+    assert set(by_action.values()) == {1.0}
 
 
 def round_robin():
@@ -123,8 +123,8 @@ def round_robin():
 
 def test_round_robin_weighs_by_question_and_role():
     """Eq. 6: four groups of a question and a role, with 2, 2, 1 and 2 of 7 actions."""
-    found = weights(Heterogeneous(), round_robin())
-    assert found == pytest.approx(
+    by_action = weights(Heterogeneous(), round_robin())
+    assert by_action == pytest.approx(
         {
             (0, "writer"): 7 / 8,
             (0, "reader"): 7 / 8,
@@ -148,6 +148,6 @@ def test_the_rows_of_a_shared_model_carry_the_weights():
     )
     rows.build(4096, 0.0)
     ready = rows.ready(parts, episodes, [0, 1], None, None)
-    found = [a for own in ready.rows["model"].values() for row in own for a in row.advantages]
-    assert len(found) == 7
-    assert sum(found) / 7 == pytest.approx(-0.325 / 2)
+    advantages = [a for own in ready.rows["model"].values() for row in own for a in row.advantages]
+    assert len(advantages) == 7
+    assert sum(advantages) / 7 == pytest.approx(-0.325 / 2)

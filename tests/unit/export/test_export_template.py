@@ -39,10 +39,10 @@ def tokenizer_of(name):
 
 def messages(count, system=None):
     """`count` observations with the answers between them."""
-    found = [] if system is None else [{"role": "system", "content": system}]
+    history = [] if system is None else [{"role": "system", "content": system}]
     for seen, said in TURNS[:count]:
-        found += [{"role": "user", "content": seen}, {"role": "assistant", "content": said}]
-    return found[:-1]
+        history += [{"role": "user", "content": seen}, {"role": "assistant", "content": said}]
+    return history[:-1]
 
 
 def trained(chat, count):
@@ -234,10 +234,10 @@ def generation_config(folder: Path, **sampling) -> GenerationConfig:
 
 
 def test_sampling_settings_are_those_of_training(tmp_path):
-    found = generation_config(tmp_path, temperature=0.7, top_p=0.9, top_k=40, max_tokens=17)
-    assert found.do_sample is True and found.max_new_tokens == 17
-    assert (found.temperature, found.top_p, found.top_k) == (0.7, 0.9, 40)
-    assert found.eos_token_id == [1] and found.pad_token_id == 0
+    generation = generation_config(tmp_path, temperature=0.7, top_p=0.9, top_k=40, max_tokens=17)
+    assert generation.do_sample is True and generation.max_new_tokens == 17
+    assert (generation.temperature, generation.top_p, generation.top_k) == (0.7, 0.9, 40)
+    assert generation.eos_token_id == [1] and generation.pad_token_id == 0
 
 
 def test_no_top_k_is_not_the_fifty_of_transformers(tmp_path):
@@ -245,8 +245,8 @@ def test_no_top_k_is_not_the_fifty_of_transformers(tmp_path):
 
 
 def test_greedy_is_a_valid_setting_without_a_warning(tmp_path):
-    found = generation_config(tmp_path, temperature=0.0, top_p=0.9)
-    assert found.do_sample is False and found.temperature is None
+    generation = generation_config(tmp_path, temperature=0.0, top_p=0.9)
+    assert generation.do_sample is False and generation.temperature is None
 
 
 def test_every_end_token_is_an_end_token_for_transformers(tmp_path):

@@ -1,4 +1,4 @@
-"""What a row holds, to the token; rows that a forward pass reads alike run once, and count each."""
+"""Contents of rows, to the token; rows with equal passages run once and count separately."""
 
 from __future__ import annotations
 
@@ -130,22 +130,22 @@ TALK = worded(
 
 
 def test_an_action_is_predicted_from_the_last_token_before_it():
-    (found,) = actor_rows(TALK, "ada", value="observation")
-    assert found.tokens == (1, 2, 5, 6, 7, 3, 8)
-    assert found.spans == (Span(1, 2, 5, 1), Span(2, 6, 7, 5))
-    assert found.marks == (Mark(0, 1), Mark(1, 5))
-    (found,) = actor_rows(TALK, "ada", value="action")
-    assert found.marks == (Mark(1, 4), Mark(2, 6))
+    (row,) = actor_rows(TALK, "ada", value="observation")
+    assert row.tokens == (1, 2, 5, 6, 7, 3, 8)
+    assert row.spans == (Span(1, 2, 5, 1), Span(2, 6, 7, 5))
+    assert row.marks == (Mark(0, 1), Mark(1, 5))
+    (row,) = actor_rows(TALK, "ada", value="action")
+    assert row.marks == (Mark(1, 4), Mark(2, 6))
 
 
 def test_where_nothing_was_shown_an_action_is_predicted_from_the_action_before_it():
     silent = worded(
         chain([0.0, 1.0], agents=("ada",)), {0: (), 1: (5, 6), 2: (8,)}, {0: (1,), 1: (), 2: ()}
     )
-    (found,) = actor_rows(silent, "ada", value="observation")
-    assert found.tokens == (1, 5, 6, 8)
-    assert found.spans == (Span(1, 1, 3, 0), Span(2, 3, 4, 2))
-    assert found.marks == (Mark(0, 0), Mark(1, 2))
+    (row,) = actor_rows(silent, "ada", value="observation")
+    assert row.tokens == (1, 5, 6, 8)
+    assert row.spans == (Span(1, 1, 3, 0), Span(2, 3, 4, 2))
+    assert row.marks == (Mark(0, 0), Mark(1, 2))
 
 
 def forked(shown, *lengths):
@@ -166,28 +166,28 @@ def forked(shown, *lengths):
     ],
 )
 def test_branches_share_a_row_where_they_fit_and_share_enough(shown, lengths, budget, rows):
-    found = actor_rows(forked(shown, *lengths), "ada", budget=budget)
-    assert [len(one.spans) for one in found] == rows
+    cut = actor_rows(forked(shown, *lengths), "ada", budget=budget)
+    assert [len(one.spans) for one in cut] == rows
 
 
 def test_a_row_of_token_values_marks_the_place_before_every_token_of_an_action():
-    found = Tokenwise().row(TALK, "ada", list, limit=7)
-    assert found.tokens == (1, 2, 5, 6, 7, 3, 8)
+    row = Tokenwise().row(TALK, "ada", list, limit=7)
+    assert row.tokens == (1, 2, 5, 6, 7, 3, 8)
     before_first = [Mark(0, 1), Mark(1, 5)]
     inside = [Mark(1, 2, inside=0), Mark(1, 3, inside=1)]
-    assert found.marks == (before_first[0], *inside, before_first[1])
-    assert found.plain
+    assert row.marks == (before_first[0], *inside, before_first[1])
+    assert row.plain
 
 
 def test_a_row_of_streams_marks_the_last_word_before_every_joint_action():
     def words(text):
         return [ord(letter) for letter in text.split("\n")[-1] if letter.isdigit()]
 
-    found = Centralized().row(chain([0.0, 1.0]), TEAM, words, limit=6)
+    row = Centralized().row(chain([0.0, 1.0]), TEAM, words, limit=6)
     # both see 0, both make 1, both see 1; what they make last bears no value
-    assert found.tokens == tuple(map(ord, "001111"))
-    assert found.marks == (Mark(0, 1), Mark(1, 5))
-    assert found.plain
+    assert row.tokens == tuple(map(ord, "001111"))
+    assert row.marks == (Mark(0, 1), Mark(1, 5))
+    assert row.plain
 
 
 @pytest.mark.parametrize(

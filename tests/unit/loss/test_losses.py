@@ -306,20 +306,20 @@ def test_micro_batches_add_up_to_the_whole(ratio, reduction):
     value, metrics = loss(whole)
     total, sums = 0.0, dict.fromkeys(metrics, 0.0)
     for action in (0, 1):
-        here = action == OF
+        of_action = action == OF
         part = dataclasses.replace(
             whole,
-            logprobs=whole.logprobs[here],
-            old_logprobs=whole.old_logprobs[here],
-            behaviour=whole.behaviour[here],
-            ref_logprobs=whole.ref_logprobs[here],
-            entropy=whole.entropy[here],
-            action_of=torch.zeros(int(here.sum()), dtype=torch.long),
+            logprobs=whole.logprobs[of_action],
+            old_logprobs=whole.old_logprobs[of_action],
+            behaviour=whole.behaviour[of_action],
+            ref_logprobs=whole.ref_logprobs[of_action],
+            entropy=whole.entropy[of_action],
+            action_of=torch.zeros(int(of_action.sum()), dtype=torch.long),
             advantages=whole.advantages[action : action + 1],
         )
-        share, found = loss(part)
+        share, parts = loss(part)
         total += share.item()
-        sums = {key: sums[key] + number for key, number in found.items()}
+        sums = {key: sums[key] + number for key, number in parts.items()}
     assert total == pytest.approx(value.item())
     assert sums == pytest.approx(metrics)
 

@@ -1,4 +1,4 @@
-"""A damaged model folder, or a chat template that does not end: one line that names the setting."""
+"""A damaged model folder or an endless chat template gives one line that names the setting."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_template_file_that_is_no_text_is_named(whole, tmp_path):
     path.write_bytes(b"\xff")
     tokenizer = load_tokenizer(str(whole), field=FIELD)
     told = complaint(ChatFormat, tokenizer, chat=str(path))
-    assert told == f"agents.chat: {path} is no text in UTF-8; save it as that"
+    assert told == f"agents.chat: {path} is not UTF-8 text; save it as UTF-8"
 
 
 def test_a_template_that_does_not_end_is_ended(whole, tmp_path, monkeypatch):

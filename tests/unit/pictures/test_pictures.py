@@ -132,8 +132,8 @@ def test_blocks_are_drawn_in_the_colour_of_their_kind():
         colours={"stone": "#112233", "oak": "#445566"},
     )
     paths = dict(re.findall(r'<path d="([^"]+)" class="block" fill="(#\w+)"/>', drawn(picture)))
-    found = {colour: squares(path) for path, colour in paths.items()}
-    assert found == {"#112233": [(0, 0), (2, 1)], "#445566": [(1, 0)]}
+    squares_by_colour = {colour: squares(path) for path, colour in paths.items()}
+    assert squares_by_colour == {"#112233": [(0, 0), (2, 1)], "#445566": [(1, 0)]}
 
 
 def test_kinds_without_a_colour_differ():
@@ -157,8 +157,10 @@ def test_missing_extra_and_wrong_cells_are_framed():
             (0, 1): Cell("a", "left", "wrong"),
         }
     )
-    found = dict(re.findall(r'<path class="(missing|extra|wrong)" d="([^"]+)"', drawn(picture)))
-    assert {mark: squares(path) for mark, path in found.items()} == {
+    path_by_mark = dict(
+        re.findall(r'<path class="(missing|extra|wrong)" d="([^"]+)"', drawn(picture))
+    )
+    assert {mark: squares(path) for mark, path in path_by_mark.items()} == {
         "missing": [(1, 0)],
         "extra": [(2, 0)],
         "wrong": [(0, 1)],
@@ -277,7 +279,7 @@ def test_the_report_shows_the_executed_graph_of_an_episode_as_an_image(tmp_path)
         line["drawing"] = "<svg><script>alert(1)</script></svg>"
     fabricated.write_jsonl(path, lines)
     page = write_report(tmp_path).read_text()
-    assert page.count('<img class="drawing" alt="What was executed" src="data:image/svg+xml;') == 2
+    assert page.count('<iframe class="drawing" sandbox title="What was executed"') == 2
     assert "<script" not in page
 
 

@@ -29,7 +29,7 @@ def test_a_task_is_found_by_run_by_config_and_by_name(tmp_path: Path) -> None:
 
 def test_what_is_nothing_of_these_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(
-        ConfigError, match=r"'strbuild' is no run's folder.*did you mean 'str_build'"
+        ConfigError, match=r"'strbuild' is not a run's folder.*did you mean 'str_build'"
     ):
         load_source("strbuild")
 
@@ -80,7 +80,7 @@ def test_an_error_about_a_key_does_not_show_it(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["nothing_here"], "task: 'nothing_here' is no run's folder, config or task"),
+        (["nothing_here"], "task: 'nothing_here' is not a run's folder, a config or a task"),
         (["notes", "--set", "evaluation.split"], "--set evaluation.split: write dotted.key=value"),
         (["notes", "--out", "/nowhere/x"], "--out /nowhere/x: name a new file in a folder"),
         (["notes"], "agent 'ada' at http://127.0.0.1:9/v1: "),

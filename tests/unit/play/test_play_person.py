@@ -48,8 +48,8 @@ def played(answer: Any, **settings: Any) -> tuple[Played, list[dict[str, Any]]]:
 
 
 def test_a_person_plays_a_seat_beside_a_server() -> None:
-    found, told = played(lambda event: f"a note of turn {event['turn']}", episodes=1)
-    (episode,) = found.episodes
+    result, told = played(lambda event: f"a note of turn {event['turn']}", episodes=1)
+    (episode,) = result.episodes
     assert episode.lost is None
     said = [node.actions["ada"].text for node in episode.tree.nodes[1:]]
     assert said == ["a note of turn 0", "a note of turn 1"]
@@ -61,8 +61,8 @@ def test_a_person_plays_a_seat_beside_a_server() -> None:
 
 
 def test_answers_reach_the_episode_they_are_for() -> None:
-    found, _ = played(lambda event: f"episode {event['episode']}", episodes=3)
-    for number, episode in enumerate(found.episodes):
+    result, _ = played(lambda event: f"episode {event['episode']}", episodes=3)
+    for number, episode in enumerate(result.episodes):
         assert {n.actions["ada"].text for n in episode.tree.nodes[1:]} == {f"episode {number}"}
 
 
@@ -93,12 +93,12 @@ def test_people_play_a_game_through_the_page_alone() -> None:
         async with watched("kuhn poker", 0, people) as watch:
             pages = [asyncio.to_thread(at_the_page, watch.url, seat) for seat in people]
             reading = asyncio.gather(*pages)
-            found = await play(task, people, EvaluationSettings(), seed=3, tell=watch.tell)
+            result = await play(task, people, EvaluationSettings(), seed=3, tell=watch.tell)
             await reading
-        return found
+        return result
 
-    found = asyncio.run(asyncio.wait_for(run(), 30))
-    assert found.metrics["payoff_player_0"] == 1.0 and found.metrics["payoff_player_1"] == -1.0
+    result = asyncio.run(asyncio.wait_for(run(), 30))
+    assert result.metrics["payoff_player_0"] == 1.0 and result.metrics["payoff_player_1"] == -1.0
     during = {seat: _until_the_end(events) for seat, events in seen.items()}
     for seat, events in during.items():
         shown = [event["observations"] for event in events if event["kind"] == "observed"]
@@ -178,9 +178,9 @@ def test_a_form_from_elsewhere_cannot_answer(client: Any) -> None:
 
 def test_a_seat_without_a_page_is_one_line() -> None:
     seats = [f"--agent=builder_{n}=person" for n in (1, 2)]
-    found = CliRunner().invoke(app, ["play", "str_build", *seats])
-    assert isinstance(found.exception, ConfigError)
-    assert "add --watch" in str(found.exception)
+    result = CliRunner().invoke(app, ["play", "str_build", *seats])
+    assert isinstance(result.exception, ConfigError)
+    assert "add --watch" in str(result.exception)
 
 
 def test_an_address_may_be_a_person() -> None:

@@ -103,8 +103,10 @@ class Dice(Notes):
         return Scene(tuple(f"{clue} {rng.integers(100)}" for clue in item))
 
     def step(self, state: Scene, actions: Mapping[str, str], rng: Any) -> Outcome[Scene]:
-        found = super().step(state, actions, rng)
-        return replace(found, reward=found.reward + float(rng.random()), local_rewards={"ada": 1.0})
+        outcome = super().step(state, actions, rng)
+        return replace(
+            outcome, reward=outcome.reward + float(rng.random()), local_rewards={"ada": 1.0}
+        )
 
 
 @pytest.mark.parametrize(
@@ -148,14 +150,14 @@ def test_a_lost_agent_ends_its_own_episode_and_no_other(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:
     servers["ben"].faults = [lambda server: None] * 5 + [status(400, "too long")]
-    found = played(servers, at_once=1)
-    (lost,) = found.lost
+    result = played(servers, at_once=1)
+    (lost,) = result.lost
     assert lost.tree.episode == 1 and lost.lost is not None
     assert (lost.lost.agent, lost.lost.turn) == ("ben", 2)
     assert [node.turn for node in lost.tree.nodes] == [0, 1, 2]
     rest = [tree for tree in evaluated(Notes()).trees if tree.episode != 1]
-    assert found.metrics["return"] == np.mean([tree.returns(1.0)[0] for tree in rest])
-    assert list(found.summary()) == [
+    assert result.metrics["return"] == np.mean([tree.returns(1.0)[0] for tree in rest])
+    assert list(result.summary()) == [
         "played 3 of 4 episodes",
         f"lost 1: agent 'ben' at {servers['ben'].url}/v1: status 400: too long; "
         "episodes 1 (turn 3)",
@@ -164,10 +166,10 @@ def test_a_lost_agent_ends_its_own_episode_and_no_other(
 
 def test_retries_are_counted_and_change_no_number(servers: dict[str, ScriptedEndpoint]) -> None:
     servers["ada"].faults = [status(500), status(503)]
-    found = played(servers, at_once=1)
-    assert found.retries == {"ada": 2} and not found.lost
-    assert found.metrics["return"] == evaluated(Notes()).metrics["return"]
-    assert list(found.summary())[1:] == ["retried 2: agent 'ada'"]
+    result = played(servers, at_once=1)
+    assert result.retries == {"ada": 2} and not result.lost
+    assert result.metrics["return"] == evaluated(Notes()).metrics["return"]
+    assert list(result.summary())[1:] == ["retried 2: agent 'ada'"]
 
 
 def test_a_server_that_dies_loses_what_is_not_played_yet(
@@ -180,18 +182,18 @@ def test_a_server_that_dies_loses_what_is_not_played_yet(
             ended.append(event["episode"])
             servers["ben"].stop()
 
-    found = played(servers, at_once=1, retries=1, tell=kill)
+    result = played(servers, at_once=1, retries=1, tell=kill)
     assert ended == [0]
-    assert [episode.tree.episode for episode in found.lost] == [1, 2, 3]
-    assert found.metrics["turns"] == 3.0
+    assert [episode.tree.episode for episode in result.lost] == [1, 2, 3]
+    assert result.metrics["turns"] == 3.0
 
 
 def test_with_every_episode_lost_there_are_no_metrics(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:
     servers["ada"].faults = [status(400)] * 4
-    found = played(servers)
-    assert len(found.lost) == 4 and found.metrics == {}
+    result = played(servers)
+    assert len(result.lost) == 4 and result.metrics == {}
 
 
 def test_an_agent_that_is_not_there_at_the_start_stops_the_play(
@@ -209,8 +211,8 @@ def test_an_endpoint_that_does_not_count_tokens_leaves_their_metric_out(
 ) -> None:
     choice = {"message": {"content": "x"}, "finish_reason": "stop"}
     servers["ada"].faults = [lambda server: JSONResponse({"choices": [choice]})]
-    found = played(servers)
-    assert "tokens_per_turn" not in found.metrics and "return" in found.metrics
+    result = played(servers)
+    assert "tokens_per_turn" not in result.metrics and "return" in result.metrics
 
 
 def test_a_task_that_breaks_its_contract_stops_the_play(
@@ -283,8 +285,8 @@ def test_pass_at_k_counts_the_episodes_that_were_played_out(
 ) -> None:
     """Of three episodes of the first item one is lost: pass@2 needs two."""
     servers["ben"].faults = [status(400)]
-    found = played(servers, Exam(), at_once=1, repeats=3, pass_at=(2,))
-    assert len(found.lost) == 1 and found.metrics["pass@2"] == 0.5
+    result = played(servers, Exam(), at_once=1, repeats=3, pass_at=(2,))
+    assert len(result.lost) == 1 and result.metrics["pass@2"] == 0.5
 
 
 @pytest.mark.parametrize(("repeats", "k", "left"), [(2, 2, 1), (1, 1, 0)])
@@ -292,9 +294,9 @@ def test_pass_at_k_is_left_out_where_an_item_has_too_few_episodes(
     servers: dict[str, ScriptedEndpoint], repeats: int, k: int, left: int
 ) -> None:
     servers["ben"].faults = [status(400)]
-    found = played(servers, Exam(), at_once=1, repeats=repeats, pass_at=(k,))
-    assert f"pass@{k}" not in found.metrics and "return" in found.metrics
-    assert list(found.summary())[-1] == (
+    result = played(servers, Exam(), at_once=1, repeats=repeats, pass_at=(k,))
+    assert f"pass@{k}" not in result.metrics and "return" in result.metrics
+    assert list(result.summary())[-1] == (
         f"no pass@k: k = {k} needs as many episodes of each item, of one {left} were played out"
     )
 

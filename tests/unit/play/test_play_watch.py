@@ -39,10 +39,15 @@ def test_a_late_reader_gets_everything_and_then_the_end(
     watch.tell({"kind": "planned"})
     watch.tell({"kind": "finished"})
     watch.end()
-    found = get("/events")
-    assert [event.get("kind") for event in events(found)] == ["titled", "planned", "finished", None]
-    assert found.headers["content-type"].startswith("text/event-stream")
-    assert found.text.endswith("event: over\ndata: {}\n\n")
+    response = get("/events")
+    assert [event.get("kind") for event in events(response)] == [
+        "titled",
+        "planned",
+        "finished",
+        None,
+    ]
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.text.endswith("event: over\ndata: {}\n\n")
 
 
 def test_a_reader_that_comes_back_gets_what_it_has_not_seen(
@@ -51,8 +56,8 @@ def test_a_reader_that_comes_back_gets_what_it_has_not_seen(
     for number in range(3):
         watch.tell({"kind": "started", "episode": number})
     watch.end()
-    found = events(get("/events", **{"Last-Event-ID": "2"}))
-    assert found == [{"kind": "started", "episode": 2}, {}]
+    received = events(get("/events", **{"Last-Event-ID": "2"}))
+    assert received == [{"kind": "started", "episode": 2}, {}]
 
 
 def test_a_reader_hears_of_an_event_as_it_happens(watch: Watch) -> None:
@@ -89,9 +94,9 @@ def test_an_event_of_several_lines_is_one_event(
 def test_every_file_forbids_what_does_not_come_from_here(
     get: Callable[..., httpx.Response], path: str
 ) -> None:
-    found = get(path)
-    assert found.status_code == 200
-    policy = found.headers["content-security-policy"]
+    response = get(path)
+    assert response.status_code == 200
+    policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
 
 

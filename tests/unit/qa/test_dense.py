@@ -35,9 +35,9 @@ def by_hand(retriever: Dense, query: str) -> list[str]:
 )
 def test_passages_come_by_falling_product_with_the_query(path, settings):
     retriever = Dense(Passages(TEXTS), path, **settings)
-    found = [passage.title for passage in retriever.search("word 3", 5)]
-    assert found == by_hand(retriever, "word 3")
-    assert [passage.title for passage in retriever.search("word 3", 2)] == found[:2]
+    titles = [passage.title for passage in retriever.search("word 3", 5)]
+    assert titles == by_hand(retriever, "word 3")
+    assert [passage.title for passage in retriever.search("word 3", 2)] == titles[:2]
 
 
 def test_a_text_finds_itself_where_vectors_have_one_length(path):

@@ -66,14 +66,14 @@ PETS = (
 
 def test_a_passage_is_found_by_its_words_and_by_its_title():
     retriever = BM25(Passages(PETS))
-    assert [found.title for found in retriever.search("barks", 2)] == ["dog"]
-    assert {found.title for found in retriever.search("cat", 2)} == {"cat", "dog"}
+    assert [passage.title for passage in retriever.search("barks", 2)] == ["dog"]
+    assert {passage.title for passage in retriever.search("cat", 2)} == {"cat", "dog"}
 
 
 def test_equal_passages_come_in_the_corpus_order_up_to_k():
     retriever = BM25(Passages(PETS))
-    assert [found.title for found in retriever.search("milk", 5)] == ["cow", "goat"]
-    assert [found.title for found in retriever.search("milk", 1)] == ["cow"]
+    assert [passage.title for passage in retriever.search("milk", 5)] == ["cow", "goat"]
+    assert [passage.title for passage in retriever.search("milk", 1)] == ["cow"]
 
 
 @pytest.mark.parametrize("query", ["", "the", "zebra", "?!"])
@@ -98,19 +98,19 @@ def test_a_folder_s_index_is_kept_and_made_anew_where_a_file_changes(tmp_path, m
     corpus.mkdir()
     (corpus / "a.txt").write_text("the red fox\n\nthe blue whale")
     retriever = BM25(Folder(str(corpus)))
-    assert [found.text for found in retriever.search("whale", 2)] == ["the blue whale"]
+    assert [passage.text for passage in retriever.search("whale", 2)] == ["the blue whale"]
     built = []
     monkeypatch.setattr(module._WordIndex, "_built", lambda *given: built.append(given))
     module._index.cache_clear()
     module._answer.cache_clear()
-    assert [found.text for found in retriever.search("fox", 2)] == ["the red fox"]
+    assert [passage.text for passage in retriever.search("fox", 2)] == ["the red fox"]
     assert not built
     monkeypatch.undo()
     monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
     (corpus / "a.txt").write_text("the green fox and more")
     module._index.cache_clear()
     module._answer.cache_clear()
-    assert [found.text for found in retriever.search("fox", 2)] == ["the green fox and more"]
+    assert [passage.text for passage in retriever.search("fox", 2)] == ["the green fox and more"]
 
 
 def test_a_retriever_pickles_without_its_index():

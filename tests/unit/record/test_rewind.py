@@ -166,7 +166,7 @@ def test_transcripts_that_are_gone_are_said(run, capsys):
 def test_a_run_that_reached_no_checkpoint_starts_anew_and_says_so(run, capsys):
     rewind(run, None)
     assert (run / "metrics.jsonl").read_text() == ""
-    told = f"note: {run}: no checkpoint was reached; the run starts anew, its lines go\n"
+    told = f"note: {run}: no checkpoint was reached; the run starts again without its lines\n"
     assert capsys.readouterr().err == told
 
 

@@ -1,20 +1,16 @@
-"""Reading runs, following their progress, and what the headline says of them."""
+"""Reading runs, and what the headline says of them."""
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
-from rich.console import Console
 
-from colearn.comparison.progress import Bars, Lines
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import RunFolder, read_run
-from colearn.record.tail import MetricsTail
 from colearn.report import write_report
 from colearn.report.finding import compare_pairs, headline
 from colearn.statistics import MeanEstimate
@@ -52,45 +48,6 @@ def test_reading_survives_a_cut_line_and_repeated_iterations(tmp_path):
     evaluations = read_run(RunFolder(folder)).evaluations
     assert len(evaluations) == 13
     assert evaluations[-1].metrics["return"] is None
-
-
-def test_tail_reads_whole_lines_once_and_notices_a_shorter_file(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    tail = MetricsTail(path)
-    assert not tail.advance()
-    line = {"kind": "evaluation", "environment_steps": 8, "metrics": {"return": 0.5}}
-    path.write_text(json.dumps(line) + '\n{"kind": "upd')
-    assert tail.advance()
-    assert (tail.environment_steps, tail.mean_return) == (8, 0.5)
-    assert not tail.advance()
-    path.write_text('{"environment_steps": 4}\n')
-    assert tail.advance()
-    assert tail.environment_steps == 4
-
-
-def test_lines_are_printed_at_start_evaluation_and_end():
-    out = io.StringIO()
-    with Lines(Console(file=out), {"a-s0": 400}) as watcher:
-        watcher.started("a-s0", "started")
-        watcher.advanced("a-s0", 8, None)
-        watcher.advanced("a-s0", 8, 0.25)
-        watcher.advanced("a-s0", 16, 0.25)
-        watcher.ended("a-s0", "finished")
-    assert out.getvalue().splitlines() == [
-        "a-s0: started",
-        "a-s0: 8/400 environment steps, return 0.250",
-        "a-s0: finished",
-    ]
-
-
-def test_bars_show_steps_and_the_latest_return():
-    out = io.StringIO()
-    with Bars(Console(file=out, force_terminal=True, width=120), {"a-s0": 400}) as watcher:
-        watcher.started("a-s0", "resumed at iteration 4")
-        watcher.advanced("a-s0", 100, 0.25)
-        watcher.ended("a-s0", "finished")
-    assert "100/400 steps" in out.getvalue()
-    assert "return 0.250" in out.getvalue()
 
 
 def ends(first: float, last: float, gain: tuple[float, float]) -> Any:

@@ -109,15 +109,15 @@ def test_links_lead_to_files_beside_the_page(folder, outline):
 
 
 def test_settings_that_differ_come_first_and_every_one_is_there(page, summary):
-    found = {s["key"]: s["values"] for s in summary["compared"]["settings"]}
-    assert next(iter(found)) == "algorithm.name"
-    assert found["algorithm.name"] == ["collm_cc", "collm_dc", "magrpo"]
-    assert found["train.environment_steps"] == ["400"] * 3
-    assert found["task.words"] == ["[ICML, A|B]"] * 3
-    alone = [key for key, values in found.items() if values[:2] == ["-", "-"] != values[1:]]
+    settings = {s["key"]: s["values"] for s in summary["compared"]["settings"]}
+    assert next(iter(settings)) == "algorithm.name"
+    assert settings["algorithm.name"] == ["collm_cc", "collm_dc", "magrpo"]
+    assert settings["train.environment_steps"] == ["400"] * 3
+    assert settings["task.words"] == ["[ICML, A|B]"] * 3
+    alone = [key for key, values in settings.items() if values[:2] == ["-", "-"] != values[1:]]
     assert any(key.startswith("algorithm.") for key in alone)  # a default of magrpo's
-    assert "run.seed" not in found and not any(key.startswith("compare") for key in found)
-    for key, values in found.items():
+    assert "run.seed" not in settings and not any(key.startswith("compare") for key in settings)
+    for key, values in settings.items():
         assert f'<th scope="row">{escape(key)}</th>' in page
         assert f"<code>{escape(values[0])}</code>" in page
     assert page.index(">algorithm.name<") < page.index("<summary>The other")
@@ -148,9 +148,11 @@ def test_diagnostics_are_means_over_models_and_a_critic_s_are_its_own(tmp_path):
     lines[1]["metrics"] = {"a/grad_norm": 1.0, "b/grad_norm": 2.0, "critic/team/grad_norm": 8.0}
     fabricated.write_jsonl(folder / "metrics.jsonl", lines)
     write_report(folder)
-    found = json.loads((folder / "summary.json").read_text())["algorithms"]["magrpo"]["diagnostics"]
-    assert found["grad_norm"]["mean"] == [1.5]
-    assert found["critic/grad_norm"]["mean"] == [8.0]
+    diagnostics = json.loads((folder / "summary.json").read_text())["algorithms"]["magrpo"][
+        "diagnostics"
+    ]
+    assert diagnostics["grad_norm"]["mean"] == [1.5]
+    assert diagnostics["critic/grad_norm"]["mean"] == [8.0]
 
 
 def test_page_suits_phones_and_the_dark(page):
@@ -332,11 +334,13 @@ def test_the_parts_of_an_algorithm_are_named_among_its_settings():
     labels = ("collm_cc", "magrpo")
     configs = [load_config("quickstart", {"algorithm.name": label}) for label in labels]
     table = settings_table([config.model_dump(mode="json") for config in configs])
-    found = {setting.key: setting.values for setting in table}
-    assert found["algorithm.rollout.name"] == ("chain", "tree")
-    assert found["algorithm.advantage.name"] == ("bootstrap", "group_mean")
-    assert found["algorithm.critic.name"] == ("centralized", "-")
-    assert "{}" not in {value for key in found for value in found[key] if "algorithm." in key}
+    values_by_key = {setting.key: setting.values for setting in table}
+    assert values_by_key["algorithm.rollout.name"] == ("chain", "tree")
+    assert values_by_key["algorithm.advantage.name"] == ("bootstrap", "group_mean")
+    assert values_by_key["algorithm.critic.name"] == ("centralized", "-")
+    assert "{}" not in {
+        value for key in values_by_key for value in values_by_key[key] if "algorithm." in key
+    }
 
 
 @pytest.mark.parametrize(
@@ -366,10 +370,10 @@ def judged(tmp_path_factory) -> Path:
         record["headline"] = {"metric": "adjacency", "better": "lower"}
         path.write_text(json.dumps(record))
     for path in folder.glob("runs/*/metrics.jsonl"):
-        found = [json.loads(text) for text in path.read_text().splitlines()]
-        for line in found:
+        lines = [json.loads(text) for text in path.read_text().splitlines()]
+        for line in lines:
             line["metrics"]["objective"] = 7.25
-        fabricated.write_jsonl(path, found)
+        fabricated.write_jsonl(path, lines)
     write_report(folder)
     return folder
 
@@ -399,3 +403,16 @@ def test_what_is_optimised_stands_apart_from_what_is_compared(judged):
     assert "## Training objective" in text and "| Objective before | Objective after |" in text
     others = text.partition("## Other metrics")[2].partition("##")[0]
     assert "| return after |" in others and "objective" not in others
+
+
+def test_costs_of_a_tasks_services_are_lines_of_the_overhead(tmp_path):
+    folder = fabricated.write_comparison(tmp_path, range(2))
+    for path in folder.glob("runs/collm_cc-*/run.json"):
+        record = json.loads(path.read_text())
+        record["costs"] = {"judge calls": 12.0}
+        path.write_text(json.dumps(record))
+    write_report(folder)
+    overhead = (folder / "table.md").read_text().partition("## Training overhead")[2]
+    (line,) = [line for line in overhead.splitlines() if line.startswith("| Judge calls |")]
+    assert line.split(" | ")[1] == "12"
+    assert overhead.splitlines()[4].split(" | ")[1].startswith("collm_cc")

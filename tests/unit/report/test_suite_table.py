@@ -91,8 +91,8 @@ def test_the_best_of_time_cost_and_adjacency_is_the_lowest(tmp_path):
             "dc-s0": {"iou": 0.7, "adjacency": 0.1, "turns": 3.0},
         },
     )
-    found = read_figures(SUITE, tmp_path)
-    assert [found.best(column) for column in range(4)] == [{"dc"}, {"cc"}, {"dc"}, {"dc"}]
+    figures = read_figures(SUITE, tmp_path)
+    assert [figures.best(column) for column in range(4)] == [{"dc"}, {"cc"}, {"dc"}, {"dc"}]
 
 
 def test_means_that_look_alike_are_both_best(tmp_path):
@@ -104,9 +104,9 @@ def test_means_that_look_alike_are_both_best(tmp_path):
             "dc-s0": {"iou": 0.5 + 1e-9, "adjacency": 0.2},
         },
     )
-    found = read_figures(SUITE, tmp_path)
-    assert found.best(2) == {"cc", "dc"}
-    assert found.best(3) == set()
+    figures = read_figures(SUITE, tmp_path)
+    assert figures.best(2) == {"cc", "dc"}
+    assert figures.best(3) == set()
 
 
 def test_several_seeds_give_a_mean_and_an_interval(tmp_path):

@@ -1,4 +1,4 @@
-"""A greedy tree goes on from its best candidate alone: what compares futures is refused, and the
+"""A greedy tree continues from its best candidate alone: what compares futures is refused, and the
 message names what fits."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_advantages_from_returns_are_refused_on_greedy_trees(name: str):
         algorithm(advantage={"name": name}).checked_parts()
     message = str(refused.value)
     assert message.startswith("algorithm.advantage: ")
-    assert "GreedyTree goes on from the best candidate alone" in message
+    assert "GreedyTree continues from the best candidate alone" in message
     assert message.endswith(
         "set algorithm.advantage.name to agent_turn or question, or algorithm.rollout.name to tree "
         "or parallel"
@@ -48,7 +48,7 @@ def test_advantages_from_returns_are_refused_on_greedy_trees(name: str):
 
 def test_values_are_refused_on_greedy_trees():
     critic = {"advantage": {"name": "bootstrap"}, "critic": {"name": "centralized"}}
-    with pytest.raises(ConfigError, match=r"^algorithm\.advantage: Bootstrap compares what comes"):
+    with pytest.raises(ConfigError, match=r"^algorithm\.advantage: Bootstrap compares rewards"):
         algorithm(**critic).checked_parts()
 
 

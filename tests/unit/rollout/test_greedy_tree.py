@@ -1,5 +1,5 @@
-"""AT-GRPO where agents act at once: each agent's candidates are scored one after another (Alg. 1,
-lines 9 to 14), so that a group's rewards are its own agent's work."""
+"""AT-GRPO in simultaneous play: candidates are scored agent by agent (Alg. 1, lines 9 to 14), so
+that a group's rewards differ by its own agent's actions only."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def code(coder: int, tester: int) -> tuple[float, dict[str, float]]:
 
 
 def advantages(tree: Tree[Any], credit: Credit, agent: str) -> list[float]:
-    (found,) = AgentTurn()([Credited(tree=tree, rewards=credit(tree))])
-    return [row[agent] for row in found if agent in row]
+    (advantages,) = AgentTurn()([Credited(tree=tree, rewards=credit(tree))])
+    return [row[agent] for row in advantages if agent in row]
 
 
 @pytest.mark.parametrize("order", ["lockstep", "free"])

@@ -1,7 +1,8 @@
-"""How trees grow: who is asked how often, who sits where, and in which order."""
+"""Tree growth: requests per agent, casts, and the order of growth."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -137,6 +138,12 @@ class Twice(KaryTree):
         return (Chain(), KaryTree(2))
 
 
+@pytest.mark.parametrize("shape", [Chain(), Parallel(2), CounterfactualChain(k=2)])
+def test_trees_pickle_since_ranks_exchange_them(shape):
+    trees, _ = grown(Notes(horizon=2), shape)
+    assert pickle.loads(pickle.dumps(trees)) == trees
+
+
 def test_several_trees_of_an_item_are_members_with_draws_of_their_own():
     trees, _ = grown(Notes(horizon=1, items=2), Twice(1))
     assert [(tree.episode, tree.member) for tree in trees] == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -199,9 +206,9 @@ def last_of(trees: Sequence[Tree[Any]]) -> list[Any]:
 
 def test_everyone_plays_its_own_seat_unless_told_otherwise():
     task = Notes(horizon=2)
-    own, _ = grown(task, cast=Own())
+    cast_own, _ = grown(task, cast=Own())
     plain, _ = grown(task)
-    assert own == plain and all(tree.cast == {} for tree in own)
+    assert cast_own == plain and all(tree.cast == {} for tree in cast_own)
 
 
 class Echo:
@@ -283,9 +290,9 @@ def test_a_fresh_prompt_opens_a_history_of_its_own():
 
 def test_a_plain_prompt_goes_on_from_what_its_agent_said_last():
     (tree,), _ = grown(Notes(horizon=2, items=1))
-    chat, here = ChatFormat(byte_tokenizer()), tree.nodes[1]
-    seen = here.observations["ben"]
-    assert seen.tokens == chat.continuation(seen.text, here.actions["ben"]).tokens
+    chat, node = ChatFormat(byte_tokenizer()), tree.nodes[1]
+    seen = node.observations["ben"]
+    assert seen.tokens == chat.continuation(seen.text, node.actions["ben"]).tokens
     assert seen.tokens != chat.open(seen.text).tokens
 
 

@@ -25,10 +25,10 @@ def calls(shape, agents, horizon):
     """Generations of one episode without early end."""
     nodes, total = 1, 0
     for turn in range(horizon):
-        here = at(turn, agents)
-        counts = shape.samples(here)
+        branching = at(turn, agents)
+        counts = shape.samples(branching)
         total += nodes * sum(counts.values())
-        nodes *= len(shape.joint_actions(here, counts))
+        nodes *= len(shape.joint_actions(branching, counts))
     return total
 
 
@@ -71,19 +71,21 @@ def test_a_cross_meets_every_action_with_every_other():
 
 @pytest.mark.parametrize("shape", [Chain(), Parallel(2), KaryTree(2), Cross(2)])
 def test_only_agents_that_act_draw_actions(shape):
-    here = at(0, ("bob",))
-    counts = shape.samples(here)
+    branching = at(0, ("bob",))
+    counts = shape.samples(branching)
     assert list(counts) == ["bob"]
-    joint = shape.joint_actions(here, counts)
+    joint = shape.joint_actions(branching, counts)
     assert list(joint) == [{"bob": j} for j in range(counts["bob"])]
 
 
 @pytest.mark.parametrize("shape", [Chain(), Parallel(2), KaryTree(2), Cross(2)])
 def test_every_drawn_action_is_executed(shape):
-    here = at(0, TEAM)
-    counts = shape.samples(here)
+    branching = at(0, TEAM)
+    counts = shape.samples(branching)
     for agent, count in counts.items():
-        assert {joint[agent] for joint in shape.joint_actions(here, counts)} == set(range(count))
+        assert {joint[agent] for joint in shape.joint_actions(branching, counts)} == set(
+            range(count)
+        )
 
 
 @pytest.mark.parametrize("shape", [Parallel, KaryTree, Cross])

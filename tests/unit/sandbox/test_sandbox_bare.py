@@ -1,4 +1,4 @@
-"""Bare asserts: which tests can fail or be skipped without a trace in the tests' process."""
+"""Bare asserts: detection of tests without side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits, and the choice of a mechanism."""
+"""Limits and the choice of a mechanism."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_no_shown_path_lies_in_another() -> None:
 
 
 def _errno(code: bytes, number: int, first_argument: int = 0) -> int | None:
-    """What the filter answers to a system call on x86_64: an error number, or None to allow."""
+    """The filter's answer to a system call on x86_64: an error number, or None to allow."""
     steps = list(struct.iter_unpack("=HBBI", code))
     data = {0: number, 4: 0xC000003E, 16: first_argument}
     held, at = 0, 0

@@ -1,4 +1,4 @@
-"""What crosses between the processes of a sandbox, and what does not."""
+"""Serialisation of plain values between sandbox processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test code taken apart: what counts as one test."""
+"""Splitting test code into tests."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_each_text_of_a_sequence_is_one_test() -> None:
         ("", "no assert"),
         ("assert True", "no assert"),
         ((), "no assert"),
-        ("assert grow(", "tests: not Python"),
-        (("assert grow(1)", "assert ("), r"tests\[1\]: not Python"),
+        ("assert grow(", "tests: not valid Python"),
+        (("assert grow(1)", "assert ("), r"tests\[1\]: not valid Python"),
         ("def check():\n    assert grow(1)", "check must take one argument"),
     ),
 )

@@ -90,12 +90,12 @@ def test_an_error_is_reported_without_its_text(capfd: pytest.CaptureFixture[str]
 def test_a_client_has_a_burst_and_then_its_rate() -> None:
     limiter = RateLimiter(2.0)
     for _ in range(4):
-        limiter.check("a", now=0.0)
+        limiter.check("a", seconds=0.0)
     with pytest.raises(ServeError) as refused:
-        limiter.check("a", now=0.0)
+        limiter.check("a", seconds=0.0)
     assert (refused.value.status, refused.value.headers) == (429, {"retry-after": "1"})
-    limiter.check("b", now=0.0)
-    limiter.check("a", now=0.5)
+    limiter.check("b", seconds=0.0)
+    limiter.check("a", seconds=0.5)
 
 
 def test_too_many_requests_are_refused() -> None:

@@ -41,20 +41,20 @@ def test_a_window_is_refused() -> None:
 def test_without_vllm_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     folder = export_tiny(tmp_path / "ada")
-    found = CliRunner().invoke(app, ["serve", str(folder), "--engine", "vllm"])
-    assert isinstance(found.exception, MissingExtra)
-    assert "colearn-llm[vllm]" in str(found.exception)
+    result = CliRunner().invoke(app, ["serve", str(folder), "--engine", "vllm"])
+    assert isinstance(result.exception, MissingExtra)
+    assert "colearn-llm[vllm]" in str(result.exception)
 
 
 def test_what_is_no_exported_agent_is_named(tmp_path: Path) -> None:
-    found = CliRunner().invoke(app, ["serve", str(tmp_path)])
-    assert isinstance(found.exception, ConfigError)
-    assert "no exported agent here" in str(found.exception)
+    result = CliRunner().invoke(app, ["serve", str(tmp_path)])
+    assert isinstance(result.exception, ConfigError)
+    assert "no exported agent here" in str(result.exception)
 
 
 def test_a_damaged_folder_is_not_served(tmp_path: Path) -> None:
     folder = export_tiny(tmp_path / "ada")
     (folder / "generation_config.json").write_text("{}")
-    found = CliRunner().invoke(app, ["serve", str(folder)])
-    assert isinstance(found.exception, ConfigError)
-    assert "generation_config.json: damaged" in str(found.exception)
+    result = CliRunner().invoke(app, ["serve", str(folder)])
+    assert isinstance(result.exception, ConfigError)
+    assert "generation_config.json: damaged" in str(result.exception)

@@ -156,7 +156,7 @@ def test_dec_tiger_holds_the_published_numbers():
 
 @pytest.mark.skipif(not THEIRS.exists(), reason="needs ../shared")
 @pytest.mark.parametrize("array", ["start", "transition", "observation", "reward"])
-def test_dec_tiger_equals_the_file_of_others(array):
+def test_dec_tiger_equals_the_madp_file(array):
     ours, theirs = read_dpomdp(PROBLEMS / "dec_tiger.dpomdp"), read_dpomdp(THEIRS)
     assert np.array_equal(getattr(ours, array), getattr(theirs, array))
 
@@ -182,18 +182,18 @@ MALFORMED = {
     "no agents": (with_line(1, "agents: 0"), 1, "agents: 0 agents; give a count of 1 or more"),
     "too many agents": (with_line(1, "agents: 33"), 1, "33 agents are too many"),
     "discount above 1": (with_line(2, "discount: 1.5"), 2, "discount: must be one number from 0"),
-    "discount in words": (with_line(2, "discount: high"), 2, "discount: 'high' is no number"),
+    "discount in words": (with_line(2, "discount: high"), 2, "discount: 'high' is not a number"),
     "values of no kind": (with_line(3, "values: money"), 3, "'money' is out of place"),
     "state twice": (with_line(4, "states: dry dry"), 4, "the state 'dry' is named twice"),
     "agent twice": (with_line(1, "agents: a a"), 1, "the agent 'a' is named twice"),
     "action twice": (with_line(8, "go go"), 8, "the action 'go' is named twice"),
-    "number as a name": (with_line(4, "states: dry 2"), 4, "'2' cannot name one state"),
-    "star as a name": (with_line(7, "* go"), 7, "'*' cannot name one action"),
+    "number as a name": (with_line(4, "states: dry 2"), 4, "'2' is not a valid name for one state"),
+    "star as a name": (with_line(7, "* go"), 7, "'*' is not a valid name for one action"),
     "an agent without actions": (with_line(8, ""), 6, "actions: 1 lines for 2 agents"),
     "actions of one agent too many": (with_line(8, "stay go\n3"), 9, "3 lines for 2 agents"),
     "start of three numbers": (with_line(5, "start: 0.5 0.5 0"), 5, "3 numbers for 2 states"),
     "start off 1": (with_line(5, "start: 0.5 0.6"), 5, "start: the probabilities sum to 1.1"),
-    "start below 0": (with_line(5, "start:\n-0.5 1.5"), 6, "start: '-0.5' is no probability"),
+    "start below 0": (with_line(5, "start:\n-0.5 1.5"), 6, "start: '-0.5' is not a probability"),
     "start nowhere": (with_line(5, "start: dri"), 5, "unknown state 'dri'; did you mean 'dry'?"),
     "start from no state": (with_line(5, "start exclude: dry wet"), 5, "no state is left"),
     "start listed twice": (with_line(5, "start include: wet 1"), 5, "'1' is listed twice"),
@@ -226,20 +226,20 @@ MALFORMED = {
     ),
     "too few parts": (with_line(18, "R: go go : 3"), 18, "R: 2 parts between colons"),
     "table without anything": (with_line(14, "T:"), 14, "T: 1 parts between colons"),
-    "row too short": (with_line(15, "O: * : dry : 0.5 0.5"), 15, "2 numbers where 4 must stand"),
+    "row too short": (with_line(15, "O: * : dry : 0.5 0.5"), 15, "2 numbers, expected 4"),
     "matrix too long": (
         with_line(14, "T: go go :\n1 0\n0 1\n0"),
         14,
-        "5 numbers where a matrix of 2 rows of 2 must stand",
+        "5 numbers, expected a matrix of 2 rows of 2",
     ),
-    "no number": (with_line(18, "R: go go : dry : * : * : lots"), 18, "R: 'lots' is no number"),
+    "no number": (with_line(18, "R: go go : dry : * : * : lots"), 18, "R: 'lots' is not a number"),
     "nan": (with_line(18, "R: go go : dry : * : * : NaN"), 18, "'NaN' must be a finite number"),
     "infinite": (with_line(18, "R: go go : dry : * : * : -inf"), 18, "'-inf' must be a finite"),
     "beyond a float": (with_line(18, "R: go go : dry : * : * : 1e999"), 18, "'1e999' must be a"),
     "negative probability": (
         with_line(14, "T: go go :\n1 0\n-0.5 1.5"),
         16,
-        "T: '-0.5' is no probability",
+        "T: '-0.5' is not a probability",
     ),
     "identity of no square": (with_line(15, "O: * : identity"), 15, "needs a square matrix"),
     "row off 1": (
@@ -257,7 +257,7 @@ MALFORMED = {
         18,
         "O: the row of joint action 'stay stay' and next state 'dry' was never set; add it",
     ),
-    "too many states": (with_line(4, "states: 999999999999"), 4, "states are too many; at most"),
+    "too many states": (with_line(4, "states: 999999999999"), 4, "states are too many; the limit"),
     "too many actions for the memory": (with_line(7, "999999999"), 7, "actions are too many"),
     "too large a table": (
         with_line(4, "states: 5000"),
@@ -273,9 +273,9 @@ def test_a_malformed_file_is_one_line_with_its_number_and_the_thing(kind):
     with pytest.raises(ConfigError) as caught:
         parse_dpomdp(text, "bad.dpomdp")
     message = str(caught.value)
-    found = re.fullmatch(r"bad\.dpomdp:(\d+): (.+)", message)
-    assert found is not None, message
-    assert int(found[1]) == line and named in found[2], message
+    match = re.fullmatch(r"bad\.dpomdp:(\d+): (.+)", message)
+    assert match is not None, message
+    assert int(match[1]) == line and named in match[2], message
 
 
 def test_a_missing_file_names_the_field(tmp_path):

@@ -33,23 +33,23 @@ def test_uniform_play_of_climbing_is_the_mean_of_its_matrix():
 
 def test_the_private_values_and_gradient_of_climbing_are_row_means():
     histories = JointHistories(climbing(), 1)
-    found = evaluate(histories, uniform(histories))
-    assert found.private_values["bob"][0] == pytest.approx(-31 / 9)
-    np.testing.assert_allclose(found.gradient["alice"][0], [[-19 / 3, -17 / 3, 5 / 3]])
-    np.testing.assert_allclose(found.gradient["bob"][0], [[-19 / 3, -23 / 3, 11 / 3]])
+    exact = evaluate(histories, uniform(histories))
+    assert exact.private_values["bob"][0] == pytest.approx(-31 / 9)
+    np.testing.assert_allclose(exact.gradient["alice"][0], [[-19 / 3, -17 / 3, 5 / 3]])
+    np.testing.assert_allclose(exact.gradient["bob"][0], [[-19 / 3, -23 / 3, 11 / 3]])
 
 
 def test_the_two_step_game_by_hand():
     histories = JointHistories(two_step(), 2)
-    found = evaluate(histories, uniform(histories), discount=0.5)
+    exact = evaluate(histories, uniform(histories), discount=0.5)
     # turn 1: 7 in the safe game, (0 + 1 + 1 + 8) / 4 in the risky one
-    assert found.joint_values[1].tolist() == [7.0, 7.0, 2.5, 2.5]
-    assert found.joint_action_values[1][2].tolist() == [0.0, 1.0, 1.0, 8.0]
-    assert found.joint_action_values[0].tolist() == [[3.5, 3.5, 1.25, 1.25]]
-    assert found.value == 2.375
-    assert found.private_values["alice"][1].tolist() == [7.0, 2.5]
+    assert exact.joint_values[1].tolist() == [7.0, 7.0, 2.5, 2.5]
+    assert exact.joint_action_values[1][2].tolist() == [0.0, 1.0, 1.0, 8.0]
+    assert exact.joint_action_values[0].tolist() == [[3.5, 3.5, 1.25, 1.25]]
+    assert exact.value == 2.375
+    assert exact.private_values["alice"][1].tolist() == [7.0, 2.5]
     # alice first in the risky game: discounted 0.5, played 0.5 of the time, (0 + 1) / 2
-    np.testing.assert_allclose(found.gradient["alice"][1], [[1.75, 1.75], [0.125, 1.125]])
+    np.testing.assert_allclose(exact.gradient["alice"][1], [[1.75, 1.75], [0.125, 1.125]])
 
 
 def test_listening_three_times_costs_six():
@@ -60,14 +60,14 @@ def test_listening_three_times_costs_six():
 def test_uniform_play_of_dec_tiger_for_one_turn():
     histories = JointHistories(dec_tiger(), 1)
     # per state: -2 - 101 + 9 - 101 - 50 - 100 + 9 - 100 + 20 over nine joint actions
-    found = evaluate(histories, uniform(histories))
-    assert found.value == pytest.approx(-416 / 9, abs=1e-12)
+    exact = evaluate(histories, uniform(histories))
+    assert exact.value == pytest.approx(-416 / 9, abs=1e-12)
 
 
 def test_a_private_history_that_is_never_reached_has_no_value():
     histories = JointHistories(dec_tiger(), 2)
-    found = evaluate(histories, always(histories, 0))
-    values = found.private_values["alice"][1]
+    exact = evaluate(histories, always(histories, 0))
+    values = exact.private_values["alice"][1]
     assert np.isnan(values).tolist() == [False, False, True, True, True, True]
     np.testing.assert_allclose(values[:2], -2.0)
 
@@ -75,13 +75,13 @@ def test_a_private_history_that_is_never_reached_has_no_value():
 def test_one_rejected_reply_ends_the_episode_with_the_reward_of_its_turn():
     histories = JointHistories(matrix_game([[4.0]]), 2)
     policy = {"alice": [np.array([[0.5]])] * 2, "bob": [np.array([[0.75]])] * 2}
-    found = evaluate(histories, policy, rejected=[-1.0, -3.0], discount=0.5)
+    exact = evaluate(histories, policy, rejected=[-1.0, -3.0], discount=0.5)
     # both accepted with 3/8: turn 1 is worth 3/8 * 4 - 5/8 * 3, and turn 0 3/8 (4 + that / 2) - 5/8
-    assert found.joint_values[1].tolist() == [-0.375]
-    assert found.value == pytest.approx(0.375 * 3.8125 - 0.625)
-    assert [p.tolist() for p in found.joint_probabilities] == [[1.0], [0.375]]
+    assert exact.joint_values[1].tolist() == [-0.375]
+    assert exact.value == pytest.approx(0.375 * 3.8125 - 0.625)
+    assert [p.tolist() for p in exact.joint_probabilities] == [[1.0], [0.375]]
     # 3/4 of the time bob accepts: 3.8125 instead of the -1 that is given up
-    np.testing.assert_allclose(found.gradient["alice"][0], [[0.75 * 4.8125]])
+    np.testing.assert_allclose(exact.gradient["alice"][0], [[0.75 * 4.8125]])
 
 
 # --- against other computations ----------------------------------------------------------------
@@ -130,9 +130,9 @@ def test_joint_values_agree_with_a_plain_recursion():
     turn = histories.turns[1]
     keys = zip(turn.joint_action.tolist(), turn.joint_observation.tolist(), strict=True)
     expected = [by_hand[(key,)] for key in keys]
-    found = evaluate(histories, policy)
-    np.testing.assert_allclose(found.joint_values[1], expected, rtol=1e-12)
-    np.testing.assert_allclose(found.value, by_hand[()], rtol=1e-12)
+    exact = evaluate(histories, policy)
+    np.testing.assert_allclose(exact.joint_values[1], expected, rtol=1e-12)
+    np.testing.assert_allclose(exact.value, by_hand[()], rtol=1e-12)
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3])
@@ -160,18 +160,18 @@ def test_the_gradient_agrees_with_central_differences(agents):
 @pytest.mark.parametrize("agents", [1, 2, 3])
 def test_private_values_average_to_the_share_of_the_value_still_to_come(agents):
     histories = JointHistories(random_model(19, agents=agents), 2)
-    found = evaluate(histories, random_policy(histories, 23, mass=0.9))
+    exact = evaluate(histories, random_policy(histories, 23, mass=0.9))
     for i, agent in enumerate(histories.model.agents):
         for t, turn in enumerate(histories.turns):
-            reached = np.bincount(turn.private[i], weights=found.joint_probabilities[t])
-            total = found.joint_probabilities[t] @ found.joint_values[t]
-            assert reached @ found.private_values[agent][t] == pytest.approx(total)
+            reached = np.bincount(turn.private[i], weights=exact.joint_probabilities[t])
+            total = exact.joint_probabilities[t] @ exact.joint_values[t]
+            assert reached @ exact.private_values[agent][t] == pytest.approx(total)
 
 
 def test_a_turn_is_played_as_often_as_all_replies_before_it_were_accepted():
     histories = JointHistories(random_model(29), 3)
-    found = evaluate(histories, random_policy(histories, 31, mass=0.9))
-    sums = [p.sum() for p in found.joint_probabilities]
+    exact = evaluate(histories, random_policy(histories, 31, mass=0.9))
+    sums = [p.sum() for p in exact.joint_probabilities]
     np.testing.assert_allclose(sums, [1.0, 0.9**2, 0.9**4])
 
 
@@ -222,7 +222,7 @@ def test_a_policy_that_does_not_fit_is_refused():
         evaluate(histories, {**good, "alice": []})
     with pytest.raises(ConfigError, match=r"bob's turn 0 has shape \(1, 2\); give \(1, 3\)"):
         evaluate(histories, {**good, "bob": [np.full((1, 2), 0.5)]})
-    with pytest.raises(ConfigError, match="not of probabilities"):
+    with pytest.raises(ConfigError, match="not a distribution"):
         evaluate(histories, {**good, "bob": [np.full((1, 3), 0.5)]})
 
 

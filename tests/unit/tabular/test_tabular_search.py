@@ -55,7 +55,7 @@ def brute_force(model, horizon, information, discount=1.0, weights=None):
 @pytest.mark.parametrize(
     ("horizon", "value"), [(1, -2.0), (2, -4.0), (3, 5.1908), (4, 4.8028), (5, 7.0265)]
 )
-def test_the_optimum_of_dec_tiger_is_that_of_the_literature(horizon, value):
+def test_the_optimum_of_dec_tiger_is_the_published_one(horizon, value):
     assert best_joint_policy(dec_tiger(), horizon).value == pytest.approx(value, abs=5e-5)
 
 
@@ -72,8 +72,8 @@ def test_the_matrix_games_and_the_two_step_game_need_no_observation(information)
 def test_the_vault_opens_to_agents_who_remember_their_key(information, value):
     # the key seen last turn gives one notch; two of the four blind turns for each of two key pairs
     # then make three in half the cases. Blind from the start, three of five turns serve one pair
-    found = best_joint_policy(vault(), 6, information=information)
-    assert found.value == pytest.approx(value, abs=1e-12)
+    solution = best_joint_policy(vault(), 6, information=information)
+    assert solution.value == pytest.approx(value, abs=1e-12)
 
 
 def test_the_optimal_rule_of_dec_tiger_opens_after_hearing_the_same_side_twice():
@@ -89,8 +89,8 @@ def test_the_optimal_rule_of_dec_tiger_opens_after_hearing_the_same_side_twice()
 @pytest.mark.parametrize("horizon", [1, 2, 3])
 @pytest.mark.parametrize("information", ["memoryless", "open_loop"])
 def test_less_information_in_dec_tiger_agrees_with_brute_force(information, horizon):
-    found = best_joint_policy(dec_tiger(), horizon, information=information)
-    assert found.value == pytest.approx(brute_force(dec_tiger(), horizon, information), abs=1e-9)
+    solution = best_joint_policy(dec_tiger(), horizon, information=information)
+    assert solution.value == pytest.approx(brute_force(dec_tiger(), horizon, information), abs=1e-9)
 
 
 @pytest.mark.parametrize("information", ["history", "memoryless", "open_loop"])
@@ -98,9 +98,9 @@ def test_less_information_in_dec_tiger_agrees_with_brute_force(information, hori
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_problems_agree_with_brute_force(information, agents, horizon, seed):
     model = random_model(seed, agents=agents)
-    found = best_joint_policy(model, horizon, information=information, discount=0.9)
+    solution = best_joint_policy(model, horizon, information=information, discount=0.9)
     expected = brute_force(model, horizon, information, 0.9)
-    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert solution.value == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("information", ["history", "memoryless", "open_loop"])
@@ -108,11 +108,11 @@ def test_random_problems_agree_with_brute_force(information, agents, horizon, se
     ("model", "horizon"),
     [(dec_tiger(), 4), (vault(), 6), (random_model(5), 3), (random_model(7, agents=3), 2)],
 )
-def test_the_policy_found_is_worth_what_the_search_says(information, model, horizon):
-    found = best_joint_policy(model, horizon, information=information, discount=0.95)
+def test_the_value_of_the_best_policy_is_that_of_the_solution(information, model, horizon):
+    solution = best_joint_policy(model, horizon, information=information, discount=0.95)
     histories = JointHistories(model, horizon)
-    value = evaluate(histories, found.as_policy(histories), discount=0.95).value
-    assert value == pytest.approx(found.value, abs=1e-9)
+    value = evaluate(histories, solution.as_policy(histories), discount=0.95).value
+    assert value == pytest.approx(solution.value, abs=1e-9)
 
 
 def test_the_optimum_does_not_depend_on_the_size_of_the_chunks(monkeypatch):
@@ -139,7 +139,7 @@ def test_the_bound_is_never_below_the_best_joint_policy(seed):
 # --- bad input ---------------------------------------------------------------------------------
 
 
-def test_a_search_that_takes_too_many_nodes_says_so():
+def test_a_search_over_the_node_limit_is_refused():
     with pytest.raises(ConfigError, match="horizon: 5 is too large for an exact search"):
         best_joint_policy(dec_tiger(), 5, limit=50)
 
@@ -160,6 +160,6 @@ def test_information_and_horizon_are_checked():
 
 
 def test_a_solution_fits_histories_of_its_own_horizon_only():
-    found = best_joint_policy(dec_tiger(), 2)
+    solution = best_joint_policy(dec_tiger(), 2)
     with pytest.raises(ConfigError, match="have 3 turns and the policy 2"):
-        found.as_policy(JointHistories(dec_tiger(), 3))
+        solution.as_policy(JointHistories(dec_tiger(), 3))

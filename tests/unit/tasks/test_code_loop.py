@@ -21,8 +21,8 @@ class Scripted(ReflectiveVerification):
 
     async def verify(self, program: str, entry_point: str, tests: str, prompt: str) -> Report:
         """What is written in the program."""
-        found = re.search(r"return ([\d.]+)", program)
-        return Report(float(found[1]) if found else 0.0, "as written")
+        returned = re.search(r"return ([\d.]+)", program)
+        return Report(float(returned[1]) if returned else 0.0, "as written")
 
 
 def program(task, score: float) -> str:
@@ -52,7 +52,7 @@ def paid(task, *turns) -> dict[tuple[int, str], float]:
 def test_rewards_are_the_paper_s_three_equations():
     """s = 0.2, 0.6, 0.5: r(P0) = r(C0) = s0; r(R0) = r(P1) = r(C1) = s1 - s0; then s2 - s1."""
     task = Scripted()
-    found = paid(
+    rewards = paid(
         task,
         ("planner", "p0"),
         ("coder", program(task, 0.2)),
@@ -63,7 +63,7 @@ def test_rewards_are_the_paper_s_three_equations():
         ("planner", "p2"),
         ("coder", program(task, 0.5)),
     )
-    assert found == pytest.approx(
+    assert rewards == pytest.approx(
         {
             **{(0, "planner"): 0.2, (1, "coder"): 0.2},
             **{(2, "reflector"): 0.4, (3, "planner"): 0.4, (4, "coder"): 0.4},
@@ -90,8 +90,8 @@ def test_a_program_that_passes_ends_the_episode_at_once():
 
 
 def test_a_coder_without_the_function_pays_the_format_penalty_on_top():
-    found = paid(Scripted(), ("planner", ""), ("coder", "I would rather not."))
-    assert found == {(0, "planner"): 0.0, (1, "coder"): -1.0}
+    rewards = paid(Scripted(), ("planner", ""), ("coder", "I would rather not."))
+    assert rewards == {(0, "planner"): 0.0, (1, "coder"): -1.0}
 
 
 def test_later_rounds_are_told_program_score_and_reflection():

@@ -401,7 +401,7 @@ def test_a_test_set_of_its_own_leaves_no_question_in_both_splits(monkeypatch):
     [
         ({"inputs": [], "outputs": []}, "line 1 of .*mine.jsonl: question: field required"),
         ({"question": "?", "inputs": ["1"], "outputs": []}, "1 'inputs' and 0 'outputs'"),
-        ({"question": "?", "entry_point": "f", "asserts": "x ="}, "not Python"),
+        ({"question": "?", "entry_point": "f", "asserts": "x ="}, "tests: not valid Python"),
         ({"question": "?", "entry_point": "f", "asserts": "x = 1"}, "no assert"),
     ],
 )

@@ -20,7 +20,7 @@ from colearn.errors import ConfigError, MissingExtra
 from colearn.sandbox.mechanism import works
 from colearn.tasks.coop_humaneval import CoopHumanEval
 from colearn.tasks.coop_humaneval.parse import read_answer
-from colearn.tasks.coop_humaneval.reward import Found, raw_reward
+from colearn.tasks.coop_humaneval.reward import Findings, raw_reward
 from colearn.tasks.coop_humaneval.use import Use, find_use
 from colearn.testing import check_task
 from colearn.wrappers import Single
@@ -61,7 +61,7 @@ def analysed(source):
     return find_use(read_answer(source, "f").function)
 
 
-def found(**changed):
+def measured(**changed):
     facts = {
         "program": "",
         "aux_defined": True,
@@ -71,7 +71,7 @@ def found(**changed):
         "passed": (True, True, True, True),
         "message": "",
     }
-    return Found(**facts | changed)
+    return Findings(**facts | changed)
 
 
 @executes
@@ -117,8 +117,8 @@ def test_the_reward_of_a_turn_by_hand(aux, main, reward):
     ],
 )
 def test_each_level_adds_its_weight_and_the_first_that_fails_ends_the_count(changed, paper, comlrl):
-    assert raw_reward(found(**changed), "paper") == pytest.approx(paper)
-    assert raw_reward(found(**changed), "comlrl") == pytest.approx(comlrl)
+    assert raw_reward(measured(**changed), "paper") == pytest.approx(paper)
+    assert raw_reward(measured(**changed), "comlrl") == pytest.approx(comlrl)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_each_level_adds_its_weight_and_the_first_that_fails_ends_the_count(chan
 )
 @pytest.mark.parametrize("variant", ["paper", "comlrl"])
 def test_alone_the_count_ends_with_the_tests(variant, changed, reward):
-    assert raw_reward(found(**changed), variant, cooperation=False) == pytest.approx(reward)
+    assert raw_reward(measured(**changed), variant, cooperation=False) == pytest.approx(reward)
 
 
 @executes
@@ -446,7 +446,10 @@ def test_the_prompts_imports_and_helpers_are_part_of_the_program(tmp_path):
         (ROW | {"test": " "}, "task.data: line 1 of "),
         (ROW | {"task_id": "a", "prompt": "def f(:"}, "task.data: the prompt of a is not Python ("),
         (ROW | {"task_id": "a", "entry_point": "g"}, "task.data: the prompt of a does not define"),
-        (ROW | {"task_id": "a", "test": "x = 1"}, "task.data: a: tests: no assert that"),
+        (
+            ROW | {"task_id": "a", "test": "x = 1"},
+            "task.data: a: tests: no assert depends on the program",
+        ),
     ],
 )
 def test_a_row_that_is_no_problem_is_named(tmp_path, row, line):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import pickle
+import re
 import sys
 import types
 import zlib
@@ -195,4 +197,81 @@ def test_a_gold_answer_of_a_declared_graph_is_text(tmp_path, gold):
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"q": gold}))
     told = complaint(DeclaredWorkflow, str(tmp_path / "graph.yaml"))
-    assert told.startswith(f"task.graph: items: line 1 of {rows}: 'q' is no gold answer")
+    assert told.startswith(f"task.graph: items: line 1 of {rows}: 'q' is not a gold answer")
+
+
+ROWS = {
+    CoderTester: ([PROGRAM | {"question": f"q {k}", "name": f"n{k}"} for k in range(5)], {}),
+    CoopHumanEval: (
+        [
+            {"prompt": f'def f{k}():\n    """x, y"""', "entry_point": f"f{k}", "test": "assert f()"}
+            for k in range(5)
+        ],
+        {},
+    ),
+    MathDuo: ([{"problem": f"{k} + 1, please?", "answer": k + 1} for k in range(12)], {}),
+    ParallelRetrieval: (
+        [{"question": f"who, {k}?", "answers": ["a, b", f"{k}"]} for k in range(5)],
+        {"corpus": "."},
+    ),
+    TLDR: ([{"prompt": f'a "post", {k}\nin two lines'} for k in range(12)], {}),
+    Debate: ([{"problem": f"{k} + 1?", "answer": str(k + 1)} for k in range(12)], {}),
+}
+
+
+@pytest.mark.parametrize("task", ROWS, ids=lambda task: task.__name__)
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv"])
+def test_a_file_of_any_form_gives_the_same_items(tmp_path, task, suffix):
+    (tmp_path / "a.txt").write_text("a passage")
+    rows, settings = ROWS[task]
+    settings = {key: str(tmp_path) for key in settings}
+    lines, other = tmp_path / "rows.jsonl", tmp_path / f"other.{suffix}"
+    lines.write_text("\n".join(map(json.dumps, rows)))
+    if suffix == "csv":
+        with other.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            plain = (
+                {k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()}
+                for row in rows
+            )
+            writer.writerows(plain)
+    else:
+        other.write_text(json.dumps(rows) if suffix == "json" else lines.read_text())
+    a, b = (task(data=str(path), **settings) for path in (lines, other))
+    for split in ("train", "test"):
+        assert len(a.items(split)) > 0
+        assert list(map(_nameless, a.items(split))) == list(map(_nameless, b.items(split)))
+
+
+def _nameless(item):
+    """Without the location in a file, by which a row without a name is named."""
+    text = repr(item)
+    return re.sub(r"(line|row) \d+ of \S+\.\w+", "row", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("problem,answer\n1,2,3\n", "has 3 fields in line 2 and 2 in its header"),
+        ('problem,answer\n"1,2\n', "is no CSV in line 2 "),
+        ("problem,problem\n1,2\n", "has two columns 'problem'"),
+        ("problem,\n1,2\n", "has a column without a name"),
+        ('problem,answer\n"1"x,2\n', "is no CSV in line 2 "),
+    ],
+)
+@pytest.mark.parametrize("task", [MathDuo, CoderTester, TLDR, ParallelRetrieval, CoopHumanEval])
+def test_a_table_that_cannot_be_read_is_named(tmp_path, task, text, wrong):
+    file = tmp_path / "mine.csv"
+    file.write_text(text)
+    assert complaint(task, data=str(file)).startswith(f"task.data: {file} {wrong}")
+
+
+def test_a_graphs_items_may_be_a_table(tmp_path):
+    (tmp_path / "graph.yaml").write_text(GRAPH.replace("rows.jsonl", "rows.csv"))
+    (tmp_path / "rows.csv").write_text('q\n"a, b"\n"[""c"", ""d""]"\n')
+    task = DeclaredWorkflow(str(tmp_path / "graph.yaml"))
+    assert [*task.items("train"), *task.items("test")] == [{"q": "a, b"}, {"q": ["c", "d"]}]
+    (tmp_path / "rows.csv").write_text("q,q\n")
+    told = complaint(DeclaredWorkflow, str(tmp_path / "graph.yaml"))
+    assert "rows.csv has two columns 'q'" in told

@@ -361,8 +361,8 @@ def test_the_reference_earns_the_maximum_for_every_house(variant, prompt, agents
             state = task.reset(house, rng)
             outcome = task.step(state, task.reference_actions(state), rng)
             assert outcome.reward == 0 and outcome.done and outcome.state.rejected == 0
-            found = task.metrics(outcome.state)
-            assert found["iou"] == found["health"] == found["match"] == 1
+            metrics = task.metrics(outcome.state)
+            assert metrics["iou"] == metrics["health"] == metrics["match"] == 1
 
 
 @pytest.mark.parametrize("prompt", ["full", "compact"])

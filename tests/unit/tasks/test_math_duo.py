@@ -114,16 +114,16 @@ REASONED = [
 ]
 
 
-@pytest.mark.parametrize("matched, found, truth, form, step", REASONED)
-def test_the_reasoners_terms_by_hand(matched, found, truth, form, step):
+@pytest.mark.parametrize("matched, printed, truth, form, step", REASONED)
+def test_the_reasoners_terms_by_hand(matched, printed, truth, form, step):
     assert terms.format_score(matched) == form
-    assert terms.step_score(found, truth) == terms.team(found, truth) == step
+    assert terms.step_score(printed, truth) == terms.team(printed, truth) == step
     expected = 0.2 * form + 0.8 * step
-    assert terms.reasoner_reward(matched, found, truth) == pytest.approx(expected)
+    assert terms.reasoner_reward(matched, printed, truth) == pytest.approx(expected)
 
 
 RUN = [
-    # block found, program ended well, number printed, truth: format, tool, step
+    # block matched, program ended well, number printed, truth: format, tool, step
     (True, True, 7, 7, 1, 1, 1),
     (True, True, 8, 7, 1, 1, 0),
     (True, True, None, 7, 1, 1, 0),
@@ -138,13 +138,13 @@ RUN = [
 ]
 
 
-@pytest.mark.parametrize("matched, ran, found, truth, form, tool, step", RUN)
-def test_the_tool_users_terms_by_hand(matched, ran, found, truth, form, tool, step):
+@pytest.mark.parametrize("matched, ran, printed, truth, form, tool, step", RUN)
+def test_the_tool_users_terms_by_hand(matched, ran, printed, truth, form, tool, step):
     assert terms.format_score(matched) == form
     assert terms.tool_score(ran) == tool
-    assert terms.step_score(found, truth) == terms.team(found, truth) == step
+    assert terms.step_score(printed, truth) == terms.team(printed, truth) == step
     expected = 0.1 * form + 0.1 * tool + 0.8 * step
-    assert terms.tool_reward(matched, ran, found, truth) == pytest.approx(expected)
+    assert terms.tool_reward(matched, ran, printed, truth) == pytest.approx(expected)
 
 
 def python_value(text):

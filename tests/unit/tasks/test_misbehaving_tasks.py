@@ -20,6 +20,7 @@ from colearn.agents.language import LanguageTable
 from colearn.agents.program import Program
 from colearn.agents.programs import Legal, Says
 from colearn.cli import main
+from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import asking, item_name
 from colearn.credit.team import Team
@@ -278,7 +279,7 @@ class NeverMade(Raises):
     """Ends its program as soon as it is made."""
 
     def __init__(self) -> None:
-        sys.exit()
+        raise SystemExit  # not sys.exit(), which wandb replaces
 
 
 class Talks(Raises):
@@ -308,7 +309,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         ("exits", (), "error: task.step: raised SystemExit: 0 ("),
         ("exits", ("run.step_workers=1",), "error: task.step: raised SystemExit: 0 ("),
-        ("leaves", ("run.step_workers=1",), "error: task.step: a worker ended in the middle of a"),
+        ("leaves", ("run.step_workers=1",), "error: task.step: a worker process died during a"),
         ("nevermade", (), "error: task.__init__: raised SystemExit: nothing said ("),
         ("unloved", (), "error: task.__init__: raised ValueError: no ("),
         ("talks", (), "error: task.observe: agent 'ada' was given 10"),
@@ -340,9 +341,37 @@ def test_a_run_of_such_a_task_ends_with_a_line_and_code_2(
 
 
 def test_a_program_that_other_code_ends_with_code_0_says_where(monkeypatch, capsys):
-    monkeypatch.setattr("colearn.cli.app", lambda **words: sys.exit())
+    def ends(**words: Any) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr("colearn.cli.app", ends)
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
     told = capsys.readouterr().err
     assert told.startswith(f"error: {HERE}, line ") and told.count("\n") == 1
+
+
+class NoHorizon(Notes):
+    """Its horizon depends on what was never set."""
+
+    def __init__(self) -> None:
+        pass
+
+    agents = ("ada",)
+
+    @property
+    def horizon(self) -> Any:  # type: ignore[override]
+        return self.length
+
+
+def test_a_property_of_a_task_that_raises_is_told_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register(monkeypatch, no_horizon=f"{__name__}:NoHorizon")
+    config = load_config({"task": "no_horizon", "models": {}})
+    told = (
+        r"task\.horizon: raised AttributeError: .*'length'.* \(.*misbehaving_tasks\.py, line \d+\)"
+    )
+    with pytest.raises(TaskError, match=told):
+        build_task(config)

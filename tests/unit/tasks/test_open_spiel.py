@@ -80,10 +80,10 @@ def assert_returns(game, number):
 SUITED = re.compile(r"(Private|Public): (\d)")
 
 
-def _rank(found):
+def _rank(match):
     """Leduc's two cards of a rank are worth the same, and the paper's prompts do not tell them
     apart."""
-    return f"{found[1]}: {int(found[2]) // 2}"
+    return f"{match[1]}: {int(match[2]) // 2}"
 
 
 @pytest.mark.parametrize("form", ["full", "compact"])
@@ -111,8 +111,8 @@ def test_a_private_history_is_an_information_state_and_no_more(game, form):
                 own = (*now, said.word(state, player, action))
                 after = (*seen[:player], own, *seen[player + 1 :])
             pending.append((state.child(action), after))
-    assert {len(found) for found in keys.values()} == {1}
-    assert {len(found) for found in histories.values()} == {1}
+    assert {len(states) for states in keys.values()} == {1}
+    assert {len(states) for states in histories.values()} == {1}
 
 
 @pytest.mark.parametrize("form", ["full", "compact"])
@@ -306,14 +306,14 @@ def test_kuhns_equilibrium_has_no_distance_and_the_known_value():
     bets = {"0": third, "1": 0.0, "2": 1.0, "0pb": 0.0, "1pb": 2 / 3, "2pb": 1.0}
     answers = {"0p": third, "1p": 0.0, "2p": 1.0, "0b": 0.0, "1b": third, "2b": 1.0}
     task = OpenSpiel(games="kuhn_poker")
-    found = task.judge(
+    metrics = task.judge(
         {
             "player_0": {key: (1 - bet, bet) for key, bet in bets.items()},
             "player_1": {key: (1 - bet, bet) for key, bet in answers.items()},
         }
     )
-    assert found["nash_conv"] == pytest.approx(0.0, abs=1e-12)
-    assert found["value_player_0"] == pytest.approx(-1 / 18)
+    assert metrics["nash_conv"] == pytest.approx(0.0, abs=1e-12)
+    assert metrics["value_player_0"] == pytest.approx(-1 / 18)
 
 
 @pytest.mark.parametrize(

@@ -133,3 +133,8 @@ def test_a_phrasing_of_ones_own_is_found_by_its_name():
 def test_a_bad_setting_is_one_line_with_its_name(settings, message):
     with pytest.raises(ConfigError, match=message):
         PettingZoo(**settings)
+
+
+def test_episodes_of_an_environment_are_compared_with_each_other():
+    task = PettingZoo()
+    assert len({repr(item) for split in ("train", "test") for item in task.items(split)}) == 1

@@ -73,11 +73,11 @@ def test_train_and_test_questions_differ_and_chosen_kinds_do_not_move_them():
 
 def test_a_linked_town_is_found_by_the_person_s_name_and_a_bridged_one_is_not():
     task = ParallelRetrieval()
-    for kind, found in (("linked", True), ("bridge", False)):
+    for kind, retrieved in (("linked", True), ("bridge", False)):
         question, _ = asked(kind)
         person, town = question.titles
         titles = {passage.title for passage in task.retriever.search(person, 5)}
-        assert person in titles and (town in titles) is found
+        assert person in titles and (town in titles) is retrieved
 
 
 @pytest.mark.parametrize(
@@ -286,18 +286,18 @@ def test_workflow_c_pays_margins_that_telescope_to_the_final_f1():
     )
     outcomes = play(task, item_of(task, question.text), *said)
     paid = Invocation()(chain(list(zip(said, outcomes, strict=True)), task.agents))
-    found = [next(iter(node.items())) for node in paid[1:]]
+    paid_to = [next(iter(node.items())) for node in paid[1:]]
     margins = (1 / 2, 1 / 3 - 1 / 2, 1 - 1 / 3)
     scores = (1 / 2, 1 / 3, 1.0)
     expected = [("planner", 0.0)]
     for margin, score in zip(margins, scores, strict=True):
         expected += [(role, margin) for role in ("searcher", "summarizer", "updater")]
         expected.append(("concluder", score))
-    assert [role for role, _ in found] == [role for role, _ in expected]
-    assert [r for _, r in found] == pytest.approx([r for _, r in expected])
-    searchers = sum(reward for role, reward in found if role == "searcher")
+    assert [role for role, _ in paid_to] == [role for role, _ in expected]
+    assert [r for _, r in paid_to] == pytest.approx([r for _, r in expected])
+    searchers = sum(reward for role, reward in paid_to if role == "searcher")
     final = outcomes[-1].reward
-    assert found[0][1] + searchers == pytest.approx(final) and final == 1.0
+    assert paid_to[0][1] + searchers == pytest.approx(final) and final == 1.0
 
 
 def test_a_searcher_that_ends_is_paid_nothing_and_ends_the_episode():

@@ -111,8 +111,8 @@ def test_a_box_is_deadlocked_in_a_corner_that_is_no_goal(box, stuck):
 
 
 def test_a_way_to_push_is_a_shortest_walk_behind_the_box_and_the_push():
-    found = ["".join(way) for way in ways_to_push(ROOM, ROOM.start)]
-    assert found == ["DRU", "URD", "URRDL", "R"]
+    ways = ["".join(way) for way in ways_to_push(ROOM, ROOM.start)]
+    assert ways == ["DRU", "URD", "URRDL", "R"]
     corner = Board((2, 2), frozenset({(1, 1)}))
     assert ways_to_push(ROOM, corner) == ()  # nobody stands behind it
     walled = Board((1, 1), frozenset({(1, 2), (2, 1)}))
@@ -173,7 +173,7 @@ def pushes(board):
 
     boxes = bits(board.start.boxes)
     start = (reach(bits([board.start.player]), boxes), boxes)
-    found, todo = {start}, [start]
+    reached, todo = {start}, [start]
     while todo:
         around, boxes = todo.pop()
         if boxes & goals == boxes:
@@ -185,8 +185,8 @@ def pushes(board):
                 movable ^= box
                 after = boxes ^ box | shift(box, by)
                 state = (reach(box, after), after)
-                if state not in found:
-                    found.add(state)
+                if state not in reached:
+                    reached.add(state)
                     todo.append(state)
     return False
 

@@ -205,10 +205,10 @@ def test_the_compact_form_takes_short_and_long_commands():
 def test_cells_are_named_as_on_a_chess_board_past_column_z_too():
     names = [cell_name(cell) for cell in ((0, 0), (25, 2), (26, 4), (53, 0))]
     assert names == ["a1", "z3", "aa5", "bb1"]
-    found, rejected = parse(
+    commands, rejected = parse(
         "aa5 stone\nbb1 stone", size=(54, 5), allowed=("stone",), limit=9, short=True
     )
-    assert ([cell for cell, _ in found], rejected) == ([(26, 4), (53, 0)], 0)
+    assert ([cell for cell, _ in commands], rejected) == ([(26, 4), (53, 0)], 0)
 
 
 def test_the_compact_prompt_shows_the_grid_once_in_plain_words():

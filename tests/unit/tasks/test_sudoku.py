@@ -242,8 +242,10 @@ def test_a_9x9_puzzle_has_the_solution_of_an_integer_programme():
         if clues[r][c]:
             low[cells[r, c, clues[r][c] - 1]] = 1
     rules = [LinearConstraint(once, 1, 1)]
-    found = milp(np.zeros(729), integrality=np.ones(729), bounds=Bounds(low, 1), constraints=rules)
-    answer = found.x.round().reshape(9, 9, 9).argmax(axis=2) + 1
+    optimum = milp(
+        np.zeros(729), integrality=np.ones(729), bounds=Bounds(low, 1), constraints=rules
+    )
+    answer = optimum.x.round().reshape(9, 9, 9).argmax(axis=2) + 1
     assert unique_solution(clues) == tuple(map(tuple, answer.tolist()))
     assert sum(digit == 0 for row in clues for digit in row) == 45
 

@@ -176,13 +176,13 @@ def test_fresh_instances_are_as_many_as_asked_for_and_none_of_the_tests(game):
     task = game(train=10**6, test=5, fresh=True)
     items = task.items("train")
     assert len(items) == 10**6
-    found = [str(item) for item in items[:20]]
-    assert len(set(found)) == 20
-    assert [str(items[k]) for k in range(20)] == found
-    assert not any(belongs_to_test(instance) for instance in found)
+    instances = [str(item) for item in items[:20]]
+    assert len(set(instances)) == 20
+    assert [str(items[k]) for k in range(20)] == instances
+    assert not any(belongs_to_test(instance) for instance in instances)
     assert all(belongs_to_test(str(item)) for item in task.items("test"))
     other = game(train=10**6, test=5, fresh=True, seed=1).items("train")
-    assert [str(item) for item in other[:20]] != found
+    assert [str(item) for item in other[:20]] != instances
 
 
 def test_a_place_beyond_the_last_fresh_instance_is_none():

@@ -207,9 +207,9 @@ def test_coherence_follows_the_papers_logarithm_and_the_peers_steps():
 def test_the_metrics_are_the_parts_of_the_reward_and_its_share_of_the_most():
     task = TLDR()
     outcome = play(task, text(10), text(19) + " however")
-    found = task.metrics(outcome.state)
+    metrics = task.metrics(outcome.state)
     coherence = 0.4 * 0.6 * math.log(2)
-    assert found == pytest.approx(
+    assert metrics == pytest.approx(
         {
             "score": (2.6 + coherence) / 3,
             "bounds": 0.5,

@@ -61,5 +61,5 @@ def test_a_program_s_output_is_its_result_and_its_error_a_line_of_it():
 
 def test_an_argument_of_a_tool_server_may_be_of_several_types():
     offered = {"text": {"type": ["string", "null"]}, "times": {"type": "integer"}}
-    found = _signature("repeat", {"properties": offered, "required": ["text", "times"]})
-    assert [one.annotation for one in found.parameters.values()] == [Any, int]
+    signature = _signature("repeat", {"properties": offered, "required": ["text", "times"]})
+    assert [one.annotation for one in signature.parameters.values()] == [Any, int]

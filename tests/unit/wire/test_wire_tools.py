@@ -23,8 +23,8 @@ def test_a_call_is_written_alike_whatever_the_order_of_its_arguments():
 
 
 def test_calls_are_read_and_the_rest_is_text():
-    found = read_calls(f"so {LOOK}{LOOK} on", {"look"}, several=True)
-    assert found == ("so  on", [("look", {"a": 1, "b": 2})] * 2)
+    calls = read_calls(f"so {LOOK}{LOOK} on", {"look"}, several=True)
+    assert calls == ("so  on", [("look", {"a": 1, "b": 2})] * 2)
 
 
 def test_one_call_is_read_where_one_is_wanted():
@@ -50,11 +50,13 @@ def test_tools_are_in_the_system_text_and_results_on_the_users_side():
         {"role": "tool", "tool_call_id": "c", "content": "seen"},
         {"role": "user", "content": "v"},
     ]
-    found = read_conversation(parse(json.dumps({"messages": messages, "tools": OFFER}).encode()))
-    assert found.system.startswith("Be brief.\n\nTo call a function")
-    assert '{"name": "look", "description": "Look."}' in found.system
-    assert found.turns == (("u", write_call("look", {"a": 1})),)
-    assert found.said == "<tool_response>seen</tool_response>\nv"
+    conversation = read_conversation(
+        parse(json.dumps({"messages": messages, "tools": OFFER}).encode())
+    )
+    assert conversation.system.startswith("Be brief.\n\nTo call a function")
+    assert '{"name": "look", "description": "Look."}' in conversation.system
+    assert conversation.turns == (("u", write_call("look", {"a": 1})),)
+    assert conversation.said == "<tool_response>seen</tool_response>\nv"
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "look"}}])

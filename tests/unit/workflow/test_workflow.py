@@ -209,9 +209,9 @@ def test_a_tool_is_used_once_and_its_result_replayed():
 def test_a_tool_that_fails_or_is_slow_gives_text():
     class Tried(Base):
         async def run(self, team, item):
-            found = [await team.broken(1), await team.slow(), await team.double("many")]
-            assert all(isinstance(text, ToolError) for text in found)
-            await team.a("|".join(found))
+            texts = [await team.broken(1), await team.slow(), await team.double("many")]
+            assert all(isinstance(text, ToolError) for text in texts)
+            await team.a("|".join(texts))
 
     task = Tried()
     text = task.observe(task.reset(Sum(()), RNG), "a").text.split("|")
@@ -334,9 +334,9 @@ def test_it_runs_inside_another_event_loop():
     [
         ("await team.d('x')", "no role or tool 'd'"),
         ("await asyncio.sleep(1)", "has no clock"),
-        ("await asyncio.get_running_loop().create_future()", "no role and no tool"),
+        ("await asyncio.get_running_loop().create_future()", "other than a role or a tool"),
         ("team.reward(float('nan'))", "must be a finite number"),
-        ("team.reward(1.0, to='b')", "which has said nothing"),
+        ("team.reward(1.0, to='b')", "which has no answer yet"),
         ("team.measure(scores=1.0)", "'scores' is not in `measures`"),
         ("await team.a(3)", "given a int, must be str"),
         ("pass", "ends before it asked a role"),
@@ -395,11 +395,28 @@ def test_the_executed_graph_is_drawn_with_an_edge_for_each_source():
     ]
 
 
+class Long(Base):
+    async def run(self, team, item):
+        text = ""
+        for _ in range(13):
+            text = await team.a(text)
+
+
+def test_a_long_run_is_drawn_in_bands_that_fit_half_a_column_whatever_is_said():
+    *_, last = play(Long(), *({"a": f"{number} \x1a"} for number in range(13)))
+    drawing = ElementTree.fromstring(Long().svg(last.state))
+    corners = [(int(box.get("x")), int(box.get("y"))) for box in drawing.iter(f"{SVG}rect")]
+    assert corners[:4] == [(16, 16), (204, 16), (392, 16), (16, 86)]
+    assert len(set(corners)) == 13
+    assert int(drawing.get("width")) == 540 and int(drawing.get("height")) == 16 + 4 * 70 + 44 + 16
+
+
 def test_the_report_s_picture_has_a_lane_for_each_role_and_tool():
     task = Chain()
     first, *_ = play(task, {"a": "1"})
     (panel,) = task.picture(first.state).panels
     assert (panel.columns, panel.rows) == (3, 6)
+    assert panel.title.startswith("calls by a, b, c, ") and panel.title.endswith("from the top")
     assert {at: cell.kind for at, cell in panel.cells.items()} == {
         (0, 0): "a",
         (1, 3): "double",
@@ -411,7 +428,7 @@ def test_render_tells_each_call_in_a_line():
     *_, last = play(Chain(), {"a": "1"}, {"b": "7"}, {"c": "two\nlines"})
     assert Chain().render(last.state).splitlines() == [
         "0 t=0 a <- []: 1",
-        "1 tool double <- [0]: 2",
+        '1 tool double({"number": 1}) <- [0]: 2',
         "2 t=1 b <- [1]: 7",
         "3 t=2 c <- [2]: two lines",
     ]

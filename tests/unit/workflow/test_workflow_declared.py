@@ -1,4 +1,4 @@
-"""A declared graph is the same task as the program, and what is wrong with it is found first."""
+"""A declared graph is the same task as the program, and what is wrong with it is reported first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from colearn.config import build_task, load_config, own_code
 from colearn.errors import ConfigError
 from colearn.testing import check_task
 from colearn.workflow import DeclaredWorkflow
@@ -97,7 +98,7 @@ def test_it_keeps_the_contract(tmp_path):
         ),
         ("next: query", "next: quarry", "no node 'quarry'; did you mean 'query'"),
         ("tool: look", "tool: lock", "no tool 'lock'; did you mean 'look'"),
-        ("name: found", "name: query", "two nodes have one name"),
+        ("name: found", "name: query", "two nodes have the same name"),
         ("role: answerer, ", "", "'answer' does nothing"),
         ("gold: answers, to: answerer", "gold: answer, to: nobody", "'nobody', which is no role"),
         ("field: answer, gold: answers}", "field: reply, gold: answers}", "a reward reads 'reply'"),
@@ -105,6 +106,14 @@ def test_it_keeps_the_contract(tmp_path):
         (", contains: unknown", "", "when needs either contains or equals"),
         ("tools: [look]", "tools: [look, see]", "tool 'see' is not given"),
         ("items: questions.jsonl", "items: none.jsonl", "items: cannot read"),
+        ("words for {question}", "words for {question", r"nodes\.0\.prompt: .*for braces that"),
+        ("words for {question}", "words for question}", r"nodes\.0\.prompt: .*for braces that"),
+        ("words for {question}", "{question!z}", r"nodes\.0\.prompt: .*write \{name\}"),
+        ("words for {question}", "{question:99999999999}", r"nodes\.0\.prompt: .*is no field"),
+        ("words for {question}", "{question.__class__}", r"nodes\.0\.prompt: .*is no field"),
+        ("weight: 0.5", "weight: .nan", r"rewards\.1\.weight: Input should be a f"),
+        ("role: answerer", "role: end", r"nodes\.\d\.role: 'end' cannot name a role"),
+        ("at_most: 1", "at_most: 100000", r"at_most: Input should be less than or equal to 1000"),
     ],
 )
 def test_what_is_wrong_with_a_graph_is_one_line(tmp_path, old, new, message):
@@ -126,12 +135,57 @@ def test_a_field_that_one_way_leaves_unset_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GRAPH + "tools: []\n", "the key 'tools' stands twice"),
+        (GRAPH + "tools: []\n", "the key 'tools' appears twice"),
         ("roles: [", "is not YAML"),
-        ("[" * 5000, "is nested too deeply"),
+        ("[" * 5000, "more than 100 brackets inside each other"),
     ],
 )
 def test_a_graph_is_read_as_strictly_as_a_config(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         made(tmp_path, text)
     assert str(caught.value).startswith("task.graph: ") and "\n" not in str(caught.value)
+
+
+def test_the_path_of_a_graph_is_the_name_of_its_task(tmp_path):
+    made(tmp_path)
+    (tmp_path / "tools_of_the_graph.py").write_text(
+        "async def look(query: str) -> str:\n    return f'[{query}]'\n"
+    )
+    path = str(tmp_path / "graph.yaml")
+    config = load_config({"task": path, "models": {}}, ["task.tools.look=tools_of_the_graph:look"])
+    assert config.task.model_dump() == {
+        "name": "workflow",
+        "graph": path,
+        "tools": {"look": "tools_of_the_graph:look"},
+    }
+    assert own_code(config) == {"task.tools.look": "tools_of_the_graph:look"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        check_task(build_task(config))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def look(query): pass", "task.tools.look: must be `async def look"),
+        ("async def other(query): pass\nlook = other", "task.tools.look: must be `async def look"),
+        ("look = 7", "task.tools.look: 'wrong_tools.*:look' is a int"),
+        ("", "task.tools.look: module 'wrong_tools.*' has no 'look'"),
+        ("look = 1 / 0", "task.tools.look: importing .* raised ZeroDivisionError: .*, line 1"),
+    ],
+)
+def test_a_tool_that_cannot_be_called_is_one_line(tmp_path, monkeypatch, code, told):
+    made(tmp_path)
+    name = f"wrong_tools_{len(code)}"
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=told):
+        DeclaredWorkflow(str(tmp_path / "graph.yaml"), tools={"look": f"{name}:look"})
+
+
+def test_a_graph_in_place_of_a_config_is_told_so(tmp_path):
+    made(tmp_path)
+    with pytest.raises(ConfigError, match=r"is a workflow's graph; name it as the task of a conf"):
+        load_config(tmp_path / "graph.yaml")
+    with pytest.raises(ConfigError, match="task: name and graph both name a file"):
+        load_config({"task": {"name": "a.yaml", "graph": "b.yaml"}, "models": {}})

@@ -1,0 +1,9 @@
+"""Tasks that can be built from their defaults alone."""
+
+from __future__ import annotations
+
+from colearn.registry import names
+
+NEED_SETTINGS = {"dataset", "environment", "gateway", "reasoning_gym", "textarena", "workflow"}
+"""They name a file, a program, a data set or a game."""
+COMPLETE_TASKS = sorted({*names("tasks")} - NEED_SETTINGS)

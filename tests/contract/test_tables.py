@@ -1,0 +1,180 @@
+"""Every command of docs/papers/tables.md resolves to its runs, without weights or a hub."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer.main
+
+from colearn.cli import app
+from colearn.comparison.plan import Plan, make_plan
+from colearn.comparison.suite import suite_config
+from colearn.config import Config, is_suite, load_config, load_suite
+from colearn.tasks.coder_tester import hub as coder_hub
+from colearn.tasks.coop_humaneval import hub as humaneval_hub
+from colearn.tasks.math_duo import data as math_data
+from colearn.tasks.search import hub as search_hub
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "papers" / "tables.md"
+WRITING = ("hub",)
+HUB: Mapping[str, Sequence[str]] = {
+    "coder_tester": tuple(coder_hub.HUB_SETS),
+    "coop_humaneval": tuple(humaneval_hub.HUB_SETS),
+    "code_loop": tuple(coder_hub.HUB_SETS),
+    "math_duo": tuple(math_data.HUB_SETS),
+    "tldr": WRITING,
+    "arxiv": WRITING,
+    **{f"search_{flow}": tuple(search_hub.DATA_SETS) for flow in ("mhgpo", "parallel")},
+    **{f"search_{flow}": tuple(search_hub.DATA_SETS) for flow in ("extract", "loop")},
+}
+"""Data sets that a task reads from the hub, by the name that `task.data` gives them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One `colearn` command of the page."""
+
+    line: int
+    section: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+
+@dataclass
+class Parsed:
+    """The arguments of a command that decide what is run."""
+
+    name: str
+    sets: list[str] = field(default_factory=list)
+    algorithms: list[str] | None = None
+    out: str | None = None
+    together: str | None = None
+    metric: str | None = None
+
+
+def rows() -> Iterator[Row]:
+    section = ""
+    for number, line in enumerate(PAGE.read_text().splitlines(), start=1):
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        for command in re.findall(r"`colearn ([^`]+)`", line):
+            yield Row(number, section, tuple(shlex.split(command)))
+
+
+ROWS = list(rows())
+
+
+def parsed(row: Row) -> Parsed:
+    """As the command line reads it. Errors: typer's, for an option that there is not."""
+    command = typer.main.get_group(app).commands[row.words[0]]
+    with command.make_context(row.words[0], list(row.words[1:])) as context:
+        given = context.params
+    chosen = given.get("algorithms")
+    name = given.get("config") or given.get("folder") or given.get("run")
+    out = given.get("out")
+    return Parsed(
+        name=str(name),
+        sets=list(given.get("sets") or ()),
+        algorithms=chosen.split(",") if chosen else None,
+        out=str(out) if out else None,
+        together=given.get("together"),
+        metric=given.get("metric"),
+    )
+
+
+def offline(config: Config, seen: set[str]) -> Config:
+    """The config with packaged data in place of the hub's, whose names are noted in `seen`."""
+    task = config.task
+    known = HUB.get(task.name, ())
+    data = {key: str(task.settings[key]) for key in ("data", "test_data") if key in task.settings}
+    hub = {key for key, value in data.items() if value in known}
+    seen.update(data[key] for key in hub)
+    if not hub:
+        return config
+    here = "generated" if task.name == "math_duo" else "packaged"
+    changes = {"task.data": here, "task.test_data": None, "task.corpus": None}
+    own = {key: v for key, v in changes.items() if key.removeprefix("task.") in task.settings}
+    return load_config(config.model_dump(mode="json"), own)
+
+
+def plans(command: Parsed, seen: set[str]) -> dict[str, Plan]:
+    """What the command would run, by the folder under its `--out`; '.' if it is no suite."""
+    if not is_suite(command.name):
+        config = offline(load_config(command.name, command.sets), seen)
+        return {".": make_plan(config, command.algorithms)}
+    suite = load_suite(command.name, command.sets)
+    configs = {task: suite_config(suite, name) for task, name in suite.configs.items()}
+    chosen = command.algorithms or list(suite.rows)
+    return {
+        task: make_plan(
+            offline(config, seen),
+            [label for label in chosen if label in config.compare.algorithms],
+        )
+        for task, config in configs.items()
+    }
+
+
+@cache
+def compared(section: str, folder: str) -> Plan:
+    """The comparison that a command of the section writes into the folder."""
+    for row in ROWS:
+        command = parsed(row)
+        if row.section != section or command.out is None or row.words[0] != "compare":
+            continue
+        for task, plan in plans(command, set()).items():
+            if Path(command.out, task) == Path(folder):
+                return plan
+    raise AssertionError(f"no command of {section} writes {folder}")
+
+
+def metrics_of(plan: Plan) -> set[str]:
+    """The metrics of the comparison's task."""
+    task = next(iter(plan.resolved.values())).task
+    item = task.items("test")[0]
+    return set(task.metrics(task.reset(item, np.random.default_rng(0))))
+
+
+def test_the_page_has_a_command_for_each_paper() -> None:
+    papers = ("CoLLM", "Stronger-MAS", "MHGPO", "UnityMAS-O", "MARSHAL")
+    assert {row.section for row in ROWS} == set(papers)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.words[0] in ("compare", "train")], ids=str
+)
+def test_what_a_row_trains_resolves(row: Row) -> None:
+    command = parsed(row)
+    seen: set[str] = set()
+    planned = plans(command, seen)
+    assert planned and all(plan.runs for plan in planned.values())
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.words[0] == "study"], ids=str)
+def test_what_a_row_studies_is_compared_above_it(row: Row) -> None:
+    command = parsed(row)
+    plan = compared(row.section, command.name)
+    assert command.together in plan.algorithms
+    assert command.metric in metrics_of(plan)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.words[0] == "evaluate"], ids=str)
+def test_what_a_row_evaluates_is_trained_above_it(row: Row) -> None:
+    command = parsed(row)
+    folder, _, name = command.name.rpartition("/runs/")
+    plan = compared(row.section, folder)
+    run = next(run for run in plan.runs if run.name == name)
+    seen: set[str] = set()
+    changed = offline(load_config(run.config.model_dump(mode="json"), command.sets), seen)
+    assert make_plan(changed).runs
+    asked = {one.partition("=")[2] for one in command.sets if one.startswith("task.data=")}
+    assert asked <= seen

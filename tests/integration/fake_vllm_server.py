@@ -1,0 +1,192 @@
+"""A vLLM server's HTTP interface over a second copy of the model, with faults on demand."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import torch
+from fake_engine import FakeEngine
+from peft import PeftModel
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from colearn.contract import Sampling
+from colearn.generate.token_engine import TokenRequest
+from colearn.models.base import Base
+
+Answer = tuple[int, Any]
+
+
+class FakeVLLMServer:
+    """Serves the model of a folder on a port of this machine until `close`.
+
+    Faults: `skip` ignores what is loaded, `silent` answers neither requests nor health checks,
+    `gone` ends every connection, `statuses` gives the answer to a path instead of its own.
+    """
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.options = {"max_loras": 4, "max_lora_rank": 16, "lora": True, "dev": True} | options
+        self.skip = self.silent = self.gone = False
+        self.statuses: dict[str, Answer] = {}
+        self.asked: list[str] = []
+        self.lock = threading.Lock()
+        self.release = threading.Event()
+        self.start()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                self.answer({})
+
+            def do_POST(self) -> None:
+                length = int(self.headers.get("content-length") or 0)
+                self.answer(json.loads(self.rfile.read(length) or b"null") or {})
+
+            def answer(self, body: dict[str, Any]) -> None:
+                path = self.path.partition("?")[0]
+                server.asked.append(path)
+                if server.silent:
+                    server.release.wait()
+                if server.gone or server.silent:
+                    self.close_connection = True
+                    return
+                status, answer = server.statuses.get(path) or server.answer(path, body)
+                raw = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_address[1]}"
+
+    def start(self) -> None:
+        """Also a restart: the folder's weights, no adapter, and vLLM's first version."""
+        causal = AutoModelForCausalLM.from_pretrained(self.folder)
+        self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
+        self.base = Base(causal)
+        self.adapters: dict[str, Base] = {}
+        self.version = "default"
+
+    def close(self) -> None:
+        self.release.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def answer(self, path: str, body: Mapping[str, Any]) -> Answer:
+        with self.lock:
+            return getattr(self, "on" + path.replace("/", "_"), self.on_nothing)(body)
+
+    def on_nothing(self, body: Mapping[str, Any]) -> Answer:
+        return 404, {"detail": "Not Found"}
+
+    def on_health(self, body: Mapping[str, Any]) -> Answer:
+        return 200, None
+
+    def on_v1_models(self, body: Mapping[str, Any]) -> Answer:
+        card = {"id": "base", "root": str(self.folder), "parent": None, "max_model_len": 4096}
+        return 200, {"data": [card]}
+
+    def on_tokenize(self, body: Mapping[str, Any]) -> Answer:
+        return 200, {"tokens": self.tokenizer.encode(body["prompt"], add_special_tokens=False)}
+
+    def on_server_info(self, body: Mapping[str, Any]) -> Answer:
+        if not self.options["dev"]:
+            return self.on_nothing(body)
+        lora = {name: self.options[name] for name in ("max_loras", "max_lora_rank")}
+        mode = self.options.get("logprobs_mode", "processed_logprobs")
+        return 200, {
+            "vllm_config": {
+                "model_config": {"logprobs_mode": mode},
+                "lora_config": lora if self.options["lora"] else None,
+            }
+        }
+
+    def on_collective_rpc(self, body: Mapping[str, Any]) -> Answer:
+        if body["method"] == "score_before_cuts":
+            return (200 if self.options.get("cuts", True) else 500), {"results": [None]}
+        if not self.skip:
+            weights = load_file(Path(body["kwargs"]["weights_path"]) / "model.safetensors")
+            own = self.base.causal.state_dict()
+            for name, tensor in weights.items():
+                own[name].copy_(tensor)
+        return 200, {"results": [None]}
+
+    def on_reset_prefix_cache(self, body: Mapping[str, Any]) -> Answer:
+        return 200, {"success": True}
+
+    def on_update_weight_version(self, body: Mapping[str, Any]) -> Answer:
+        self.version = body["new_version"]
+        return 200, {"success": True}
+
+    def on_v1_load_lora_adapter(self, body: Mapping[str, Any]) -> Answer:
+        if not body:
+            return 400, {"error": {"message": "lora_name: field required"}}
+        if self.skip and self.adapters:  # the tensors of the first one under the new name
+            self.adapters[body["lora_name"]] = next(iter(self.adapters.values()))
+            return 200, None
+        with torch.random.fork_rng():
+            adapted = PeftModel.from_pretrained(copy.deepcopy(self.base.causal), body["lora_path"])
+        self.adapters[body["lora_name"]] = Base(adapted.merge_and_unload())
+        return 200, None
+
+    def on_v1_unload_lora_adapter(self, body: Mapping[str, Any]) -> Answer:
+        del self.adapters[body["lora_name"]]
+        return 200, None
+
+    def on_inference_v1_generate(self, body: Mapping[str, Any]) -> Answer:
+        if not body:
+            return 400, {"error": {"message": "token_ids: field required"}}
+        name, params = body["model"], body["sampling_params"]
+        if name != "base" and name not in self.adapters:
+            return 404, {"error": {"message": f"The model `{name}` does not exist."}}
+        request = TokenRequest(
+            prompt=tuple(body["token_ids"]),
+            adapter=None,
+            sampling=Sampling(
+                temperature=params["temperature"],
+                top_p=params["top_p"],
+                top_k=params["top_k"] or None,
+                max_tokens=params["max_tokens"],
+                stop=tuple(params["stop"]),
+            ),
+            seed=params["seed"],
+            end_ids=frozenset(params["stop_token_ids"]),
+        )
+        engine = FakeEngine.__new__(FakeEngine)
+        engine.tokenizer, engine.base = self.tokenizer, self.adapters.get(name, self.base)
+        drawn = engine._answer(request)
+        return 200, {
+            "usage": {"prompt_tokens_details": {"cached_tokens": 0}},
+            "choices": [
+                {
+                    "finish_reason": "length" if len(drawn.tokens) == 1 else "stop",
+                    "token_ids": drawn.tokens,
+                    "logprobs": {
+                        "content": [
+                            {"token_id": token, "logprob": logprob}
+                            for token, logprob in zip(drawn.tokens, drawn.logprobs, strict=True)
+                        ]
+                    },
+                    "weight_versions": [{"version": self.version, "start": 0, "end": 1}],
+                }
+            ],
+        }

@@ -1,0 +1,40 @@
+"""The measurements for an accelerator, rehearsed on the CPU with small shapes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
+ITEMS = ("update", "decode", "packed trees", "memory", "vllm, adapters", "zero3")
+
+
+def called(out: Path, *items: str) -> list[dict[str, Any]]:
+    command = [sys.executable, str(SCRIPT), "--small", "--out", str(out), "--items", *items]
+    subprocess.run(command, check=True, capture_output=True, timeout=900)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def test_every_item_gives_numbers_or_says_what_is_missing_and_none_is_repeated(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "cpu.jsonl"
+    lines = called(out, *ITEMS)
+    assert [line["item"] for line in lines] == list(ITEMS)
+    assert [line["error"] for line in lines if "error" in line] == []
+    by_item = {line["item"]: line for line in lines}
+    assert 0 < by_item["update"]["share"] < 1
+    assert by_item["decode"]["tokens_per_second"] > 0
+    packed, apart = by_item["packed trees"]["rows"]
+    assert (packed, apart) == (1, 4), "one prompt of four answers"
+    assert called(out, *ITEMS) == lines
+
+
+def test_an_item_that_failed_is_tried_again(tmp_path: Path) -> None:
+    out = tmp_path / "cpu.jsonl"
+    out.write_text(json.dumps({"item": "decode", "error": "out of memory"}) + "\n")
+    failed, decoded = called(out, "decode")
+    assert failed["error"] == "out of memory" and decoded["tokens_per_second"] > 0

@@ -1,0 +1,63 @@
+"""A comparison's report in a browser of a phone's width."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import fabricated_runs as fabricated
+import pytest
+from browser import browser, needs_chromium
+
+from colearn.report import write_report
+
+DRAWING = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="540" height="70">'
+    "<title>what popped up</title><rect width='540' height='70' fill='#1f6fd0'/></svg>"
+)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        return None
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    fabricated.write_comparison(tmp_path, range(2))
+    for run in (tmp_path / "runs").iterdir():
+        (run / "log.txt").write_text("a log, as of a run that a comparison started\n")
+        path = run / "episodes.jsonl"
+        episodes = [json.loads(line) for line in path.read_text().splitlines()]
+        fabricated.write_jsonl(path, [episode | {"drawing": DRAWING} for episode in episodes])
+    write_report(tmp_path)
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path))
+    )
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/report.html"
+    server.shutdown()
+    thread.join()
+
+
+@needs_chromium
+def test_the_page_is_no_wider_than_the_screen(url: str) -> None:
+    with browser() as page:
+        page.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=390,
+            height=844,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        page.open(url)
+        page.wait("document.querySelector('td a') !== null")
+        assert page.value("document.documentElement.scrollWidth") <= 390
+        # the page's own policy shows the frames of drawings, at their height and a scroll bar's
+        assert page.value("document.querySelector('iframe.drawing').clientHeight") == 90
+        assert page.complaints == []

@@ -1,0 +1,195 @@
+"""Rollouts ahead of updates: the weights of each iteration, resuming, and what is refused."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from vllm_cases import byte_tokenizer, qwen
+
+from colearn.config import Config, load_config, resolve
+from colearn.contract import Request
+from colearn.errors import ConfigError
+from colearn.experiment.interruption import Interrupted
+from colearn.experiment.loop import Experiment
+from colearn.generate.copied import CopiedGenerator
+from colearn.record import open_run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model")
+    qwen().save_pretrained(path)
+    byte_tokenizer().save_pretrained(path)
+    return path
+
+
+def config_of(folder: Path, staleness: int, *, lora: bool = False, **changed: Any) -> Config:
+    model: dict[str, Any] = {"path": str(folder), "learning_rate": 1e-2}
+    if lora:
+        model["lora"] = {"rank": 4, "alpha": 16}
+    return load_config(
+        {
+            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "algorithm": {
+                "name": "magrpo",
+                "rollout": {"k": 2},
+                "loss": {"importance_cap": 2.0},
+            },
+            "models": {"*": model},
+            "agents": {"*": {"chat": "plain", "sampling": {"max_tokens": 6}}},
+            "train": {
+                "episodes": 1,
+                "environment_steps": 1000,
+                "iterations": 6,
+                "staleness": staleness,
+            },
+            "evaluation": {"episodes": 1, "every": 3},
+            "run": {
+                "generator": {"name": "transformers", "copy": True},
+                "device": "cpu",
+                "checkpoint_minutes": None,
+            },
+        },
+        changed,
+    )
+
+
+def watched(experiment: Experiment) -> tuple[list[set[int]], list[float]]:
+    """The versions of the actions that each update learns from, and the updates between."""
+    versions: list[set[int]] = []
+    lags: list[float] = []
+    take = experiment.experience.take
+
+    def watch(at: Any, *, pool: Any = None) -> Any:
+        trees, counts = take(at, pool=pool)
+        actions = [one for tree in trees for node in tree.nodes for one in node.actions.values()]
+        versions.append({action.version for action in actions})
+        lags.append(experiment.experience.metrics()["staleness"])
+        return trees, counts
+
+    experiment.experience.take = watch  # type: ignore[method-assign]
+    return versions, lags
+
+
+def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
+    return {
+        f"{key}.{name}": tensor.clone()
+        for key, learner in experiment.parts.learners.items()
+        for name, tensor in learner.weights().items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("staleness", "versions", "lags"),
+    [(1, [0, 0, 1, 2, 3, 4], [0, 1, 1, 1, 1, 1]), (2, [0, 0, 0, 2, 2, 4], [0, 1, 2, 1, 2, 1])],
+)
+def test_a_block_of_iterations_has_the_weights_that_began_it(
+    folder: Path, tmp_path: Path, staleness: int, versions: list[int], lags: list[int]
+) -> None:
+    experiment = Experiment(config_of(folder, staleness), tmp_path / "run")
+    versions_seen, apart = watched(experiment)
+    experiment.run()
+    assert versions_seen == [{version} for version in versions]
+    assert apart == lags
+
+
+def test_trees_grow_in_a_thread_while_models_update(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate, threads = CopiedGenerator.generate, []
+
+    def noted(one: CopiedGenerator, asked: Sequence[Request], *, greedy: bool = False) -> Any:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return generate(one, asked, greedy=greedy)
+
+    monkeypatch.setattr(CopiedGenerator, "generate", noted)
+    Experiment(config_of(folder, 1), tmp_path / "run").run()
+    assert threads.count("rollout") >= 6 * 2 * 2, "two models, two turns, six iterations or more"
+    assert threads.count("MainThread") == 3 * 2 * 2, "two models, two turns, three evaluations"
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_the_timeline_shows_rollouts_beside_updates(
+    folder: Path, tmp_path: Path, staleness: int
+) -> None:
+    experiment = Experiment(config_of(folder, staleness), tmp_path / "run")
+    experiment.run()
+    lines = [line.metrics for line in open_run(tmp_path / "run").lines() if line.kind == "update"]
+    for metrics in lines:
+        whole = sum(metrics[f"seconds/{part}"] or 0.0 for part in ("rollout", "update"))
+        for kind, name in (("update", "builder_1"), ("generate", "generator/builder_1")):
+            parts = [metrics.get(f"seconds/{key}/{name}") or 0.0 for key in (kind, "transfer")]
+            assert sum(parts) + (metrics[f"seconds/wait/{name}"] or 0.0) == pytest.approx(whole)
+    models = ("builder_1", "builder_2")
+    overlap = [
+        (metrics["seconds/overlap"] or 0.0) > 0.0
+        and sum(metrics[f"seconds/update/{name}"] or 0.0 for name in models) > 0.0
+        for metrics in lines
+    ]
+    assert any(overlap) == bool(staleness)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+@pytest.mark.parametrize("stop", [2, 3], ids=["at new weights", "within a block"])
+def test_an_interrupted_run_resumes_to_the_same_weights(
+    folder: Path, tmp_path: Path, stop: int, lora: bool
+) -> None:
+    config = config_of(folder, 2, lora=lora)
+    whole = Experiment(config, tmp_path / "whole")
+    versions, _ = watched(whole)
+    whole.run()
+
+    def interrupt(progress: Any, metrics: Any) -> None:
+        if progress.iteration == stop:
+            raise Interrupted(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        Experiment(config, tmp_path / "parts").run(interrupt)
+    resumed = Experiment(config, tmp_path / "parts", resume=True)
+    again, _ = watched(resumed)
+    resumed.run()
+    assert again == versions[stop:]
+    expected = weights_of(whole)
+    assert all(torch.equal(expected[key], tensor) for key, tensor in weights_of(resumed).items())
+
+
+def test_evaluations_do_not_change_what_is_learned(folder: Path, tmp_path: Path) -> None:
+    often = Experiment(config_of(folder, 2, **{"evaluation.every": 1}), tmp_path / "often")
+    seldom = Experiment(config_of(folder, 2, **{"evaluation.every": 6}), tmp_path / "seldom")
+    often.run()
+    seldom.run()
+    expected = weights_of(seldom)
+    assert all(torch.equal(expected[key], tensor) for key, tensor in weights_of(often).items())
+
+
+@pytest.mark.parametrize(
+    ("changed", "remedy"),
+    [
+        ({"algorithm.loss.importance_cap": None}, "algorithm.loss.importance_cap"),
+        ({"run.generator": "transformers"}, "copy: true"),
+        ({"cast": {"name": "league", "pool": 1}}, "a cast without a pool"),
+    ],
+)
+def test_what_cannot_run_ahead_is_one_line(
+    folder: Path, changed: dict[str, Any], remedy: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^train\.staleness: .*{remedy}") as error:
+        resolve(config_of(folder, 1, **changed))
+    assert "\n" not in str(error.value)
+
+
+def test_a_copy_says_what_the_live_model_says(folder: Path, tmp_path: Path) -> None:
+    plain = Experiment(
+        config_of(folder, 0, **{"run.generator": "transformers"}), tmp_path / "plain"
+    )
+    copied = Experiment(config_of(folder, 0), tmp_path / "copied")
+    plain.run()
+    copied.run()
+    expected = weights_of(plain)
+    assert all(torch.equal(expected[key], tensor) for key, tensor in weights_of(copied).items())

@@ -1,0 +1,60 @@
+"""Two models that update in threads: the weights of taking turns, and updates at the same time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from colearn.config import load_config
+from colearn.experiment.loop import Experiment
+from colearn.record import open_run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def trained(folder: Path, algorithm: str, threads: bool) -> dict[str, torch.Tensor]:
+    """Weights after 20 updates."""
+    model = {"path": "embedded-tiny", "learning_rate": 1e-3}
+    settings = {
+        "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
+        "algorithm": {"name": algorithm},
+        "models": {"*": model},
+        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "critic": model if algorithm == "collm_dc" else None,
+        "train": {"episodes": 4, "environment_steps": 4000, "iterations": 20},
+        "evaluation": {"every": 1000, "episodes": 1},
+        "run": {"device": "cpu", "host": {"name": "local", "threads": threads}},
+    }
+    experiment = Experiment(load_config(settings), folder)
+    assert experiment.run().updates == 20
+    return {
+        f"{key}.{name}": weight.clone()
+        for key, learner in experiment.parts.learners.items()
+        for name, weight in learner.weights().items()
+    }
+
+
+@pytest.mark.parametrize("algorithm", ["magrpo", "collm_dc"])
+def test_models_in_threads_end_with_the_weights_of_models_in_turns(
+    tmp_path: Path, algorithm: str
+) -> None:
+    turns = trained(tmp_path / "turns", algorithm, False)
+    threads = trained(tmp_path / "threads", algorithm, True)
+    assert turns.keys() == threads.keys()
+    assert max(float((turns[name] - one).abs().max()) for name, one in threads.items()) < 1e-6
+    overlap = {
+        name: sum(
+            line.metrics["seconds/overlap"] or 0.0
+            for line in open_run(tmp_path / name).lines()
+            if line.kind == "update"
+        )
+        for name in ("turns", "threads")
+    }
+    assert overlap["turns"] == 0.0 < overlap["threads"]

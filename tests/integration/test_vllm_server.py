@@ -1,0 +1,141 @@
+"""A real vLLM server as an engine of tokens: what every engine passes, and what it does alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
+from safetensors.torch import load_file
+from vllm_cases import byte_tokenizer, qwen
+
+from colearn.config import Config, load_config
+from colearn.contract import GeneratorKind
+from colearn.errors import ServerLost
+from colearn.experiment.loop import Experiment
+from colearn.experiment.restarts import run_with_restarts
+from colearn.generate.kinds import VLLMServer
+from colearn.generate.vllm_server import VLLMServerEngine
+from colearn.record import open_run
+
+pytestmark = pytest.mark.vllm
+pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")
+
+
+@pytest.fixture(scope="module")
+def kind() -> GeneratorKind:
+    return VLLMServer(cache_gib=0.2, max_rows=64, max_length=4096)
+
+
+def config_of(folder: Path, lora: bool) -> Config:
+    model: dict[str, Any] = {"path": str(folder), "learning_rate": 1e-2}
+    if lora:
+        model["lora"] = {"rank": 4, "alpha": 16}
+    agents = {"chat": "plain", "sampling": {"max_tokens": 48}}
+    return load_config(
+        {
+            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
+            "models": {"*" if lora else "team": model},
+            "agents": {"*": agents if lora else agents | {"model": "team"}},
+            "train": {"episodes": 2, "environment_steps": 1000, "iterations": 3},
+            "evaluation": {"episodes": 1, "every": 10},
+            "run": {
+                "generator": {"name": "vllm_server", "cache_gib": 0.2, "max_length": 2048},
+                "device": "cpu",
+                "checkpoint_minutes": None,
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize("lora", [True, False], ids=["two adapters", "full"])
+def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_weights(
+    lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "model"
+    qwen().save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    config = config_of(folder, lora)
+
+    def trained(name: str, *, resume: bool = False) -> dict[str, torch.Tensor]:
+        experiment = Experiment(config, tmp_path / name, resume=resume)
+        learners = experiment.parts.learners
+        assert len({id(generator) for generator in experiment.parts.generators}) == 1
+        assert len(learners) == (2 if lora else 1)
+        try:
+            record = experiment.run()
+        finally:
+            for generator in experiment.parts.generators:
+                generator.close()
+        assert record.status == "finished" and record.iterations == 3
+        return {
+            f"{key}.{weight}": tensor.clone()
+            for key, learner in learners.items()
+            for weight, tensor in learner.weights().items()
+        }
+
+    killed: list[float] = []
+    generate = VLLMServerEngine.generate
+    calls: list[int] = []
+
+    def kill(engine: VLLMServerEngine) -> None:
+        assert engine._process is not None
+        killed.append(time.monotonic())
+        os.killpg(engine._process._keeper.pid, signal.SIGKILL)
+
+    def counted(engine: VLLMServerEngine, requests: Any) -> Any:
+        calls.append(len(requests))
+        # a check, an evaluation of two turns; then two turns and a check in each iteration
+        if len(calls) == 1 + 2 + 2 * (2 + 1) + 1:
+            threading.Timer(0.05, kill, (engine,)).start()
+        return generate(engine, requests)
+
+    monkeypatch.setattr(VLLMServerEngine, "generate", counted)
+    with pytest.raises(ServerLost, match=r"is gone .*--resume") as error:
+        trained("lost")
+    assert time.monotonic() - killed[0] < 30
+    assert "\n" not in str(error.value)
+    lines = (tmp_path / "lost" / "metrics.jsonl").read_text().splitlines()
+    updates = [line for line in map(json.loads, lines) if line["kind"] == "update"]
+    assert [line["iteration"] for line in updates] == [1, 2], "lost in the third rollout"
+    resumed = trained("lost", resume=True)
+    expected = trained("whole")
+    assert resumed.keys() == expected.keys()
+    apart = max(float((resumed[key] - weight).abs().max()) for key, weight in expected.items())
+    assert apart < 1e-5
+
+
+def test_a_killed_server_is_started_again_and_the_run_goes_on_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "model"
+    qwen().save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    config = config_of(folder, lora=True)
+    config = config.model_copy(update={"run": config.run.model_copy(update={"restarts": 1})})
+    run_with_restarts(config, tmp_path / "whole")
+    generate, calls = VLLMServerEngine.generate, []
+
+    def killed_once(engine: VLLMServerEngine, requests: Any) -> Any:
+        calls.append(len(requests))
+        if len(calls) == 1 + 2 + 2 * (2 + 1) + 1:  # in the third rollout, as above
+            assert engine._process is not None
+            os.killpg(engine._process._keeper.pid, signal.SIGKILL)
+        return generate(engine, requests)
+
+    monkeypatch.setattr(VLLMServerEngine, "generate", killed_once)
+    record = run_with_restarts(config, tmp_path / "lost")
+    assert record.status == "finished" and record.iterations == 3
+    assert capsys.readouterr().err.count("note: restart 1 of 1: run.generator: the server at") == 1
+    for key in ("actor-builder_1", "actor-builder_2"):
+        last = [open_run(tmp_path / run).checkpoints.choose("last") for run in ("lost", "whole")]
+        lost, whole = (load_file(one.path / key / "weights.safetensors") for one in last)
+        assert max(float((lost[name] - one).abs().max()) for name, one in whole.items()) < 1e-5

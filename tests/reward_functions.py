@@ -1,0 +1,58 @@
+"""Reward functions with TRL's signature, right and wrong ones."""
+
+from __future__ import annotations
+
+
+def matches(prompts, completions, colour, **_):
+    return [float(said == right) for said, right in zip(completions, colour, strict=True)]
+
+
+def length(prompts, completions, completion_ids, **_):
+    return [
+        len(said) + 100.0 * len(ids) for said, ids in zip(completions, completion_ids, strict=True)
+    ]
+
+
+async def later(prompts, completions, **_):
+    return [0.5 for _ in completions]
+
+
+def skips(prompts, completions, **_):
+    return [None for _ in completions]
+
+
+def first_word(prompts, completions, team_completions, **_):
+    return [float(team["one"] == "yes") for team in team_completions]
+
+
+def too_many(prompts, completions, **_):
+    return [1.0, 2.0]
+
+
+def no_list(prompts, completions, **_):
+    return 1.0
+
+
+def no_number(prompts, completions, **_):
+    return ["much"]
+
+
+def boundless(prompts, completions, **_):
+    return [float("inf")]
+
+
+SEEN = []
+
+
+def looks(prompts, completions, **columns):
+    SEEN.append((prompts, completions, columns))
+    return [0.0]
+
+
+CALLS = []
+
+
+def recorded(prompts, completions, colour, **columns):
+    CALLS.append({"prompts": prompts, "completions": completions, "colour": colour, **columns})
+    said = [one[0]["content"].strip() for one in completions]
+    return [float(one == right) for one, right in zip(said, colour, strict=True)]

@@ -1,0 +1,108 @@
+"""What a person sees of runs that are under way."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from colearn.comparison.progress import Bars, Goal, Lines, Pace
+from colearn.record.meter import Status
+
+
+class Clock:
+    """A clock that stands still unless it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def at(steps: int, **fields: float) -> Status:
+    return Status(environment_steps=steps, **fields)
+
+
+def lines_of(out: io.StringIO) -> list[str]:
+    return out.getvalue().splitlines()
+
+
+def test_a_line_has_evaluation_training_return_rate_and_remaining_time() -> None:
+    out, clock = io.StringIO(), Clock()
+    with Lines(Console(file=out), {"a-s0": Goal(400, metric="solved")}, clock) as watcher:
+        watcher.started("a-s0", "started")
+        watcher.advanced("a-s0", at(0, evaluation=0.25))
+        clock.now = 30.0
+        watcher.advanced(
+            "a-s0", at(100, evaluation=0.25, training_return=0.5, tokens_per_second=1234.4)
+        )
+        watcher.ended("a-s0", "finished")
+    # 300 steps are left at 100 steps in 30 s
+    assert lines_of(out) == [
+        "a-s0: started",
+        "a-s0: 0/400 environment steps, evaluation solved 0.250",
+        "a-s0: 100/400 environment steps, evaluation solved 0.250, training return 0.500, "
+        "1,234 tokens/s, 90 s left",
+        "a-s0: finished",
+    ]
+
+
+def test_equal_evaluations_are_told_again_after_a_tenth_of_the_budget_or_a_minute() -> None:
+    out, clock = io.StringIO(), Clock()
+    with Lines(Console(file=out), {"a-s0": Goal(400)}, clock) as watcher:
+        for seconds, steps in ((0, 8), (1, 16), (2, 48), (3, 49), (62, 50), (63, 51)):
+            clock.now = seconds
+            watcher.advanced("a-s0", at(steps, evaluation=0.25))
+    assert [line.split("/")[0] for line in lines_of(out)] == ["a-s0: 8", "a-s0: 49", "a-s0: 51"]
+
+
+def test_what_a_run_waits_for_is_a_line() -> None:
+    out = io.StringIO()
+    with Lines(Console(file=out), {"a-s0": Goal(400)}) as watcher:
+        watcher.noted("a-s0", "makes the model 'embedded-tiny' for this task, once")
+    assert lines_of(out) == ["a-s0: makes the model 'embedded-tiny' for this task, once"]
+
+
+def test_remaining_time_counts_from_the_first_report_of_a_resumed_run() -> None:
+    clock = Clock()
+    pace = Pace(Goal(400), clock)
+    clock.now = 50.0  # loading
+    assert pace.left(at(300)) is None
+    clock.now = 60.0
+    assert pace.left(at(350)) == pytest.approx(10.0)
+    assert pace.left(at(400)) is None
+
+
+def test_iterations_that_end_a_run_first_decide_its_remaining_time() -> None:
+    clock = Clock()
+    pace = Pace(Goal(1000, iterations=4), clock)
+    pace.left(at(0))
+    clock.now = 10.0
+    assert pace.left(Status(environment_steps=8, iteration=1)) == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(3.4, "3 s"), (99, "99 s"), (600, "10 min"), (7200, "2.0 h")]
+)
+def test_times_are_shown_in_a_fitting_unit(seconds: float, shown: str) -> None:
+    out, clock = io.StringIO(), Clock()
+    with Lines(Console(file=out), {"a": Goal(2)}, clock) as watcher:
+        watcher.advanced("a", at(0))
+        clock.now = seconds
+        watcher.advanced("a", at(1, evaluation=0.0))
+    assert lines_of(out)[-1].endswith(f", {shown} left")
+
+
+def test_bars_show_steps_evaluation_training_return_and_what_is_waited_for() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=160)
+    with Bars(console, {"a-s0": Goal(400)}) as watcher:
+        watcher.started("a-s0", "resumed at iteration 4")
+        watcher.noted("a-s0", "waits for the model")
+        watcher._progress.refresh()
+        watcher.advanced("a-s0", at(100, evaluation=0.25, training_return=0.5))
+        watcher.ended("a-s0", "finished")
+    shown = out.getvalue()
+    for text in ("waits for the model", "100/400 steps", "return 0.250", "training return 0.500"):
+        assert text in shown

@@ -1,0 +1,69 @@
+"""A dry run refuses what a real run refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+from colearn.config import load_config
+from colearn.errors import ConfigError
+from colearn.estimate import estimate
+from colearn.experiment.assemble import assemble
+
+
+@pytest.fixture
+def settings(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    register(monkeypatch, notes="tiny:Notes")
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "algorithm": {"name": "magrpo"},
+        "models": {"*": {"path": save_model(tmp_path / "model", "llama")}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "train": {"episodes": 2},
+        "run": {"device": "cpu"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (
+            ["evaluation.pass_at=[5]"],
+            "evaluation.pass_at: k = 5 needs as many episodes of each item, there are 1; raise",
+        ),
+        (
+            ["evaluation.pass_at=[5]", "evaluation.repeats=5"],
+            "evaluation.pass_at: the task has no metric 'pass'; leave the setting out",
+        ),
+        (["evaluation.exact=true"], "evaluation.exact: needs a finite task such as dpomdp"),
+        (
+            ["evaluation.headline={metric: retrun}"],
+            "evaluation.headline: no metric 'retrun'; did you mean 'return'?",
+        ),
+        (["models.*.lora={targets: '((('}"], "lora.targets: "),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_played(
+    settings: dict[str, Any], pairs: list[str], message: str
+) -> None:
+    config = load_config(settings, pairs)
+    for check in (estimate, assemble):
+        with pytest.raises(ConfigError) as caught:
+            check(config)
+        assert message in str(caught.value)
+
+
+def test_a_window_below_an_observation_is_refused(settings: dict[str, Any]) -> None:
+    config = load_config(settings, ["agents.*.window=1"])
+    with pytest.raises(ConfigError, match=r"^agents\.ada\.window: an observation of \d+ tokens ex"):
+        estimate(config)
+
+
+@pytest.mark.parametrize("metric", ["return", "return/ada", "turns", "letters"])
+def test_a_headline_that_the_task_measures_is_accepted(
+    settings: dict[str, Any], metric: str
+) -> None:
+    config = load_config(settings, [f"evaluation.headline={{metric: {metric}}}"])
+    assert estimate(config).run.headline.metric == metric

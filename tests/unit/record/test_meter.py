@@ -1,0 +1,88 @@
+"""Following a run's metrics and notes while it writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colearn.notes import note
+from colearn.record.meter import Meter
+from colearn.record.tail import MetricsTail, NotesTail
+
+
+def line(kind: str, steps: int, **fields: Any) -> str:
+    return json.dumps({"kind": kind, "environment_steps": steps, **fields}) + "\n"
+
+
+def test_a_tail_reads_whole_lines_once_and_notices_a_shorter_file(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    tail = MetricsTail(path)
+    assert not tail.advance()
+    path.write_text(line("evaluation", 8, metrics={"return": 0.5}) + '{"kind": "upd')
+    assert tail.advance()
+    assert (tail.status.environment_steps, tail.status.evaluation) == (8, 0.5)
+    assert not tail.advance()
+    path.write_text('{"environment_steps": 4}\n')
+    assert tail.advance()
+    assert (tail.status.environment_steps, tail.status.evaluation) == (4, None)
+
+
+def test_the_headline_metric_is_the_one_that_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(line("evaluation", 8, metrics={"return": 0.5, "solved": 0.25}))
+    tail = MetricsTail(path, "solved")
+    tail.advance()
+    assert tail.status.evaluation == 0.25
+
+
+def test_the_training_return_is_a_mean_over_updates_not_the_evaluation() -> None:
+    meter = Meter()
+    meter.evaluated(0, 0, {"return": 9.0})
+    meter.updated(8, 1, 100, 1.0, {"return": 1.0})
+    meter.updated(16, 2, 200, 2.0, {"return": 2.0})
+    assert (meter.status.training_return, meter.status.evaluation) == (1.5, 9.0)
+
+
+def test_only_the_latest_twenty_updates_count() -> None:
+    meter = Meter()
+    for number in range(25):
+        # the first five cost 1 s for 10 tokens, later ones 1 s for 100
+        tokens = 10 * min(number + 1, 5) + 100 * max(0, number - 4)
+        meter.updated(number, number, tokens, number + 1.0, {"return": float(number)})
+    assert meter.status.training_return == sum(range(5, 25)) / 20
+    assert meter.status.tokens_per_second == 100.0
+
+
+def test_an_update_without_a_finite_return_leaves_the_mean() -> None:
+    meter = Meter()
+    meter.updated(8, 1, 100, 2.0, {"return": 1.0})
+    meter.updated(16, 2, 200, 4.0, {"return": None})
+    assert meter.status.training_return == 1.0
+    assert meter.status.tokens_per_second == 50.0
+
+
+def test_notes_of_a_log_are_read_once_and_nothing_else_is(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("note: of an earlier process\n")
+    notes = NotesTail(log, start=log.stat().st_size)
+    with log.open("a") as file:
+        file.write("note: makes a model\nwarning: other\nnote: hal")
+    assert notes.advance() == ["makes a model"]
+    assert notes.advance() == []
+
+
+@pytest.mark.parametrize(("rank", "said"), [(None, True), ("0", True), ("1", False)])
+def test_rank_0_alone_prints_notes(
+    rank: str | None,
+    said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
+    note("makes a model")
+    assert capsys.readouterr().err == ("note: makes a model\n" if said else "")

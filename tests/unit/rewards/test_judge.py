@@ -1,0 +1,175 @@
+"""An LLM judge: what it is asked, how its answer is read, and what it costs."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+
+from colearn.client.endpoint import AgentLost, Refused
+from colearn.errors import ConfigError
+from colearn.rewards.judge import Judge
+from tests.scripted_endpoint import ScriptedEndpoint, cut_off, status
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def endpoint():
+    with ScriptedEndpoint(speak=lambda messages, seed: "7").serving() as server:
+        yield server
+
+
+def judge(endpoint, **settings):
+    return Judge(url=endpoint.url, **{"retries": 1, "timeout": 10.0, **settings})
+
+
+def test_the_score_is_scaled_to_its_range(endpoint):
+    assert judge(endpoint)(["q"], ["a"]) == [0.7]
+    assert judge(endpoint, lowest=5.0, highest=9.0)(["q"], ["a"]) == [0.5]
+
+
+def test_the_last_number_of_a_reply_counts(endpoint):
+    endpoint.speak = lambda messages, seed: "Of 10 points I give 2.5"
+    assert judge(endpoint)(["q"], ["a"]) == [0.25]
+
+
+def test_the_rubric_holds_prompt_completion_and_columns(endpoint):
+    rubric = "{prompt}|{completion}|{truth}|{lowest}-{highest}"
+    judge(endpoint, rubric=rubric)(["q"], ["a"], truth=["t"])
+    [body] = endpoint.requests
+    assert body["messages"] == [{"role": "user", "content": "q|a|t|0-10"}]
+    assert body["temperature"] == 0 and "model" not in body
+
+
+def test_messages_are_judged_by_their_texts(endpoint):
+    prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    said = [{"role": "assistant", "content": "a"}]
+    judge(endpoint, rubric="{prompt}|{completion}")([prompt], [said])
+    assert endpoint.requests[0]["messages"][0]["content"] == "s\nu|a"
+
+
+def test_the_same_question_is_asked_once_even_by_another_process(endpoint):
+    first, second = judge(endpoint), judge(endpoint)
+    assert first(["q"], ["a"]) == second(["q"], ["a"]) == [0.7]
+    assert len(endpoint.requests) == 1
+    assert second.costs() == {"judge cached": 1.0}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"rubric": "{completion}"}, {"model": "other"}, {"highest": 7.0}]
+)
+def test_another_question_is_asked_anew(endpoint, changed):
+    judge(endpoint)(["q"], ["a"])
+    judge(endpoint, **changed)(["q"], ["a"])
+    assert len(endpoint.requests) == 2
+
+
+def test_a_damaged_verdict_is_asked_for_again(endpoint, tmp_path):
+    judge(endpoint)(["q"], ["a"])
+    [path] = (tmp_path / "cache").rglob("*.json")
+    path.write_text("{")
+    assert judge(endpoint)(["q"], ["a"]) == [0.7] and len(endpoint.requests) == 2
+
+
+def test_a_failure_of_the_server_is_asked_again(endpoint):
+    endpoint.faults = [status(503)]
+    assert judge(endpoint)(["q"], ["a"]) == [0.7]
+
+
+@pytest.mark.parametrize("reply", ["good", "11", "-1", ""])
+def test_a_reply_without_a_score_in_range_is_asked_again(endpoint, reply):
+    replies = [reply, "4"]
+    endpoint.speak = lambda messages, seed: replies.pop(0)
+    assert judge(endpoint)(["q"], ["a"]) == [0.4]
+
+
+def test_a_judge_that_never_scores_ends_with_one_line(endpoint):
+    endpoint.speak = lambda messages, seed: "good"
+    with pytest.raises(
+        AgentLost, match=r"agent 'judge' at .* replied 'good', no number from 0 to 10"
+    ):
+        judge(endpoint)(["q"], ["a"])
+
+
+def test_a_lost_judge_pays_the_failure_reward_and_is_counted(endpoint):
+    endpoint.faults = [cut_off, cut_off]
+    unsure = judge(endpoint, failure_reward=0.3)
+    assert unsure(["q"], ["a"]) == [0.3]
+    assert unsure.costs() == {"judge failures": 1.0}
+
+
+def test_a_wrong_request_ends_the_run_whatever_the_failure_reward(endpoint):
+    endpoint.faults = [status(400)]
+    with pytest.raises(Refused, match=r"status 400: on purpose"):
+        judge(endpoint, failure_reward=0.3)(["q"], ["a"])
+
+
+def test_a_slow_judge_is_left_after_the_time_limit(endpoint):
+    endpoint.delay = 30.0
+    began = time.monotonic()
+    assert judge(endpoint, timeout=0.2, retries=0, failure_reward=0.0)(["q"], ["a"]) == [0.0]
+    assert time.monotonic() - began < 10.0
+
+
+def test_several_completions_are_judged_at_the_same_time(endpoint):
+    endpoint.delay = 1.0
+    began = time.monotonic()
+    assert judge(endpoint)(["q"] * 5, list("abcde")) == [0.7] * 5
+    assert time.monotonic() - began < 4.0
+
+
+def test_costs_count_calls_tokens_and_the_price(endpoint):
+    paid = judge(endpoint, prices=(2e6, 3e6))
+    paid(["q", "q"], ["a", "bc"])
+    assert paid.costs() == {  # the script reports 1 prompt token and a byte per completion token
+        "judge calls": 2.0,
+        "judge prompt tokens": 2.0,
+        "judge completion tokens": 2.0,
+        "judge price": 2 * 2.0 + 2 * 3.0,
+    }
+
+
+def test_the_key_is_sent_and_never_shown(endpoint, monkeypatch):
+    monkeypatch.setenv("COLEARN_JUDGE_TOKEN", "hidden")
+    endpoint.faults = [status(400, "wrong key hidden")]
+    with pytest.raises(Refused) as caught:
+        judge(endpoint)(["q"], ["a"])
+    assert endpoint.headers[0]["authorization"] == "Bearer hidden"
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_judge_travels_to_another_process_with_its_counts(endpoint):
+    counted = judge(endpoint)
+    counted(["q"], ["a"])
+    copied = pickle.loads(pickle.dumps(counted))
+    copied(["q"], ["b"])
+    assert (counted.costs()["judge calls"], copied.costs()["judge calls"]) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "settings, line",
+    [
+        ({"url": "nowhere"}, "agent 'judge': the URL must look like"),
+        ({"rubric": "{prompt}"}, "rubric: lacks {completion}"),
+        ({"rubric": "{completion"}, "rubric: .*; write a literal brace twice"),
+        ({"rubric": "{completion} {0}"}, "rubric: '.0.' is no plain name"),
+        ({"rubric": "{completion.__class__}"}, "is no plain name"),
+        ({"lowest": 10.0}, "lowest: must be below highest"),
+        ({"timeout": 0.0}, "timeout: must be above 0"),
+        ({"retries": -1}, "retries: must be 0 or more"),
+        ({"max_tokens": 0}, "max_tokens: must be 1 or more"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, line):
+    with pytest.raises(ConfigError, match=line):
+        Judge(**{"url": "http://127.0.0.1:1", **settings})
+
+
+def test_a_column_that_the_data_lack_is_named(endpoint):
+    with pytest.raises(ConfigError, match=r"task\.reward\.rubric: the data have no column 'truth'"):
+        judge(endpoint, rubric="{completion} {truth}")(["q"], ["a"])

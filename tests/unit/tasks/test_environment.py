@@ -1,0 +1,137 @@
+"""Environments with TRL's interface as tasks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.tasks.environment import Environment
+from colearn.testing import check_task
+from tests.trl_environments import SEEN
+
+RNG = np.random.default_rng(0)
+
+
+def press(colour):
+    return f'<tool_call>{{"name": "press", "arguments": {{"colour": "{colour}"}}}}</tool_call>'
+
+
+LOOK = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+WAIT = '<tool_call>{"name": "wait", "arguments": {"seconds": 2}}</tool_call>'
+
+
+def mine(name):
+    return f"tests.trl_environments:{name}"
+
+
+def buttons(tmp_path, **settings):
+    rows = [{"prompt": f"Room {k}: ", "colour": c} for k, c in enumerate(("red", "blue") * 5)]
+    path = tmp_path / "rooms.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return Environment(mine("Buttons"), path=str(path), **settings)
+
+
+def play(task, *said, item=0, seed=0):
+    outcome, state = None, task.reset(task.items("train")[item], np.random.default_rng(seed))
+    for text in said:
+        assert outcome is None or not outcome.done
+        outcome = task.step(state, {"agent": text}, RNG)
+        state = outcome.state
+    return outcome
+
+
+def test_an_environment_passes_the_check(tmp_path):
+    task = buttons(tmp_path, words=(press("red"), press("green"), LOOK, "done"))
+    check_task(task, actions=task.legal_action, seeds=(0, 1), episodes=2)
+
+
+def test_the_first_prompt_joins_the_row_and_what_reset_returned(tmp_path):
+    task = buttons(tmp_path)
+    state = task.reset(task.items("train")[1], RNG)
+    assert task.observe(state, "agent").text == "Room 1: the lamp is blue"
+
+
+def test_public_methods_are_announced_as_transformers_describes_them(tmp_path):
+    task = buttons(tmp_path)
+    system = task.observe(task.reset(task.items("train")[0], RNG), "agent").system
+    look, press_ = map(
+        json.loads, re.search("<tools>\n(.*)\n</tools>", system, re.S)[1].split("\n")
+    )
+    assert (look["name"], press_["name"]) == ("look", "press")
+    assert press_["parameters"] == {
+        "type": "object",
+        "properties": {"colour": {"type": "string", "description": "The colour of the button."}},
+        "required": ["colour"],
+    }
+
+
+def test_an_answer_without_a_call_ends_the_episode_with_the_environments_reward(tmp_path):
+    task = buttons(tmp_path)
+    assert play(task, press("red"), "done").reward == 1.0
+    assert play(task, press("blue"), "done").reward == 0.0
+    assert play(task, "done").done
+
+
+def test_results_of_calls_are_shown_in_order_and_errors_are_results(tmp_path):
+    task = buttons(tmp_path)
+    outcome = play(task, LOOK + press("green"))
+    assert not outcome.done and outcome.reward == 0.0
+    assert task.observe(outcome.state, "agent").text == (
+        "<tool_response>red</tool_response>\n"
+        "<tool_response>{'error': 'no green button'}</tool_response>"
+    )
+    assert task.metrics(outcome.state) == {"reward": 0.0, "calls": 2.0, "failures": 1.0}
+
+
+def test_the_calls_of_the_last_answer_are_not_run(tmp_path):
+    outcome = play(buttons(tmp_path, horizon=2), LOOK, press("red"))
+    assert outcome.done and outcome.reward == 0.0
+
+
+def test_a_branch_replays_what_was_drawn_and_does_not_reach_its_sister(tmp_path):
+    task = buttons(tmp_path)
+    first = play(task, press("red"))
+    once = task.step(first.state, {"agent": press("red")}, RNG)
+    again = task.step(first.state, {"agent": press("red")}, RNG)
+    assert once.state.shown == again.state.shown != first.state.shown
+    assert task.step(first.state, {"agent": "done"}, RNG).reward == 1.0
+
+
+def test_without_data_the_environment_draws_from_the_episodes_seed():
+    task = Environment(mine("Buttons"))
+    lamps = {task.reset(task.items("test")[0], np.random.default_rng(k)).shown for k in range(8)}
+    assert lamps == {"the lamp is red", "the lamp is blue"}
+
+
+def test_reward_functions_receive_environments_rows_and_messages():
+    SEEN.clear()
+    task = Environment(mine("Silent"), reward=mine("waited"))
+    assert play(task, WAIT, WAIT, "done").reward == 4.0
+    [completion] = SEEN[-1]["completions"]
+    assert [m["role"] for m in completion] == [
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert completion[1] == {"role": "tool", "name": "wait", "content": "2"}
+    assert completion[0]["tool_calls"][0]["function"]["name"] == "wait"
+
+
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        ("NoReset", "has no method reset"),
+        ("Undescribed", "method press is no tool"),
+        ("Missing", "has no 'Missing'"),
+    ],
+)
+def test_a_factory_that_cannot_be_used_is_one_line(factory, told):
+    with pytest.raises(ConfigError, match=rf"task.factory: .*{told}"):
+        task = Environment(mine(factory))
+        task.observe(task.reset(task.items("train")[0], RNG), "agent")
