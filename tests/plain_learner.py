@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from colearn.contract import Kept, Learner, LearnerKind
+from colearn.contract import Kept, LearnerConstructor, LearnerKind
 from colearn.learn import files
 from colearn.learn.network_learner import NetworkLearner
 
@@ -20,11 +20,8 @@ class Plain(LearnerKind):
     halved: bool = False
     """Bases are kept in half the precision."""
 
-    def build(
-        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
-    ) -> Learner:
-        rate = settings.learning_rate
-        return PlainLearner(name, network, rate, token_budget=token_budget, entropy=entropy)
+    def constructor(self) -> LearnerConstructor:
+        return PlainLearner
 
     def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
         return Kept(weights=4 * trained + frozen_bytes, gradients=4 * trained, adam=0)
@@ -35,9 +32,9 @@ class Plain(LearnerKind):
 
 
 class PlainLearner(NetworkLearner):
-    def __init__(self, name: str, network: Any, rate: float, **sizes: Any) -> None:
+    def __init__(self, name: str, network: Any, settings: Any, **sizes: Any) -> None:
         super().__init__(name, network, **sizes)
-        self.rate = rate
+        self.rate = settings.learning_rate
 
     def step(self, done: float) -> dict[str, float]:
         with torch.no_grad():

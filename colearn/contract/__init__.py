@@ -19,7 +19,15 @@ from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
 from .headline import OWN_METRICS, Better, Headline
 from .host import Follower, Hosted, HostKind, ModelHost
-from .learner import Accumulated, Kept, Learner, LearnerKind, Objective, Prepared
+from .learner import (
+    Accumulated,
+    Kept,
+    Learner,
+    LearnerConstructor,
+    LearnerKind,
+    Objective,
+    Prepared,
+)
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
 from .player import Acts, Ask, AsyncTable, Cast, Player, Said, Spoken, Table, View
@@ -56,6 +64,7 @@ __all__ = [
     "Hosted",
     "Kept",
     "Learner",
+    "LearnerConstructor",
     "LearnerKind",
     "Listener",
     "ModelHost",

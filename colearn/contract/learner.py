@@ -118,26 +118,33 @@ class Kept:
     """A second copy of trained weights, such as ZeRO's copy of the rank's partition."""
 
 
-class LearnerKind(ABC):
-    """Settings of a kind of learner, as a frozen dataclass: it builds a run's learners and
-    estimates their memory for the dry run. Importing it does not import torch."""
+class LearnerConstructor(Protocol):
+    """A learner's class, or a function that calls it with the kind's own settings."""
 
-    @abstractmethod
-    def build(
+    def __call__(
         self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
     ) -> Learner:
         """A learner of `network` with the model's or critic's `settings`. Micro-batches hold up to
         `token_budget` tokens; `entropy` says whether the loss receives it.
 
-        Errors: ConfigError for settings that this kind does not support; MissingExtra.
+        Errors: ConfigError for settings that this kind does not support.
         """
+
+
+class LearnerKind(ABC):
+    """Settings of a kind of learner, as a frozen dataclass: it names the constructor of a run's
+    learners and estimates their memory for the dry run. Importing it does not import torch."""
+
+    @abstractmethod
+    def constructor(self) -> LearnerConstructor:
+        """The constructor, called once for each trained network. Errors: MissingExtra."""
 
     @abstractmethod
     def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
         """Memory of each of `processes` for `trained` float32 parameters and `frozen_bytes` of
         other weights.
 
-        Errors: ConfigError for settings that `build` would refuse.
+        Errors: ConfigError for settings that the constructor would refuse.
         """
 
     def shard(self, base: Any) -> None:  # noqa: B027 - most kinds keep bases whole

@@ -61,8 +61,9 @@ class LocalHost(ModelHost):
 def _learners(
     run: ResolvedRun, networks: Mapping[NetworkKey, Network]
 ) -> dict[NetworkKey, Learner]:
+    construct = run.learner.constructor()
     return {
-        key: run.learner.build(
+        key: construct(
             str(key),
             networks[key],
             settings,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from colearn.config import OptimizerSettings
-from colearn.contract import Kept, Learner, LearnerKind
+from colearn.contract import Kept, LearnerConstructor, LearnerKind
 
 from .deepspeed_config import engine_config
-
-if TYPE_CHECKING:
-    from colearn.models.network import Network
 
 _FLOAT = 4
 _BUCKET = 500_000_000
@@ -22,18 +20,10 @@ _BUCKET = 500_000_000
 class Local(LearnerKind):
     """torch's AdamW on accelerate; the state is replicated in every process."""
 
-    def build(
-        self,
-        name: str,
-        network: Network,
-        settings: OptimizerSettings,
-        *,
-        token_budget: int,
-        entropy: bool = False,
-    ) -> Learner:
+    def constructor(self) -> LearnerConstructor:
         from .local import LocalLearner
 
-        return LocalLearner(name, network, settings, token_budget=token_budget, entropy=entropy)
+        return LocalLearner
 
     def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
         return kept_by_zero(trained, frozen_bytes)
@@ -46,25 +36,10 @@ class DeepSpeed(LearnerKind):
     config: str = "zero2"
     """A shipped name (zero0, zero2, zero3, zero3_offload) or the path of a DeepSpeed JSON file."""
 
-    def build(
-        self,
-        name: str,
-        network: Network,
-        settings: OptimizerSettings,
-        *,
-        token_budget: int,
-        entropy: bool = False,
-    ) -> Learner:
+    def constructor(self) -> LearnerConstructor:
         from .deepspeed import DeepSpeedLearner
 
-        return DeepSpeedLearner(
-            name,
-            network,
-            settings,
-            config_source=self.config,
-            token_budget=token_budget,
-            entropy=entropy,
-        )
+        return partial(DeepSpeedLearner, config_source=self.config)
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: OptimizerSettings, *, processes: int
