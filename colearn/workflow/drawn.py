@@ -24,19 +24,22 @@ _LONGEST = 400
 """Characters of a prompt or result in a drawing."""
 
 
-def svg(state: WorkflowState[Any]) -> str:
-    """Draws one box per call, each to the right of its sources, in bands of `_BAND` columns.
+def svg(state: WorkflowState[Any]) -> str | None:
+    """Draws one box per call, each to the right of its sources, in bands of `_BAND` columns; None
+    before the first call.
 
     Dashed boxes are tools, empty ones wait. A box shows turn and reward; its title has prompt and
     answer.
     """
     calls = sorted(_calls(state), key=lambda call: call.number)
+    if not calls:
+        return None
     column: dict[int, int] = {}
     for call in calls:
         column[call.number] = 1 + max((column[n] for n in call.after), default=-1)
     row: dict[int, int] = {}
     filled: dict[int, int] = {}
-    rows = [0] * (1 + max(column.values(), default=0) // _BAND)
+    rows = [0] * (1 + max(column.values()) // _BAND)
     """Rows of each band."""
     for call in calls:
         least = min((row[n] for n in call.after), default=0)

@@ -73,6 +73,6 @@ class RecordedTask(DecPOMDP[Item, State]):
         """Returns the executed graph as lanes, which the report draws after each turn."""
         return drawn.picture(state, (*self.agents, *self.tool_names))
 
-    def svg(self, state: State) -> str:
-        """Returns the executed graph with its edges."""
+    def svg(self, state: State) -> str | None:
+        """Returns the executed graph with its edges; None before the first call."""
         return drawn.svg(state)
