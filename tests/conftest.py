@@ -3,6 +3,9 @@ which tests are the fast tier: `pytest -m fast -n 2`, within a minute on two cor
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _fast(item.path) and item.get_closest_marker("slow") is None:
             item.add_marker("fast")
+
+
+@pytest.fixture(autouse=True)
+def _no_gateway_outlives_its_test() -> Iterator[None]:
+    """Its workers would be started again and again, and warn, while other tests run."""
+    yield
+    programs = sys.modules.get("tests.gateway_programs")
+    while programs is not None and programs.OPENED:
+        programs.OPENED.pop().close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]

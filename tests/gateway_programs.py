@@ -20,12 +20,22 @@ def items(split: str) -> list[str]:
     return ["owl", "bee"]
 
 
+OPENED: list[Gateway] = []
+"""Closed after each test."""
+
+
+def opened(task: Gateway) -> Gateway:
+    """The task, which is closed after the test."""
+    OPENED.append(task)
+    return task
+
+
 def gateway(play: str | None, **settings: Any) -> Gateway:
     """A task whose program is a function of this module."""
     defaults: dict[str, Any] = {"timeout": 20.0, "horizon": 8}
     target = None if play is None else f"tests.gateway_programs:{play}"
     source = "tests.gateway_programs:items"
-    return Gateway(("one", "two"), source, play=target, **{**defaults, **settings})
+    return opened(Gateway(("one", "two"), source, play=target, **{**defaults, **settings}))
 
 
 def episode(task: Gateway, said: Scripted, item: Any = "owl") -> list[Any]:

@@ -295,9 +295,10 @@ async def answers_after_its_end(endpoints: Any) -> None:
 @hostile
 async def leaves_a_thread_behind(endpoints: Any) -> None:
     def go_on() -> None:
-        for _ in range(20):
-            httpx.post(_chat(endpoints), content=_body(), verify=False)
-            time.sleep(0.02)
+        with contextlib.suppress(httpx.TransportError):  # the server has been closed
+            for _ in range(20):
+                httpx.post(_chat(endpoints), content=_body(), verify=False)
+                time.sleep(0.02)
 
     threading.Thread(target=go_on, daemon=True).start()
 

@@ -128,6 +128,10 @@ class DecPOMDP(ABC, Generic[Item, State]):
         `judge calls`. Reports show them beside the run's other costs."""
         return {}
 
+    def close(self) -> None:
+        """Ends the processes, threads and servers that the task started in this process. The next
+        use starts them anew."""
+
     def joint_observations(self, state: State) -> Mapping[str, Prompt]:
         """The prompts of all agents that act in `state`, by agent."""
         seen = {agent: self.observe(state, agent) for agent in self.agents}

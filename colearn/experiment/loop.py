@@ -59,6 +59,7 @@ class Experiment:
             undo.callback(self.record.close)
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
             self.parts: Assembly = assemble(config)
+            undo.callback(self.parts.task.close)
             self.timeline = Timeline()
             self._timed = _timed(self.parts)
             for name, one in self._timed.items():
@@ -156,6 +157,7 @@ class Experiment:
         with self._pool() as pool, few_collections(), contextlib.ExitStack() as stack:
             for tracker in trackers:
                 stack.callback(tracker.close)
+            stack.callback(self.parts.task.close)
             stack.callback(self.parts.host.close)
             stack.callback(self.experience.close)
             for player in self.parts.players.values():

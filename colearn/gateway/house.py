@@ -52,7 +52,9 @@ class House:
         """By worker secret, the episodes that the worker plays."""
         self._listening = _listen(port)
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self._serve()
+        self._server = self._build()
+        self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
+        self._thread.start()
         program.begin(self)
 
     def hire(self) -> str:
@@ -124,12 +126,19 @@ class House:
             raise ServeError(410, "this episode has ended", code="episode_ended")
         raise ServeError(404, "no such episode")
 
-    def close(self, failure: str) -> None:
+    def interrupt(self, failure: str) -> None:
         """Ends all live episodes."""
         with self._lock:
             lives = list(self._lives.values())
         for live in lives:
             live.close(failure)
+
+    def close(self) -> None:
+        """Ends all live episodes, the workers and the server."""
+        self.program.end()
+        self.interrupt("the server was closed")
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join()
 
     def forget(self, live: Live) -> None:
         """Closes an episode and removes it from the live ones."""
@@ -140,7 +149,7 @@ class House:
             while len(self._ended) > _ENDED:
                 self._ended.popitem(last=False)
 
-    def _serve(self) -> None:
+    def _build(self) -> uvicorn.Server:
         try:
             import uvicorn
 
@@ -157,11 +166,10 @@ class House:
             timeout_keep_alive=60,
             backlog=2048,
         )
-        server = uvicorn.Server(config)
-        threading.Thread(target=self._run, args=(server,), name="gateway", daemon=True).start()
+        return uvicorn.Server(config)
 
-    def _run(self, server: uvicorn.Server) -> None:
-        asyncio.run(server.serve([self._listening]))
+    def _serve(self) -> None:
+        asyncio.run(self._server.serve([self._listening]))
 
 
 def _listen(port: int) -> socket.socket:

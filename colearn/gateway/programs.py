@@ -74,6 +74,9 @@ class Program(ABC):
     def start(self, live: Live, endpoints: Endpoints) -> None:
         """Starts an episode without waiting for it."""
 
+    def end(self) -> None:  # noqa: B027 - most programs end with their episodes
+        """Called once, when the server closes: stops what `begin` started."""
+
 
 class FunctionProgram(Program):
     """Calls an async function, in a thread and event loop per episode: a blocking call delays no
@@ -138,13 +141,18 @@ class WorkerProgram(Program):
     def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
         self.command, self.workers, self.opened = tuple(command), workers, opened
         self._house: Employer | None = None
+        self._over = threading.Event()
+        self._starting = threading.Lock()
+        """Held while a worker starts: `end` stops every worker that was started before it."""
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        """Worker by the URL at which it asks for episodes."""
 
     def begin(self, house: Employer) -> None:
         self._house = house
         for _ in range(self.workers):
-            url = house.hire()
-            process = run_command(self.command, {"COLEARN_GATEWAY": url})
-            threading.Thread(target=self._keep, args=(house, url, process), daemon=True).start()
+            url = self._hire(house)
+            assert url is not None
+            threading.Thread(target=self._keep, args=(house, url), daemon=True).start()
         if not self.workers:
             print(f"gateway: programs get their episodes at {house.hire()}", flush=True)
 
@@ -154,18 +162,37 @@ class WorkerProgram(Program):
         if self.opened is not None:
             self.opened(variables(live.item, endpoints))
 
-    def _keep(self, house: Employer, url: str, process: subprocess.Popen[bytes]) -> None:
-        while True:
+    def end(self) -> None:
+        with self._starting:
+            self._over.set()
+        for process in self._processes.values():
+            kill(process)
+
+    def _hire(self, house: Employer) -> str | None:
+        """Starts a worker; returns its URL, or None after the end."""
+        with self._starting:
+            if self._over.is_set():
+                return None
+            url = house.hire()
+            self._processes[url] = run_command(self.command, {"COLEARN_GATEWAY": url})
+            return url
+
+    def _keep(self, house: Employer, url: str | None) -> None:
+        while url is not None:
             started = time.monotonic()
+            process = self._processes[url]
             stderr = _tail_of(process)
             failure = f"a worker ended with code {process.wait()}: {stderr}"
             kill(process)
+            if self._over.is_set():
+                return
+            with self._starting:
+                del self._processes[url]
             house.lose(url, failure)
             print(f"warning: gateway: {failure}", file=sys.stderr, flush=True)
             if time.monotonic() - started < _SOON:
-                time.sleep(_SOON)
-            url = house.hire()
-            process = run_command(self.command, {"COLEARN_GATEWAY": url})
+                self._over.wait(_SOON)
+            url = self._hire(house)
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}

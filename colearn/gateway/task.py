@@ -132,6 +132,13 @@ class Gateway(RecordedTask[Any, State]):
                 )
             return self._kept
 
+    def close(self) -> None:
+        """Ends the server of this process, its workers and its live episodes."""
+        with self._opening:
+            house, self._kept = self._kept, None
+        if house is not None and house.process == os.getpid():
+            house.close()
+
     def items(self, split: str) -> Sequence[Any]:
         """Reads the file or calls the function, once per split."""
         if split not in self._items:

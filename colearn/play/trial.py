@@ -7,7 +7,7 @@ import json
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class Trial:
             raise ConfigError(
                 "task: colearn gateway serves the task 'gateway'; use colearn play for others"
             )
+        task.close()  # its port is the trial's now
         self.task = task.by_hand(_print_variables, timeout)
         self.players, self.evaluation, self.seed, self.out = players, evaluation, seed, out
         self._interrupted = False
@@ -51,7 +52,7 @@ class Trial:
     def play(self, episodes: int | None) -> None:
         """Plays `episodes` episodes, or all until the user interrupts."""
         items, _ = evaluation_items(self.task, self.evaluation)
-        with self._interruptible():
+        with closing(self.task), self._interruptible():
             for number in itertools.count() if episodes is None else range(episodes):
                 print(f"\n# episode {number}: POST to COLEARN_END_URL ends it", flush=True)
                 item = items[number % len(items)]
@@ -86,7 +87,7 @@ class Trial:
 
         def interrupt(*_: object) -> None:
             self._interrupted = True
-            self.task.house.close(_INTERRUPTED)
+            self.task.house.interrupt(_INTERRUPTED)
 
         before = signal.signal(signal.SIGINT, interrupt)
         try:

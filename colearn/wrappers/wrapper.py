@@ -93,3 +93,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
     def costs(self) -> Mapping[str, float]:
         """The task's."""
         return self.inner.costs()
+
+    def close(self) -> None:
+        """The task's."""
+        self.inner.close()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 
 import httpx
 import pytest
 from openai import OpenAI
 
 from colearn.errors import ConfigError, TaskError
+from colearn.gateway import programs
 from tests.gateway_programs import RNG, episode, gateway
 
 
@@ -238,3 +241,42 @@ def test_workers_play_one_episode_after_the_other(tmp_path):
     died = episode(task, always("die"))[-1]
     assert "as asked" in died.failure
     assert json.dumps(episode(task, always("yes"))[-1].failure) == "null"
+
+
+def test_a_closed_task_has_ended_its_workers_and_its_server_and_can_be_used_again(tmp_path, capsys):
+    (tmp_path / "worker.py").write_text(WORKER)
+    command = (sys.executable, str(tmp_path / "worker.py"))
+    task = gateway(None, command=command, workers=2)
+    episode(task, always("yes"))
+    address, running = task.house.address, children(command)
+    assert len(running) == 2
+    task.close()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{address}/episodes/none/one/v1/models", timeout=20)
+    for process in running:
+        assert process.wait(20) == -signal.SIGKILL
+    assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]
+    assert capsys.readouterr().err == ""
+    assert episode(task, always("yes"))[-1].failure is None
+    assert task.house.address != address
+
+
+def test_a_closed_task_fails_the_episode_that_is_open():
+    task = gateway("relay")
+    state = task.reset("owl", RNG)
+    live = task.house.at(state.episode)
+    task.close()
+    assert (live.over, live.failure) == (True, "the server was closed")
+
+
+def test_a_program_that_requests_nothing_is_recorded_without_a_drawing():
+    task = gateway(None, command=("true",))
+    final = task.reset("owl", RNG)
+    assert (final.finished, final.failure) == (True, None)
+    assert task.svg(final) is None
+    assert task.picture(final) is not None
+
+
+def children(command):
+    """The running processes of this command."""
+    return [process for process in programs._running if tuple(process.args) == command]

@@ -18,7 +18,7 @@ from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.wire.errors import ServeError
 from colearn.wire.schema import parse
-from tests.gateway_programs import RNG
+from tests.gateway_programs import RNG, opened
 from tests.hostile_gateway_programs import PROGRAMS, TAINT
 from tests.scripted_voice import scripted_players
 
@@ -38,7 +38,7 @@ SLOW = {"hangs", "blocks_its_thread"}
 def gateway(**settings):
     play = "tests.hostile_gateway_programs:play"
     defaults = {"play": play, "timeout": 20.0, "horizon": 6, "failure_reward": -1.0}
-    return Gateway(AGENTS, "tests.gateway_programs:items", **{**defaults, **settings})
+    return opened(Gateway(AGENTS, "tests.gateway_programs:items", **{**defaults, **settings}))
 
 
 def played(names):

@@ -9,6 +9,7 @@ from colearn.gateway.task import Gateway
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Parallel
 from colearn.types import Action
+from tests.gateway_programs import opened
 from tests.scripted_voice import Scripted
 from tests.streaming_programs import RECEIVED, TEXTS
 from tests.tiny import byte_tokenizer, cast
@@ -37,7 +38,8 @@ def _nothing_read():
 
 def gateway(play):
     target = f"tests.streaming_programs:{play}"
-    return Gateway(("one", "two"), "tests.gateway_programs:items", play=target, horizon=4)
+    items = "tests.gateway_programs:items"
+    return opened(Gateway(("one", "two"), items, play=target, horizon=4))
 
 
 def played(play, players, shape=None):

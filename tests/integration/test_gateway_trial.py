@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import threading
 import time
 
@@ -15,7 +16,7 @@ import pytest
 from colearn.config import EvaluationSettings
 from colearn.errors import ConfigError
 from colearn.play.trial import Trial
-from tests.gateway_programs import gateway
+from tests.gateway_programs import gateway, opened
 from tests.scripted_voice import scripted_players
 
 
@@ -95,7 +96,7 @@ def test_a_worker_gets_the_episodes_in_turn(tmp_path, capsys):
 
 
 def test_an_episode_that_is_played_by_its_urls_is_given_to_no_worker():
-    task = gateway("relay").by_hand(lambda given: None, 20.0)
+    task = opened(gateway("relay").by_hand(lambda given: None, 20.0))
     live = task.house.open("owl")
     asking = threading.Thread(target=say, args=(task.house.endpoints(live)["one"], "hello"))
     asking.start()
@@ -118,6 +119,15 @@ def test_an_interrupt_ends_the_trial_while_it_waits(tmp_path, capsys):
     trial(tmp_path, timeout=600.0).play(None)
     hand.join()
     assert not (tmp_path / "episodes.jsonl").exists()
+
+
+def test_a_trial_serves_on_the_port_that_its_task_had(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    task = gateway("relay", port=port)
+    assert task.house.address == f"http://127.0.0.1:{port}"
+    trial(tmp_path, task, timeout=0.2).play(1)
+    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 1
 
 
 def test_another_task_is_refused(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,14 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     for key, folder in folders.items():
         parts.learners[key].load(folder)
     parts.host.publish()
-    metrics = evaluate_team(
-        parts.task,
-        parts.players,
-        parts.config.evaluation,
-        seed=parts.config.run.seed,
-        credit=parts.parts.credit,
-        cast=parts.cast,
-        processes=Processes(resolve_device(parts.config.run.device)),
-    ).metrics
+    with closing(parts.task):
+        metrics = evaluate_team(
+            parts.task,
+            parts.players,
+            parts.config.evaluation,
+            seed=parts.config.run.seed,
+            credit=parts.parts.credit,
+            cast=parts.cast,
+            processes=Processes(resolve_device(parts.config.run.device)),
+        ).metrics
     return metrics if parts.exact is None else metrics | parts.exact.metrics()
