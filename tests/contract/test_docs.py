@@ -1,6 +1,7 @@
 """Every fenced code block of README.md and docs/ runs, in order, in a folder of its own.
 
-- `python` is executed, one namespace per file; a block that opens with `# name.py` is that file.
+- `python` is executed, one namespace per file; a block that opens with `# name.py` is that file,
+  and the functions of a `# test_name.py` are called.
 - `yaml` is a config, a part of one (laid over the quickstart), or, with `# name.yaml`, that file.
 - `toml` that names entry points registers them.
 - `bash` and `console`: each `colearn` line must parse; the cheap commands are executed, and so is
@@ -145,6 +146,9 @@ def _run(name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.Monke
                 source = "\n" * (block.line - 1) + block.text
                 path = folder / block.file if block.file else DOCUMENTS[name]
                 exec(compile(source, str(path), "exec"), vars(module))
+                if path.name.startswith("test_"):  # the page runs it with pytest
+                    for test in [name for name in vars(module) if name.startswith("test_")]:
+                        vars(module)[test]()
             case "yaml":
                 _check_yaml(block)
             case "toml":
