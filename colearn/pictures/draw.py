@@ -54,7 +54,7 @@ class Drawing:
         ]
         entries += [(self._discs(corner, owner), owner) for owner in self._owners]
         entries += [(_mark(mark, corner), _MARKS[mark]) for mark in self._marks]
-        entries += [(_corners(corner), "other than a turn before")] * changes
+        entries += [(_corners(corner), "changed since the turn before")] * changes
         keys = "".join(
             f'<span><svg viewBox="0 0 {SIDE} {SIDE}" width="16" height="16">{inside}</svg>'
             f"{escape(text)}</span>"
