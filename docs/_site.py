@@ -13,9 +13,17 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parent))
 
 from _reference import filled, public_names
+from _versions import is_versioned, write_versions
 
 QUESTIONS = Path(__file__).with_name("_questions.md")
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+
+
+def on_config(config: Any) -> Any:
+    """Adds the menu of versions to a site that has others beside it."""
+    if is_versioned(Path(config.site_dir)):
+        config.extra["version"] = {"provider": "mike"}  # the form of the list, not the program
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -58,6 +66,8 @@ def on_post_build(config: Any) -> None:
         page = site / path.removesuffix(".md") / "index.html"
         if not page.is_file() or (anchor and anchor not in _anchors(page)):
             raise PluginError(f"_questions.md: no {answer}")
+    if is_versioned(site):
+        write_versions(site.parent)
 
 
 def _anchors(page: Path) -> set[str]:
