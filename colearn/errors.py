@@ -6,9 +6,11 @@ The command line prints them without a traceback and exits with code 2.
 from __future__ import annotations
 
 import difflib
+import importlib
 import sysconfig
 import traceback
 from collections.abc import Iterable
+from typing import Any
 
 _LONGEST_REASON = 200
 _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib"))
@@ -51,6 +53,20 @@ class MissingExtra(ColearnError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'colearn-llm[{extra}]'")
+
+
+def required(module: str, extra: str, *, package: str | None = None) -> Any:
+    """The optional module, imported; `package` is its name for pip, if it is another.
+
+    Errors: MissingExtra. An installed package that fails to import raises its own error.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        root = module.partition(".")[0]
+        if error.name not in (module, root):
+            raise
+        raise MissingExtra(package or root, extra) from None
 
 
 def nearest(name: str, known: Iterable[str], *, listed: str | None = None) -> str:

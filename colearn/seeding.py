@@ -11,6 +11,7 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +43,37 @@ def borrowed_global_generators() -> Iterator[None]:
     """Context for code that draws from Python's and numpy's global generators: one thread at a
     time, and both are restored afterwards."""
     with _global:
-        kept = random.getstate(), np.random.get_state()
+        kept = _states()
         try:
             yield
         finally:
-            random.setstate(kept[0])
-            np.random.set_state(kept[1])
+            _set(kept)
+
+
+class OwnGenerators:
+    """Generators of one object whose code draws from Python's and numpy's global ones."""
+
+    def __init__(self, seed: int) -> None:
+        with borrowed_global_generators():
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+            self._kept = _states()
+
+    @contextmanager
+    def drawn_from(self) -> Iterator[None]:
+        """Context in which the global generators are this object's."""
+        with borrowed_global_generators():
+            _set(self._kept)
+            try:
+                yield
+            finally:
+                self._kept = _states()
+
+
+def _states() -> tuple[Any, Any]:
+    return random.getstate(), np.random.get_state()
+
+
+def _set(states: tuple[Any, Any]) -> None:
+    random.setstate(states[0])
+    np.random.set_state(states[1])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from colearn.csv_text import CsvTable, as_objects, read_csv
-from colearn.errors import ConfigError, DataNotHere, MissingExtra
+from colearn.errors import ConfigError, DataNotHere, reason_of, required
 from colearn.json_text import read_json
 
 SUFFIXES = (".jsonl", ".json", ".csv")
@@ -39,19 +38,13 @@ def hub_rows(
     Errors: MissingExtra without that module; ConfigError where the data set cannot be read, or has
     a row that `read` cannot read.
     """
-    try:
-        datasets = import_module("datasets")
-    except ModuleNotFoundError as error:
-        if error.name != "datasets":
-            raise
-        raise MissingExtra("datasets", "tasks") from None
+    datasets = required("datasets", "tasks")
     try:
         records = list(load(datasets))
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
         raise DataNotHere(
             f"{field}: cannot read '{name}' from the hub; check the network, or give the path "
-            f"of a .jsonl file ({reason})"
+            f"of a .jsonl file ({reason_of(error)})"
         ) from None
     rows = (DataRow(f"row {number} of {name}", row) for number, row in enumerate(records, start=1))
     made = (DataRow(row.where, _made(row, read)) for row in rows)
@@ -89,7 +82,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
         text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
     except (OSError, ValueError) as error:
         raise DataNotHere(
-            f"{field}: cannot read {path} ({' '.join(str(error).split())}); give {choices} or "
+            f"{field}: cannot read {path} ({reason_of(error)}); give {choices} or "
             "the path of a .jsonl file"
         ) from None
     if path.suffix == ".csv":

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -57,10 +57,9 @@ def render(
             ".jinja template or 'plain'"
         )
     if raised:
-        reason = " ".join(str(raised[0]).split())[:160]
         raise ConfigError(
-            f"agents.chat: the template cannot be rendered ({type(raised[0]).__name__}: {reason}); "
-            "give another .jinja template or 'plain'"
+            f"agents.chat: the template cannot be rendered ({type(raised[0]).__name__}: "
+            f"{reason_of(raised[0])}); give another .jinja template or 'plain'"
         )
     return text[0]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from colearn.errors import reason_of
+
 _DEPTH = 100
 """Maximum nesting of sections and lists."""
 _NODES = 200_000
@@ -58,7 +60,7 @@ def parse_yaml(text: bytes | str) -> Any:
     except yaml.MarkedYAMLError as error:
         raise ValueError(f"not YAML ({_told(error, source)})") from None
     except yaml.YAMLError as error:
-        raise ValueError(f"not YAML ({' '.join(str(error).split())})") from None
+        raise ValueError(f"not YAML ({reason_of(error)})") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

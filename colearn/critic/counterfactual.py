@@ -12,7 +12,7 @@ from colearn.packing.packer import Packer
 from colearn.types import Node, Tree
 
 from .centralized import Centralized
-from .stream import check_length, tokens_of
+from .stream import by_node, check_length, tokens_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,20 +48,12 @@ class Counterfactual(Critic):
     def values(
         self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]
     ) -> AgentValues:
-        executed: dict[str, list[float | None]] = {}
-        others: dict[str, list[list[float]]] = {}
-        for agent in self.readers(tree.agents)[reader]:
-            executed[agent] = [None] * len(tree.nodes)
-            others[agent] = [[] for _ in tree.nodes]
+        of_agent: dict[str | None, list[tuple[Mark, float]]] = {}
         for mark, number in zip(row.marks, numbers, strict=True):
-            assert mark.agent is not None, "every reading is of one agent's action"
-            if mark.inside is None:
-                executed[mark.agent][mark.node] = number
-            else:
-                others[mark.agent][mark.node].append(number)
+            of_agent.setdefault(mark.agent, []).append((mark, number))
         return {
-            agent: CounterfactualValues(tuple(own), tuple(map(tuple, others[agent])))
-            for agent, own in executed.items()
+            agent: CounterfactualValues(*by_node(tree, of_agent.get(agent, ())))
+            for agent in self.readers(tree.agents)[reader]
         }
 
     @property
@@ -98,7 +90,7 @@ class Counterfactual(Critic):
             seen = () if node.terminal else self._joint.seen(node, reader)
             piece_of[node.index] = packer.add(tokens_of(seen, node.turn, tokenize), executed)
             check_length(packer.position_after(piece_of[node.index]), limit)
-        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+        return packer.marked(marks)
 
 
 def _said(node: Node[Any], tokenize: Tokenize, *, without: str) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,7 +51,7 @@ class StreamCritic(Critic):
                     marks.append(Mark(node.index, packer.last_index(piece)))
             piece_of[node.index] = piece
             check_length(packer.position_after(piece), limit)
-        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+        return packer.marked(marks)
 
 
 def check_length(tokens: int, limit: int) -> None:
@@ -61,6 +61,21 @@ def check_length(tokens: int, limit: int) -> None:
             f"critic.max_length: a stream of {tokens} tokens exceeds {limit}; raise it, or shorten "
             "the task's texts"
         )
+
+
+def by_node(
+    tree: Tree[Any], read: Iterable[tuple[Mark, float]]
+) -> tuple[tuple[float | None, ...], tuple[tuple[float, ...], ...]]:
+    """The values read at one agent's marks, by node: the node's own (None without one), and those
+    of the marks with `inside`, in order."""
+    own: list[float | None] = [None] * len(tree.nodes)
+    inside: list[list[float]] = [[] for _ in tree.nodes]
+    for mark, value in read:
+        if mark.inside is None:
+            own[mark.node] = value
+        else:
+            inside[mark.node].append(value)
+    return tuple(own), tuple(map(tuple, inside))
 
 
 @dataclass(frozen=True, slots=True)

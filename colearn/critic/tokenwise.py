@@ -12,7 +12,7 @@ from colearn.packing.contexts import contexts
 from colearn.packing.packer import Packer
 from colearn.types import Tree
 
-from .stream import check_length
+from .stream import by_node, check_length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,19 +57,12 @@ class Tokenwise(Critic):
                     marks.append(Mark(part.node, packer.last_index(piece)))
                 piece_of[part.node] = piece
                 check_length(packer.position_after(piece), limit)
-        return Row(tokens=tuple(packer.tokens), pieces=tuple(packer.pieces), marks=tuple(marks))
+        return packer.marked(marks)
 
     def values(
         self, tree: Tree[Any], reader: str, row: Row, numbers: Sequence[float]
     ) -> AgentValues:
-        seen: list[float | None] = [None] * len(tree.nodes)
-        inside: list[list[float]] = [[] for _ in tree.nodes]
-        for mark, number in zip(row.marks, numbers, strict=True):
-            if mark.inside is None:
-                seen[mark.node] = number
-            else:
-                inside[mark.node].append(number)
-        return {reader: TokenValues(tuple(seen), tuple(map(tuple, inside)))}
+        return {reader: TokenValues(*by_node(tree, zip(row.marks, numbers, strict=True)))}
 
     def numbers(
         self, tree: Tree[Any], reader: str, row: Row, values: AgentValues

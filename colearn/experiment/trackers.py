@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import secrets
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.contract import Tracker
-from colearn.errors import MissingExtra
+from colearn.errors import required
 from colearn.record.folder import RUNS
 
 
@@ -21,7 +20,7 @@ class WandbTracker(Tracker):
     form a group; WANDB_PROJECT sets the project."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self._wandb = wandb = _require("wandb", "wandb")
+        self._wandb = wandb = required("wandb", "wandb")
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "colearn"),
             dir=str(folder),
@@ -50,7 +49,7 @@ class TrackioTracker(Tracker):
     project. A run's name ends with an id, by which a resumed run continues."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self._trackio = trackio = _require("trackio", "trackio")
+        self._trackio = trackio = required("trackio", "trackio")
         with redirect_stdout(sys.stderr):  # trackio prints where it logs to
             self.run = trackio.init(
                 project=os.environ.get("TRACKIO_PROJECT", "colearn"),
@@ -77,7 +76,7 @@ class TensorBoardTracker(Tracker):
     """Event files under RUN/tensorboard."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        _require("tensorboard", "tensorboard")
+        required("tensorboard", "tensorboard")
         from torch.utils.tensorboard import SummaryWriter
 
         self.writer = SummaryWriter(str(folder / "tensorboard"))
@@ -138,10 +137,3 @@ def _rows(episodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
                     "action": turn["actions"].get(agent),
                     "reward": turn["reward"],
                 }
-
-
-def _require(module: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra(module, extra) from None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 
 from .manifest import AgentManifest, read_manifest
 from .team_card import team_card
@@ -88,8 +88,7 @@ def _told(namespace: str) -> Iterator[None]:
     try:
         yield
     except (HTTPError, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise ConfigError(
-            f"--push {namespace}: {reason}; check the namespace, HF_ENDPOINT and the token "
-            "(HF_TOKEN or `hf auth login`)"
+            f"--push {namespace}: {reason_of(error)}; check the namespace, HF_ENDPOINT and the "
+            "token (HF_TOKEN or `hf auth login`)"
         ) from error

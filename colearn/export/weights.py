@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from colearn.contract import NetworkKey
-from colearn.errors import CheckpointError, ConfigError
+from colearn.errors import CheckpointError, ConfigError, reason_of
 from colearn.learn.files import WEIGHTS
 from colearn.models.load import DTYPES
 from colearn.models.network import Network
@@ -109,5 +109,5 @@ def _read(path: Path) -> dict[str, Tensor]:
             return {n: file.get_tensor(n) for n in file.keys() if not n.startswith("head.")}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            f"{path}: cannot be read ({' '.join(str(error).split())[:120]}); take another --step"
+            f"{path}: cannot be read ({reason_of(error)}); take another --step"
         ) from None

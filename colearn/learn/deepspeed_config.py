@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.config import OptimizerSettings
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError, nearest, reason_of
 
 FIELD = "run.learner.config"
 STAGES = (0, 2, 3)
@@ -125,8 +125,9 @@ def _read(source: str) -> dict[str, Any]:
     try:
         config = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise ConfigError(f"{FIELD}: cannot read {source} ({reason}); give a JSON file") from None
+        raise ConfigError(
+            f"{FIELD}: cannot read {source} ({reason_of(error)}); give a JSON file"
+        ) from None
     if not isinstance(config, dict):
         raise ConfigError(f"{FIELD}: {source} must hold a JSON object; see configs/deepspeed")
     return config

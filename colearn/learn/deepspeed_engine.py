@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch._C._distributed_c10d import HashStore
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError, reason_of, required
 
 from .deepspeed_config import FIELD
 
@@ -22,14 +22,10 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
     Errors: MissingExtra without DeepSpeed; ConfigError if DeepSpeed is too old, runs on another
     device than the model, or rejects the config.
     """
-    try:
-        import deepspeed
-        from deepspeed.accelerator import get_accelerator
-        from deepspeed.runtime.config import DeepSpeedConfig
-    except ModuleNotFoundError as error:
-        if error.name != "deepspeed":
-            raise
-        raise MissingExtra("deepspeed", "deepspeed") from None
+    deepspeed = required("deepspeed", "deepspeed")
+    from deepspeed.accelerator import get_accelerator
+    from deepspeed.runtime.config import DeepSpeedConfig
+
     accelerator = get_accelerator().current_device_name()
     if torch.device(accelerator) != _indexed(device):
         raise ConfigError(
@@ -40,8 +36,9 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
         try:
             DeepSpeedConfig(config)
         except (ValueError, AssertionError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ConfigError(f"{FIELD}: DeepSpeed rejects it ({reason}); mend the JSON") from None
+            raise ConfigError(
+                f"{FIELD}: DeepSpeed rejects it ({reason_of(error)}); mend the JSON"
+            ) from None
         engine = deepspeed.initialize(
             model=module, model_parameters=list(module.parameters()), config=config
         )[0]

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from colearn.errors import CheckpointError
+from colearn.errors import CheckpointError, reason_of
 
 WEIGHTS, OPTIMIZER, NUMBERS = "weights.safetensors", "optimizer.safetensors", "learner.json"
 
@@ -102,6 +102,6 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 def _broken(path: Path, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"{path}: cannot be read ({' '.join(str(error).split())[:120]}); remove this checkpoint "
+        f"{path}: cannot be read ({reason_of(error)}); remove this checkpoint "
         "and resume from an earlier one"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -55,8 +55,9 @@ class Adapted(nn.Module):
         try:
             self._inject(name, settings)
         except (ValueError, re.error) as error:  # targets in one text are a pattern
-            reason = " ".join(str(error).split())
-            raise ConfigError(f"lora.targets: {reason} ('all-linear' fits every model)") from None
+            raise ConfigError(
+                f"lora.targets: {reason_of(error)} ('all-linear' fits every model)"
+            ) from None
         self.adapters.append(name)
         self.model.eval()
 

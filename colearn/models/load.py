@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 
 from .base import Base
 
@@ -204,8 +204,7 @@ def _no_model(path: str, field: str, error: Exception) -> ConfigError:
     if path.startswith((".", "/", "~")) and not os.path.isdir(path):
         return ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
     kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
-    reason = kind + " ".join(str(error).split())[:160]
     return ConfigError(
         f"{field}: cannot load '{path[:200]}'; give a folder or hub name that holds config.json, "
-        f"tokenizer and safetensors weights ({reason})"
+        f"tokenizer and safetensors weights ({kind}{reason_of(error)})"
     )

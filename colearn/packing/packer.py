@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from colearn.contract.rows import Piece
+from colearn.contract.rows import Mark, Piece, Row
 
 
 @dataclass(slots=True)
@@ -35,3 +35,7 @@ class Packer:
         while self.pieces[piece].end == self.pieces[piece].start:
             piece = self.pieces[piece].parent
         return self.pieces[piece].end - 1
+
+    def marked(self, marks: Sequence[Mark]) -> Row:
+        """The row of a critic, which reads a value at each mark."""
+        return Row(tokens=tuple(self.tokens), pieces=tuple(self.pieces), marks=tuple(marks))

@@ -14,7 +14,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from colearn.cache import cache_folder
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 
 from .corpus import Corpus, Passage
 from .retriever import KEPT_ANSWERS, Retriever
@@ -60,10 +60,9 @@ class _Encoder:
                 retriever.path, use_safetensors=True, trust_remote_code=False
             ).eval()
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:160]
             raise ConfigError(
-                f"task.encoder: cannot load '{retriever.path}' ({reason}); give the folder or hub "
-                "name of a sentence encoder with safetensors"
+                f"task.encoder: cannot load '{retriever.path}' ({reason_of(error)}); give "
+                "the folder or hub name of a sentence encoder with safetensors"
             ) from None
         self.retriever = retriever
 

@@ -6,7 +6,6 @@ import shutil
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from filelock import FileLock
 
 from colearn.cache import cache_folder
-from colearn.errors import MissingExtra
+from colearn.errors import required
 
 from .corpus import Corpus, Passage
 
@@ -94,12 +93,7 @@ class _WordIndex:
 
 
 def _engine() -> Any:
-    try:
-        return import_module("bm25s")
-    except ModuleNotFoundError as error:
-        if error.name != "bm25s":
-            raise
-        raise MissingExtra("bm25s", "search") from None
+    return required("bm25s", "search")
 
 
 @lru_cache(maxsize=8)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from colearn import registry
-from colearn.errors import ConfigError, TaskError
-from colearn.seeding import borrowed_global_generators
+from colearn.errors import ConfigError, TaskError, reason_of
+from colearn.seeding import OwnGenerators
 
 from .waiting import finish
 
@@ -32,12 +29,10 @@ class LiveEnvironment:
     """An environment of the factory with random generators of its own."""
 
     def __init__(self, target: str, seed: int, columns: Mapping[str, Any]) -> None:
-        with borrowed_global_generators():
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
+        self._generators = OwnGenerators(seed)
+        with self._generators.drawn_from():
             self.environment = make(target)
             opened = _value(self.environment.reset(**columns))
-            self._generators: tuple[Any, Any] = (random.getstate(), np.random.get_state())
         if opened is not None and not isinstance(opened, str):
             raise TaskError(
                 f"task.factory: reset of '{target}' returned {type(opened).__name__}; return text "
@@ -60,13 +55,8 @@ class LiveEnvironment:
         return 0.0 if value is None else float(value)
 
     def _run(self, method: Callable[..., Any], **arguments: Any) -> Any:
-        with borrowed_global_generators():
-            random.setstate(self._generators[0])
-            np.random.set_state(self._generators[1])
-            try:
-                return _value(method(**arguments))
-            finally:
-                self._generators = (random.getstate(), np.random.get_state())
+        with self._generators.drawn_from():
+            return _value(method(**arguments))
 
 
 def check_factory(target: str) -> None:
@@ -105,8 +95,9 @@ def tool_schemas(target: str) -> tuple[Mapping[str, Any], ...]:
         try:
             schemas.append(get_json_schema(getattr(environment, name))["function"])
         except Exception as error:  # noqa: BLE001 - transformers raises several kinds
-            reason = " ".join(str(error).split())[:200]
-            raise ConfigError(f"task.factory: method {name} is no tool: {reason}") from None
+            raise ConfigError(
+                f"task.factory: method {name} is no tool: {reason_of(error)}"
+            ) from None
     return tuple(schemas)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from colearn.bounds import Count, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, reason_of
 
 from .spent import Spent
 
@@ -86,10 +86,9 @@ class _Classifier:
                 path, use_safetensors=True, trust_remote_code=False, output_loading_info=True
             )
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:160]
             raise ConfigError(
-                f"{where}: cannot load '{path}' ({reason}); give the folder or hub name of a "
-                "classifier with safetensors"
+                f"{where}: cannot load '{path}' ({reason_of(error)}); give the folder or "
+                "hub name of a classifier with safetensors"
             ) from None
         if loaded["missing_keys"]:
             raise ConfigError(

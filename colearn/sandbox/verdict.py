@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from colearn.errors import printable
+
 ErrorKind = Literal[
     "syntax",
     "import",
@@ -53,5 +55,4 @@ class Output:
 
 def one_line(text: str) -> str:
     """At most 200 characters without line breaks or other control characters."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else "?" for c in line)[:200]
+    return printable(text)[:200]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from colearn.agents import ChatFormat
 from colearn.config import Config, ModelSettings, resolve
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError, required
 from colearn.models.folders import with_folders
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 
@@ -34,7 +33,7 @@ def fine_tune(
 
     Errors: ConfigError; MissingExtra without trl or datasets.
     """
-    trl, datasets = _require("trl"), _require("datasets")
+    trl, datasets = required("trl", "sft"), required("datasets", "sft")
     run = with_folders(resolve(config))
     config, target = run.config, Path(out)
     dialogues = read_dialogues(Path(data), list(config.agents))
@@ -45,7 +44,8 @@ def fine_tune(
         spoken = [d for d in dialogues if config.agents[d.agent].model == name]
         if not spoken:
             continue
-        rows = _rows(config, model.path, f"models.{name}.path", spoken)
+        tokenizer = load_tokenizer(model.path, field=f"models.{name}.path")
+        rows = _rows(config, tokenizer, spoken)
         arguments = trl.SFTConfig(
             num_train_epochs=epochs,
             learning_rate=learning_rate,
@@ -58,7 +58,7 @@ def fine_tune(
             **_QUIET,
         )
         folders[name] = _train(
-            trl, name, model, datasets.Dataset.from_list(rows), arguments, target
+            trl, name, model, tokenizer, datasets.Dataset.from_list(rows), arguments, target
         )
     return folders
 
@@ -67,24 +67,29 @@ _QUIET: Mapping[str, Any] = {"save_strategy": "no", "report_to": "none", "disabl
 
 
 def _rows(
-    config: Config, path: str, field: str, dialogues: Sequence[Dialogue]
+    config: Config, tokenizer: Any, dialogues: Sequence[Dialogue]
 ) -> list[dict[str, list[int]]]:
     """The dialogues in the agents' own chat formats."""
-    tokenizer = load_tokenizer(path, field=field)
     speaking = {dialogue.agent for dialogue in dialogues}
     chats = {a: ChatFormat(tokenizer, **config.agents[a].chat_format) for a in speaking}
     return [token_row(dialogue, chats[dialogue.agent]) for dialogue in dialogues]
 
 
-def _train(trl: Any, name: str, model: ModelSettings, rows: Any, arguments: Any, out: Path) -> Path:
-    field = f"models.{name}.path"
-    tokenizer = load_tokenizer(model.path, field=field)
+def _train(
+    trl: Any,
+    name: str,
+    model: ModelSettings,
+    tokenizer: Any,
+    rows: Any,
+    arguments: Any,
+    out: Path,
+) -> Path:
     network: Any = load_base(
         model.path,
         compute="float32",
         trained=True,
         device=arguments.device,
-        field=field,
+        field=f"models.{name}.path",
     ).model
     with tempfile.TemporaryDirectory() as scratch:
         arguments.output_dir = scratch
@@ -115,12 +120,3 @@ def _adapter(model: ModelSettings) -> Any:
         target_modules=model.lora.targets,
         task_type="CAUSAL_LM",
     )
-
-
-def _require(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise MissingExtra(module, "sft") from None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from colearn.contract import OWN_METRICS, DecPOMDP
-from colearn.errors import TaskError, nearest
+from colearn.errors import TaskError, nearest, reason_of
 from colearn.rollout.validate import (
     validate_earned,
     validate_items,
@@ -299,12 +299,8 @@ def _guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
     except Exception as error:
         remedy = _REMEDIES.get(method, "every state that is reached must bear this call")
         raise TaskError(
-            f"task.{method}: raised {type(error).__name__}: {_line(error)}; {remedy}"
+            f"task.{method}: raised {type(error).__name__}: {reason_of(error)}; {remedy}"
         ) from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _copied(value: Value, what: str, remedy: str) -> Value:
@@ -312,7 +308,7 @@ def _copied(value: Value, what: str, remedy: str) -> Value:
     try:
         copy: Value = pickle.loads(pickle.dumps(value))
     except Exception as error:
-        raise TaskError(f"{what} does not pickle ({_line(error)}); {remedy}") from error
+        raise TaskError(f"{what} does not pickle ({reason_of(error)}); {remedy}") from error
     if fingerprint(copy) != fingerprint(value):
         raise TaskError(f"{what} comes back from a pickle with other content; {remedy}")
     return copy

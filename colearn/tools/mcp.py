@@ -12,11 +12,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError, reason_of, required
 from colearn.workflow import Tool
 
 OPENING = 60.0
@@ -67,12 +66,7 @@ class _ToolServer:
     """A server process, with the thread and event loop that communicate with it."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        try:
-            self.mcp: Any = import_module("mcp")
-        except ModuleNotFoundError as error:
-            if error.name != "mcp":
-                raise
-            raise MissingExtra("mcp", "mcp") from None
+        self.mcp: Any = required("mcp", "mcp")
         self.loop = asyncio.new_event_loop()
         self.client: Any = None
         self.offered: Sequence[Any] = ()
@@ -82,10 +76,9 @@ class _ToolServer:
             opened.result(OPENING)
         except Exception as error:  # noqa: BLE001 - whatever keeps a server from opening, the user is told
             self.loop.call_soon_threadsafe(self._stop)
-            reason = " ".join(str(error).split())[:160] or type(error).__name__
             raise ConfigError(
-                f"tools: no MCP server answers to '{' '.join(command)}' ({reason}); give a command "
-                "that starts one on its standard input"
+                f"tools: no MCP server answers to '{' '.join(command)}' ({type(error).__name__}: "
+                f"{reason_of(error)}); give a command that starts one on its standard input"
             ) from None
 
     def _stop(self) -> None:

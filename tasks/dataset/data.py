@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from colearn.errors import ConfigError, DataNotHere, MissingExtra
+from colearn.errors import ConfigError, DataNotHere, reason_of, required
 
 from ..rows import SUFFIXES as ROWS
 from ..rows import DataRow, csv_table, file_rows, hub_rows
@@ -86,10 +85,7 @@ def _truth(text: str) -> bool:
 
 
 def _parquet(path: Path) -> list[DataRow]:
-    try:
-        parquet = import_module("pyarrow.parquet")
-    except ModuleNotFoundError:
-        raise MissingExtra("pyarrow", "tasks") from None
+    parquet = required("pyarrow.parquet", "tasks")
     try:
         rows = parquet.read_table(path).to_pylist()
     except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
@@ -98,5 +94,6 @@ def _parquet(path: Path) -> list[DataRow]:
 
 
 def _unread(path: Path, error: Exception) -> DataNotHere:
-    reason = " ".join(str(error).split())[:160]
-    return DataNotHere(f"task.path: cannot read {path} ({reason}); give a file or a hub name")
+    return DataNotHere(
+        f"task.path: cannot read {path} ({reason_of(error)}); give a file or a hub name"
+    )

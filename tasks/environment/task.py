@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from colearn.wire.tools import Call, announce, message, read_calls, write_respon
 from ..checks import check_number, check_whole
 from ..dataset.data import Source, read_rows
 from ..dataset.prompt import AskedPrompt, read_prompt
+from ..live_games import LiveGames
 
 AGENT = "agent"
 ITEMS = 64
@@ -186,7 +186,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
 
     def _replayed(self, state: EnvironmentState) -> LiveEnvironment:
         """The environment after `state.actions`: the one at hand, or a new one."""
-        live = _live.pop((self.factory, state.item.where, state.seed, state.actions), None)
+        live = _live.take((self.factory, state.item.where, state.seed, state.actions))
         if live is None:
             live = LiveEnvironment(self.factory, state.seed, state.item.columns)
             for said in state.actions:
@@ -194,9 +194,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
         return live
 
     def _keep(self, state: EnvironmentState, live: LiveEnvironment) -> None:
-        _live[(self.factory, state.item.where, state.seed, state.actions)] = live
-        while len(_live) > _KEPT:
-            _live.popitem(last=False)
+        _live.keep((self.factory, state.item.where, state.seed, state.actions), live)
 
     def _scored(self, live: LiveEnvironment, state: EnvironmentState) -> float:
         """The sum of the reward functions, which read the episode as TRL's messages."""
@@ -225,6 +223,4 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
 
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 """Columns that TRL does not pass under their names."""
-_KEPT = 256
-_live: OrderedDict[tuple[str, str, int, tuple[str, ...]], LiveEnvironment] = OrderedDict()
-"""Environments by the play that led to them."""
+_live = LiveGames[tuple[str, str, int, tuple[str, ...]], LiveEnvironment]()

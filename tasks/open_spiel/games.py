@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.errors import ConfigError, MissingExtra, nearest
+from colearn.errors import ConfigError, nearest, reason_of, required
 
 ALIASES = {
     "mini_hanabi": (
@@ -44,13 +44,7 @@ def load(name: str) -> Any:
     Errors: MissingExtra without OpenSpiel; ConfigError for a name or parameters it does not know,
     and for games whose chance cannot be drawn by the caller.
     """
-    try:
-        import pyspiel
-    except ModuleNotFoundError as error:
-        if error.name != "pyspiel":
-            raise
-        raise MissingExtra("open-spiel", "games") from None
-
+    pyspiel = required("pyspiel", "games", package="open-spiel")
     spelled = ALIASES.get(name, name)
     short = spelled.partition("(")[0]
     known = pyspiel.registered_names()
@@ -59,7 +53,7 @@ def load(name: str) -> Any:
     try:
         game = pyspiel.load_game(spelled)
     except pyspiel.SpielError as error:
-        raise ConfigError(f"task.games: '{name}': {' '.join(str(error).split())}") from None
+        raise ConfigError(f"task.games: '{name}': {reason_of(error)}") from None
     kind = game.get_type()
     drawn = (
         pyspiel.GameType.ChanceMode.DETERMINISTIC,

@@ -7,13 +7,14 @@ the same play is at hand one step earlier, goes on from there.
 from __future__ import annotations
 
 import importlib
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError, required
+
+from ..live_games import LiveGames
 
 Joint = tuple[tuple[str, int], ...]
 """One step: (agent, action) of each that acted."""
@@ -47,10 +48,7 @@ def module(source: EnvironmentSource) -> Any:
 
     Errors: MissingExtra without PettingZoo; ConfigError for a name it does not have.
     """
-    try:
-        importlib.import_module("pettingzoo")
-    except ModuleNotFoundError:
-        raise MissingExtra("pettingzoo", "games") from None
+    required("pettingzoo", "games")
     family, _, name = source.env.replace(".", "/").rpartition("/")
     target = f"pettingzoo.{(family or 'classic').replace('/', '.')}.{name}"
     try:
@@ -72,16 +70,17 @@ def make(source: EnvironmentSource) -> Any:
     )
 
 
-_Key = tuple[EnvironmentSource, int, tuple[Joint, ...]]
-_KEPT = 256
-_live: OrderedDict[_Key, Any] = OrderedDict()
-"""Environments as they stand after the play that is their key."""
+def _close(env: Any) -> None:
+    env.close()
+
+
+_live = LiveGames[tuple[EnvironmentSource, int, tuple[Joint, ...]], Any](_close)
 
 
 @lru_cache(maxsize=4096)
 def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) -> Situation:
     """The situation after `actions`, with the last step's rewards."""
-    env = _live.pop((source, seed, actions[:-1]), None) if actions else None
+    env = _live.take((source, seed, actions[:-1])) if actions else None
     if env is None:
         env = make(source)
         shown = _reset(env, seed, source.parallel)
@@ -89,9 +88,7 @@ def situation(source: EnvironmentSource, seed: int, actions: tuple[Joint, ...]) 
             shown = _step(env, joint, source.parallel)
     else:
         shown = _step(env, actions[-1], source.parallel)
-    _live[(source, seed, actions)] = env
-    while len(_live) > _KEPT:
-        _live.popitem(last=False)[1].close()
+    _live.keep((source, seed, actions), env)
     return shown
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from colearn.errors import ConfigError, MissingExtra, nearest
+from colearn.errors import ConfigError, nearest, required
 
 
 @lru_cache(maxsize=16)
@@ -17,12 +17,7 @@ def data_set(name: str, settings: str, size: int, seed: int) -> Any:
     Errors: MissingExtra without reasoning-gym; ConfigError for a name or a setting that it does not
     have.
     """
-    try:
-        gym = import_module("reasoning_gym")
-    except ModuleNotFoundError as error:
-        if error.name != "reasoning_gym":
-            raise
-        raise MissingExtra("reasoning-gym", "gyms") from None
+    gym = required("reasoning_gym", "gyms", package="reasoning-gym")
     known = import_module("reasoning_gym.factory").DATASETS
     if name not in known:
         raise ConfigError(f"task.data: no data set '{name}'; {nearest(name, known)}")

@@ -7,18 +7,16 @@ earlier.
 
 from __future__ import annotations
 
-import random
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
+from colearn.errors import ConfigError, nearest, reason_of, required
+from colearn.seeding import OwnGenerators, borrowed_global_generators
 
-from colearn.errors import ConfigError, MissingExtra, nearest
-from colearn.seeding import borrowed_global_generators
+from ..live_games import LiveGames
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Position:
 
 
 class _Game:
-    """A live game with its own random state."""
+    """A live game with generators of its own."""
 
     def __init__(self, source: GameSource, seed: int) -> None:
         arena = _package()
@@ -58,11 +56,10 @@ class _Game:
             self.env = self.env.env
         self.own = arena.ObservationType.PLAYER_ACTION
         self.players = source.players
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
-        self.env.reset(num_players=source.players, seed=seed)
+        self.generators = OwnGenerators(seed)
+        with self.generators.drawn_from():
+            self.env.reset(num_players=source.players, seed=seed)
         self.unread: list[list[str]] = [[] for _ in range(source.players)]
-        self.state: tuple[Any, Any] = (random.getstate(), np.random.get_state())
 
     def position(self) -> Position:
         state = self.env.state
@@ -90,24 +87,20 @@ class _Game:
         self.env.step(action=text)
 
 
-_Key = tuple[GameSource, int, tuple[str, ...]]
-_KEPT = 256
-_live: OrderedDict[_Key, _Game] = OrderedDict()
-"""Games by the play that led to them."""
+_live = LiveGames[tuple[GameSource, int, tuple[str, ...]], _Game]()
 
 
 def check(source: GameSource) -> None:
     """Errors: MissingExtra without TextArena; ConfigError for a game that cannot be begun."""
-    known = import_module("textarena.envs.registration").ENV_REGISTRY if _package() else {}
+    known = _package() and import_module("textarena.envs.registration").ENV_REGISTRY
     if source.env not in known:
         raise ConfigError(f"task.env: no game '{source.env}'; {nearest(source.env, known)}")
     try:
         position(source, 0, ())
     except (AssertionError, TypeError, ValueError, LookupError, ImportError, OSError) as error:
-        reason = " ".join(str(error).split())[:160]
         raise ConfigError(
             f"task.env: '{source.env}' does not begin with {source.players} players and these "
-            f"settings ({reason or type(error).__name__}); see its page in TextArena"
+            f"settings ({type(error).__name__}: {reason_of(error)}); see its page in TextArena"
         ) from None
 
 
@@ -115,29 +108,18 @@ def check(source: GameSource) -> None:
 def position(source: GameSource, seed: int, actions: tuple[str, ...]) -> Position:
     """The position after `actions`."""
     with borrowed_global_generators():
-        game = _live.pop((source, seed, actions[:-1]), None) if actions else None
+        game = _live.take((source, seed, actions[:-1])) if actions else None
+        rest = actions[-1:]
         if game is None:
-            game = _Game(source, seed)
-            rest = actions
-        else:
-            random.setstate(game.state[0])
-            np.random.set_state(game.state[1])
-            rest = actions[-1:]
-        reached = game.position()
-        for action in rest:
-            game.step(action)
+            game, rest = _Game(source, seed), actions
+        with game.generators.drawn_from():
             reached = game.position()
-        game.state = (random.getstate(), np.random.get_state())
-        _live[(source, seed, actions)] = game
-        while len(_live) > _KEPT:
-            _live.popitem(last=False)
+            for action in rest:
+                game.step(action)
+                reached = game.position()
+        _live.keep((source, seed, actions), game)
         return reached
 
 
 def _package() -> Any:
-    try:
-        return import_module("textarena")
-    except ModuleNotFoundError as error:
-        if error.name != "textarena":
-            raise
-        raise MissingExtra("textarena", "gyms") from None
+    return required("textarena", "gyms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pytest
 
@@ -133,10 +134,7 @@ def test_an_empty_folder_is_a_mistake(tmp_path):
 
 
 def test_a_missing_package_names_its_extra(monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr(module, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(MissingExtra, match=r"bm25s .*colearn-llm\[search\]"):
         BM25(Passages(PETS[:3])).search("milk", 1)
 

@@ -1,0 +1,22 @@
+"""Live games that tasks keep between steps."""
+
+from __future__ import annotations
+
+from colearn.tasks.live_games import LiveGames
+
+
+def test_a_game_that_is_taken_is_no_longer_kept() -> None:
+    games = LiveGames[str, list[int]]()
+    games.keep("ab", [1])
+    assert games.take("ab") == [1]
+    assert games.take("ab") is None
+
+
+def test_the_game_kept_longest_is_ended_for_the_257th() -> None:
+    ended: list[int] = []
+    games = LiveGames[int, int](ended.append)
+    for play in range(258):
+        games.keep(play, 10 * play)
+    assert ended == [0, 10]
+    assert games.take(1) is None
+    assert games.take(2) == 20
