@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from colearn.errors import ConfigError, nearest
@@ -31,3 +32,29 @@ def check_number(field: str, value: object, least: float, most: float) -> None:
         raise ConfigError(
             f"task.{field}: must be a number, got {value!r}; set it to {least:g} to {most:g}"
         )
+
+
+def check_finite(
+    field: str,
+    value: object,
+    remedy: str | None = None,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+) -> None:
+    """Errors: ConfigError for what is no finite number, is below `least` or not above `above`."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if (
+        number
+        and math.isfinite(value)  # type: ignore[arg-type]
+        and (least is None or value >= least)  # type: ignore[operator]
+        and (above is None or value > above)  # type: ignore[operator]
+    ):
+        return
+    wanted = "a finite number"
+    if least is not None:
+        wanted = f"a number of {least:g} or more"
+    if above is not None:
+        wanted = f"a number above {above:g}"
+    told = "" if remedy is None else f"; {remedy}"
+    raise ConfigError(f"task.{field}: must be {wanted}, got {value!r}{told}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits
 
+from ..checks import check_choice, check_finite, check_whole
 from ..rows import SUFFIXES
 
 CHOICES = {
@@ -30,9 +30,7 @@ def check_settings(
 ) -> None:
     """Raise ConfigError at the first setting that cannot be played."""
     for name, value in choices.items():
-        if value not in CHOICES[name]:
-            hint = nearest(str(value), CHOICES[name])
-            raise ConfigError(f"task.{name}: unknown value {value!r}; {hint}")
+        check_choice(name, value, CHOICES[name])
     if not isinstance(data, str):
         raise ConfigError(f"task.data: must be one of {', '.join(DATA)} or a path, got {data!r}")
     if data not in DATA and Path(data).suffix not in SUFFIXES:
@@ -40,14 +38,10 @@ def check_settings(
             f"task.data: unknown value {data!r}; {nearest(data, DATA)} or the path of a .jsonl or "
             ".csv file"
         )
-    _whole("horizon", horizon, 1)
+    check_whole("horizon", horizon, 1)
     if feedback_tests is not None:
-        _whole("feedback_tests", feedback_tests, 0)
-    number = isinstance(reward_shift, (int, float)) and not isinstance(reward_shift, bool)
-    if not number or not math.isfinite(reward_shift):
-        raise ConfigError(
-            f"task.reward_shift: must be a finite number, got {reward_shift!r}; the default is -4"
-        )
+        check_whole("feedback_tests", feedback_tests, 0)
+    check_finite("reward_shift", reward_shift, "the default is -4")
 
 
 def make_limits(seconds: float, memory_mb: int) -> Limits:
@@ -56,10 +50,3 @@ def make_limits(seconds: float, memory_mb: int) -> Limits:
         return Limits(seconds=seconds, memory_mb=memory_mb)
     except ConfigError as error:
         raise ConfigError(f"task.{str(error).removeprefix('limits.')}") from None
-
-
-def _whole(field: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(
-            f"task.{field}: must be a whole number, got {value!r}; set it to {least} or more"
-        )

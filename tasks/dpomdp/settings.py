@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from colearn.errors import ConfigError, nearest
+
+from ..checks import check_finite, check_whole
 
 HORIZONS = {
     "climbing": 1,
@@ -46,27 +47,12 @@ def choose_horizon(horizon: int | None, name: str, *, shipped: bool) -> int:
         raise ConfigError("task.horizon: missing; a file of your own has no usual one, set it")
     if horizon is None:
         return HORIZONS[name]
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise ConfigError(
-            f"task.horizon: must be a whole number, got {horizon!r}; set it to 1 or more"
-        )
+    check_whole("horizon", horizon, 1)
     return horizon
 
 
 def check_numbers(penalty: float | None, reward_scale: float) -> None:
     """Raise ConfigError for a penalty or a scale that no reward can have."""
-    if penalty is not None and not _finite(penalty):
-        raise ConfigError(
-            f"task.penalty: must be a finite number, got {penalty!r}; leave it out for the worst "
-            "reward of all turns left"
-        )
-    if not _finite(reward_scale) or reward_scale <= 0:
-        raise ConfigError(
-            f"task.reward_scale: must be a number above 0, got {reward_scale!r}; the default is 1"
-        )
-
-
-def _finite(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value)
+    if penalty is not None:
+        check_finite("penalty", penalty, "leave it out for the worst reward of all turns left")
+    check_finite("reward_scale", reward_scale, "the default is 1", above=0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
+from ..checks import check_choice, check_finite, check_whole
 from .file import read_houses
 from .houses import FAMILIES, House, house_count, make_house
 
@@ -23,9 +23,8 @@ HOUSES, TRAIN_HOUSES = 10, 8
 def check_choices(choices: Mapping[str, str | None]) -> None:
     """Raise ConfigError for a word that is none of the known ones; None stands for a default."""
     for field, value in choices.items():
-        if value is not None and value not in CHOICES[field]:
-            hint = nearest(str(value), CHOICES[field])
-            raise ConfigError(f"task.{field}: unknown value {value!r}; {hint}")
+        if value is not None:
+            check_choice(field, value, CHOICES[field])
     if choices["variant"] == "comlrl" and choices["coverage"] is not None:
         raise ConfigError(
             "task.coverage: comlrl counts exact blocks over all cells; leave it out or set variant "
@@ -46,12 +45,12 @@ def check_numbers(
     reward_shift: float | None,
 ) -> None:
     """Raise ConfigError at the first number that cannot be played."""
-    _whole("horizon", horizon, 1)
-    _whole("agents", agents, 1)
-    _whole("spiders", spiders, 0)
-    _whole("spider_hp", spider_hp, 1)
-    _whole("player_hp", player_hp, 1)
-    _whole("player_attack", player_attack, 1)
+    check_whole("horizon", horizon, 1)
+    check_whole("agents", agents, 1)
+    check_whole("spiders", spiders, 0)
+    check_whole("spider_hp", spider_hp, 1)
+    check_whole("player_hp", player_hp, 1)
+    check_whole("player_attack", player_attack, 1)
     pair = isinstance(spider_attack, Sequence) and len(spider_attack) == 2
     if not pair or isinstance(spider_attack, str):
         raise ConfigError(
@@ -59,22 +58,19 @@ def check_numbers(
             "the default is [1, 3]"
         )
     for value in spider_attack:
-        _whole("spider_attack", value, 0)
+        check_whole("spider_attack", value, 0)
     if spider_attack[0] > spider_attack[1]:
         raise ConfigError(f"task.spider_attack: {list(spider_attack)} is empty; swap the two")
     if max_commands is not None:
-        _whole("max_commands", max_commands, 1)
+        check_whole("max_commands", max_commands, 1)
         if max_commands < agents:
             raise ConfigError(
                 f"task.max_commands: {max_commands} leaves no command for some of {agents} agents; "
                 f"set it to {agents} or more"
             )
-    number = isinstance(reward_shift, (int, float)) and not isinstance(reward_shift, bool)
-    if reward_shift is not None and not (number and math.isfinite(reward_shift)):
-        raise ConfigError(
-            f"task.reward_shift: must be a finite number, got {reward_shift!r}; leave it out for "
-            "minus the highest reward"
-        )
+    if reward_shift is not None:
+        remedy = "leave it out for minus the highest reward"
+        check_finite("reward_shift", reward_shift, remedy)
 
 
 def choose_houses(
@@ -84,7 +80,7 @@ def choose_houses(
     if houses_file is None:
         size = "large" if size is None else size
         count = HOUSES if houses is None else houses
-        _whole("houses", count, 2)
+        check_whole("houses", count, 2)
         if count > house_count(size):
             raise ConfigError(
                 f"task.houses: there are {house_count(size)} {size} houses, not {count}; "
@@ -100,17 +96,10 @@ def choose_houses(
         chosen = read_houses(houses_file)
         if len(chosen) < 2:
             raise ConfigError("task.houses_file: holds one house; add another for the test split")
-    _whole("train_houses", train_houses, 1)
+    check_whole("train_houses", train_houses, 1)
     if train_houses >= len(chosen):
         raise ConfigError(
             f"task.train_houses: {train_houses} leaves none of {len(chosen)} houses for the test; "
             f"set it lower than {len(chosen)}"
         )
     return {"train": chosen[:train_houses], "test": chosen[train_houses:]}
-
-
-def _whole(field: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(
-            f"task.{field}: must be a whole number, got {value!r}; set it to {least} or more"
-        )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
+from ..checks import check_choice, check_finite
 from .phrasings import FORMS
 
 
@@ -24,19 +24,8 @@ def check_settings(
     prompt: str, payoff_span: float | None, valid_reward: float, invalid_penalty: float
 ) -> None:
     """Raise ConfigError at the first setting that cannot be played."""
-    if prompt not in FORMS:
-        raise ConfigError(f"task.prompt: unknown value {prompt!r}; {nearest(str(prompt), FORMS)}")
-    if payoff_span is not None and (not _finite(payoff_span) or payoff_span <= 0):
-        raise ConfigError(
-            f"task.payoff_span: must be a number above 0, got {payoff_span!r}; leave it out for "
-            "the games' own payoffs"
-        )
-    for field, value in (("valid_reward", valid_reward), ("invalid_penalty", invalid_penalty)):
-        if not _finite(value) or value < 0:
-            raise ConfigError(f"task.{field}: must be a number of 0 or more, got {value!r}")
-
-
-def _finite(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value)
+    check_choice("prompt", prompt, FORMS)
+    if payoff_span is not None:
+        check_finite("payoff_span", payoff_span, "leave it out for the games' own payoffs", above=0)
+    check_finite("valid_reward", valid_reward, least=0)
+    check_finite("invalid_penalty", invalid_penalty, least=0)

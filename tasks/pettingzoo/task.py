@@ -12,6 +12,7 @@ from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
 from colearn.types import Outcome
 
+from ..checks import check_finite, check_whole
 from .phrasing import phrasing as phrased
 from .replay import EnvironmentSource, Joint, Situation, make, module, situation
 
@@ -73,7 +74,9 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
     ) -> None:
         self.source = EnvironmentSource(env, tuple(sorted((settings or {}).items())), parallel)
         self.phrasing, self.team = phrasing, team
-        self.horizon, self.invalid_penalty = _steps(horizon), _penalty(invalid_penalty)
+        check_whole("horizon", horizon, 1)
+        check_finite("invalid_penalty", invalid_penalty, least=0)
+        self.horizon, self.invalid_penalty = horizon, float(invalid_penalty)
         self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
         self.agents = _agents(self.source)
         self._say = phrased(env, phrasing)
@@ -167,15 +170,3 @@ def _agents(source: EnvironmentSource) -> tuple[str, ...]:
             )
     made.close()
     return agents
-
-
-def _steps(horizon: int) -> int:
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise ConfigError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")
-    return horizon
-
-
-def _penalty(penalty: float) -> float:
-    if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or penalty < 0:
-        raise ConfigError(f"task.invalid_penalty: must be a number of 0 or more, got {penalty!r}")
-    return float(penalty)

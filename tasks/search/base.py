@@ -12,6 +12,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
+from ..checks import check_choice, check_whole
 from .guess import guess
 from .items import load_corpus, load_questions
 from .prompts import COMPACT, FULL, SYSTEM, compact_documents, full_documents
@@ -54,11 +55,9 @@ class SearchTeam(Workflow[Question]):
         for kind in kinds:
             if kind not in KINDS:
                 raise ConfigError(f"task.kinds: unknown kind '{kind}'; {nearest(kind, KINDS)}")
-        if prompt not in ("full", "compact"):
-            raise ConfigError(f"task.prompt: unknown value {prompt!r}; use full or compact")
-        for name, value in {"documents": documents, "longest": longest}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"task.{name}: must be a whole number of 1 or more, got {value}")
+        check_choice("prompt", prompt, ("full", "compact"))
+        check_whole("documents", documents, 1)
+        check_whole("longest", longest, 1)
         self.documents, self.longest, self.prompt = documents, longest, prompt
         world = World(seed=world_seed, people=people, towns=towns)
         self._questions, packaged = load_questions(data, world, kinds)

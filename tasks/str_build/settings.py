@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
+from ..checks import check_choice, check_finite, check_whole
 from .font import unknown_characters
 
 CHOICES = {
@@ -30,36 +30,23 @@ def check_settings(
 ) -> None:
     """Raise ConfigError at the first setting that cannot be played."""
     for field, value in choices.items():
-        if value not in CHOICES[field]:
-            hint = nearest(str(value), CHOICES[field])
-            raise ConfigError(f"task.{field}: unknown value {value!r}; {hint}")
-    _whole("horizon", horizon, 1)
-    _whole("agents", agents, 1)
+        check_choice(field, value, CHOICES[field])
+    check_whole("horizon", horizon, 1)
+    check_whole("agents", agents, 1)
     for field, texts in strings.items():
         _strings(field, texts)
     if spacing is not None:
-        _whole("spacing", spacing, 0)
+        check_whole("spacing", spacing, 0)
     if max_commands is not None:
-        _whole("max_commands", max_commands, 1)
+        check_whole("max_commands", max_commands, 1)
         if max_commands < agents:
             raise ConfigError(
                 f"task.max_commands: {max_commands} leaves no command for some of {agents} agents; "
                 f"set it to {agents} or more"
             )
-    number = isinstance(reward_shift, (int, float)) and not isinstance(reward_shift, bool)
-    if not number or not math.isfinite(reward_shift):
-        raise ConfigError(
-            f"task.reward_shift: must be a finite number, got {reward_shift!r}; the default is -2"
-        )
+    check_finite("reward_shift", reward_shift, "the default is -2")
     if show_grid is not None and not isinstance(show_grid, bool):
         raise ConfigError(f"task.show_grid: must be true or false, got {show_grid!r}")
-
-
-def _whole(field: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(
-            f"task.{field}: must be a whole number, got {value!r}; set it to {least} or more"
-        )
 
 
 def _strings(field: str, texts: Sequence[str]) -> None:
