@@ -116,10 +116,10 @@ def test_a_position_is_the_same_whether_replayed_or_continued(env):
     source = task.source
     continued = [position(source, state.seed, state.actions[:k]) for k in range(len(state.actions))]
     position.cache_clear()
-    _live.clear()
+    _live._by_play.clear()
     replayed = []
     for k in range(len(state.actions)):
-        _live.clear()
+        _live._by_play.clear()
         replayed.append(position(source, state.seed, state.actions[:k]))
     assert replayed == continued
 
@@ -138,7 +138,7 @@ def test_interleaved_games_draw_from_their_own_generators():
 
     def shown(seeds):
         position.cache_clear()
-        _live.clear()
+        _live._by_play.clear()
         for k in range(len(actions) + 1):
             for seed in seeds:
                 last = position(task.source, seed, actions[:k])
