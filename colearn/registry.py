@@ -224,10 +224,12 @@ def name_of(kind: Kind, cls: type) -> str:
 
 
 def algorithm_class(name: str, where: str | None = None) -> type[Algorithm]:
+    """The class of a registered algorithm. Errors: ConfigError for an unknown name."""
     cls: type[Algorithm] = load("algorithms", name, where)
     return cls
 
 
 def task_class(name: str, where: str | None = None) -> type[DecPOMDP[Any, Any]]:
+    """The class of a registered task. Errors: ConfigError for an unknown name."""
     cls: type[DecPOMDP[Any, Any]] = load("tasks", name, where)
     return cls

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import inspect
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +38,7 @@ def _reference():
 reference = _reference()
 benchmarks = sys.modules["_benchmarks"]
 PAGES = {path.name: path.read_text() for path in (DOCS / "reference").glob("*.md")}
+GUIDES = ["README.md", *sorted(str(p.relative_to(DOCS.parent)) for p in DOCS.rglob("*.md"))]
 TASKS = {
     "dpomdp": {"problem": "lock"},
     "reasoning_gym": {"data": "chain_sum", "size": 2, "test_size": 1},
@@ -131,6 +136,28 @@ def test_the_table_of_metrics_has_those_of_a_run(tmp_path: Path) -> None:
 def test_every_public_package_is_on_a_page() -> None:
     directives = set(re.findall(r"<!-- generated: api ([\w.]+) -->", "".join(PAGES.values())))
     assert directives == set(reference.PUBLIC)
+
+
+def _imported(page: str) -> Iterator[tuple[str, Any]]:
+    """The classes and functions of colearn that the page's Python blocks import, by full name."""
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "colearn":
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    value = getattr(module, alias.name)
+                    if inspect.isclass(value) or inspect.isfunction(value):
+                        yield f"{value.__module__}.{value.__qualname__}", value
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_name_that_a_page_imports_has_an_entry(page: str) -> None:
+    kinds = (*reference.PART_KINDS, "algorithms", "tasks", "wrappers", "trackers")
+    parts = {cls for kind in kinds for cls in reference.registered(kind).values()}
+    known = reference.public_names()
+    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    missing = {name for name, value in _imported(text) if name not in known and value not in parts}
+    assert missing == set()
 
 
 def test_every_public_name_has_a_docstring() -> None:
