@@ -56,7 +56,7 @@ def named_in(tree: ast.Module) -> Iterator[str]:
                 ast.Call(
                     func=ast.Attribute(attr=called), args=[ast.Constant(value=str(module)), *_]
                 )
-            ) if called in ("import_module", "_require"):
+            ) if called in ("import_module", "required"):
                 yield module
 
 
