@@ -15,9 +15,9 @@ from colearn.config import SuiteSettings
 from colearn.statistics import MeanEstimate
 
 from .page import render
+from .result_table import ResultCell, ResultTable
 from .show import show_number
 from .suite_table import COST, TIME, Figures, read_figures
-from .tables import ResultCell, ResultTable
 from .write import write_tables
 
 _CAPTION = (

@@ -1,13 +1,10 @@
-"""Result tables of a report, as cells, Markdown, CSV and LaTeX."""
+"""The tables of a report, from its summary."""
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import dataclass
-
 from colearn.statistics import MeanEstimate
 
+from .result_table import ResultCell, ResultTable
 from .show import show_estimate, show_number
 from .summary import OBJECTIVE, AlgorithmSummary, Change, Summary, is_objective
 
@@ -26,67 +23,6 @@ _OVERHEAD = {
 _EXPLAINED = (
     "Explained variance is the critics' share of the variance of returns, the median over updates. "
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultCell:
-    text: str
-    note: str = ""
-    """Small print below the text: the interval, or missing seeds."""
-    best: bool = False
-    blank: bool = False
-    """An empty cell: an algorithm against itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultTable:
-    name: str
-    """Stem of its file names."""
-    title: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[ResultCell, ...]], ...]
-    """Name of the row, and a cell per column."""
-
-    def markdown(self) -> str:
-        head = "| | " + " | ".join(map(_plain, self.columns)) + " |"
-        rule = "|---|" + "---|" * len(self.columns)
-        body = [
-            f"| {_plain(name)} | " + " | ".join(_markdown(cell) for cell in cells) + " |"
-            for name, cells in self.rows
-        ]
-        return "\n".join([f"## {self.title}", "", self.note, "", head, rule, *body, ""])
-
-    def csv(self) -> str:
-        """The table as CSV, one row per algorithm or quantity; intervals have their own columns."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        noted = [any(cells[n].note for _, cells in self.rows) for n in range(len(self.columns))]
-        head = [""]
-        for column, note in zip(self.columns, noted, strict=True):
-            head += [column, f"{column}, 95% interval"] if note else [column]
-        writer.writerow(head)
-        for name, cells in self.rows:
-            row = [name]
-            for cell, note in zip(cells, noted, strict=True):
-                row += [cell.text, cell.note] if note else [cell.text]
-            writer.writerow(row)
-        return out.getvalue()
-
-    def latex(self) -> str:
-        """The table as a LaTeX `tabular` with booktabs' rules."""
-        lines = [
-            f"% {self.title}",
-            "% needs \\usepackage{booktabs}",
-            f"\\begin{{tabular}}{{l{'r' * len(self.columns)}}}",
-            "\\toprule",
-            " & ".join(["", *map(_latex, self.columns)]) + r" \\",
-            "\\midrule",
-            *(" & ".join([_latex(n), *map(_latex_cell, cells)]) + r" \\" for n, cells in self.rows),
-            "\\bottomrule",
-            "\\end{tabular}",
-        ]
-        return "\n".join(lines) + "\n"
 
 
 def tables(summary: Summary) -> list[ResultTable]:
@@ -325,30 +261,3 @@ def _best(values: list[MeanEstimate | None], sign: int) -> set[int]:
     top = max(sign * mean for mean in means.values())
     shown = show_number(sign * top)
     return {row for row, mean in means.items() if show_number(mean) == shown}
-
-
-def _markdown(cell: ResultCell) -> str:
-    text = f"**{cell.text}**" if cell.best else cell.text
-    return f"{text} {cell.note}".strip()
-
-
-_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-def _latex_cell(cell: ResultCell) -> str:
-    text = rf"\textbf{{{_latex(cell.text)}}}" if cell.best else _latex(cell.text)
-    return f"{text} {_latex(cell.note)}".strip()
-
-
-def _plain(text: str) -> str:
-    return text.replace("|", "\\|")

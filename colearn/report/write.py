@@ -8,9 +8,10 @@ from colearn.pictures.draw import Drawing
 
 from .curves import panel_svg, small_svg, write_curves
 from .page import render
+from .result_table import ResultTable
 from .source import Compared, read_source
 from .summary import AXES, DIAGNOSTICS, OBJECTIVE, SMOOTHING, Summary, is_objective, summarise
-from .tables import ResultTable, column_title, tables
+from .tables import column_title, tables
 from .transcripts import TranscriptPair, choose_samples
 
 _CAPTIONS = {

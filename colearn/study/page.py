@@ -13,10 +13,10 @@ from colearn.errors import ConfigError, nearest
 from colearn.record import Line, Run, RunFolder
 from colearn.report.curves import small_svg
 from colearn.report.page import render
+from colearn.report.result_table import ResultCell, ResultTable
 from colearn.report.show import show_estimate
 from colearn.report.source import Source, read_source
 from colearn.report.summary import Curve, curve
-from colearn.report.tables import ResultCell, ResultTable
 from colearn.report.write import write_tables
 from colearn.statistics import MeanEstimate, estimate
 

@@ -1,0 +1,63 @@
+"""Recipes of embedded models: size, warm start and initial weights, by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Model size and warm-start length."""
+
+    width: int
+    layers: int
+    heads: int
+    episodes: int
+    steps: int
+    batch: int = 32
+    learning_rate: float = 5e-3
+    spread: float = 0.1
+    """Standard deviation of initial weights. Copying emerges sooner than at transformers' 0.02."""
+    draw: tuple[int, ...] = ()
+    """The N of `embedded:N`: selects the initial weights and the warm-start batches."""
+    version: int = 4
+    copies: bool = False
+    """Initialise the last attention layer to output the words it attends to, with small other
+    weights: copying then exists and only has to be directed."""
+    drills: float = 0.0
+    """Fraction of warm-start examples that are drills: random words of the task, and a run of them
+    as the answer. Every word can then be copied, whether or not it occurs in play."""
+    concentration: float = 0.0
+    """Above 0, legal play is not uniform: for each agent, turn and observation the action
+    probabilities are drawn once from a symmetric Dirichlet distribution of this concentration."""
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The fields that name the folder; disabled options are left out."""
+        return {
+            k: v
+            for k, v in asdict(self).items()
+            if v or k not in ("copies", "drills", "concentration")
+        }
+
+
+RECIPES = {
+    "embedded-tiny": Recipe(width=32, layers=2, heads=2, episodes=256, steps=150),
+    "embedded-tiny-varied": Recipe(
+        width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0
+    ),
+    "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
+    "embedded-copy": Recipe(
+        width=64,
+        layers=2,
+        heads=4,
+        episodes=384,
+        steps=600,
+        learning_rate=3e-3,
+        spread=0.02,
+        copies=True,
+        drills=0.3,
+    ),
+    "embedded-large": Recipe(width=192, layers=4, heads=6, episodes=4096, steps=1500),
+}

@@ -1,0 +1,91 @@
+"""Warm start of an embedded model: maximum likelihood on legal play and on drills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from colearn.agents.language import read_prompt
+from colearn.seeding import derive_rng
+from colearn.types import Action, Prompt
+
+from .embedded_recipes import Recipe
+
+if TYPE_CHECKING:
+    import numpy as np
+    from transformers import PreTrainedTokenizerBase
+
+    from colearn.agents import ChatFormat
+
+DRILLS = 4096
+"""Number of distinct drills that the warm start samples from."""
+
+Episode = list[list[tuple[Prompt, str]]]
+"""For each agent and context: the observations and action texts of its turns."""
+
+
+def warm_start(
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    episodes: Sequence[Episode],
+    recipe: Recipe,
+) -> None:
+    """Train by maximum likelihood on action tokens only, given the history."""
+    from colearn.agents import ChatFormat
+
+    chat = ChatFormat(tokenizer)
+    end = tokenizer.eos_token_id
+    histories = []
+    for episode in episodes:
+        for turns in episode:
+            ids: list[int] = []
+            labels: list[int] = []
+            last: Action | None = None
+            for seen, done in turns:
+                observation = read_prompt(chat, seen, last)
+                action = (*tokenizer(done, add_special_tokens=False)["input_ids"], end)
+                ids += (*observation.tokens, *action)
+                labels += (*[-100] * len(observation.tokens), *action)
+                last = Action(done, action)
+            histories.append((ids, labels))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, recipe.learning_rate, total_steps=recipe.steps
+    )
+    rng = derive_rng("embedded", "batches", *recipe.draw)
+    model.train()
+    drilled = int(recipe.drills * recipe.batch)
+    drills = [_drill(chat, tokenizer, rng) for _ in range(DRILLS)] if drilled else []
+    for _ in range(recipe.steps):
+        played = rng.integers(len(histories), size=recipe.batch - drilled)
+        chosen = [histories[n] for n in played]
+        chosen += [drills[n] for n in rng.integers(len(drills), size=drilled)] if drilled else []
+        width = max(len(ids) for ids, _ in chosen)
+        inputs = torch.zeros((len(chosen), width), dtype=torch.long)
+        targets = torch.full((len(chosen), width), -100)
+        for row, (tokens, answers) in enumerate(chosen):
+            inputs[row, : len(tokens)] = torch.tensor(tokens)
+            targets[row, : len(answers)] = torch.tensor(answers)
+        loss = model(input_ids=inputs, labels=targets).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    model.eval()
+
+
+def _drill(
+    chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
+    """Token ids and labels: up to 24 random words, then a run of one to three of them."""
+    known = sorted(word for word in tokenizer.get_vocab() if word[0] == " " and word[1:].isalpha())
+    words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
+    count = int(rng.integers(1, 4))
+    first = int(rng.integers(0, len(words) - count + 1))
+    shown = chat.open("".join(words)).tokens
+    said = tokenizer("".join(words[first : first + count]), add_special_tokens=False)["input_ids"]
+    answer = (*said, tokenizer.eos_token_id)
+    return [*shown, *answer], [*(-100,) * len(shown), *answer]
