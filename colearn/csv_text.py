@@ -44,7 +44,7 @@ def read_csv(text: str) -> CsvTable:
                 rows.append((reader.line_num, values))
     except csv.Error as error:
         raise ValueError(
-            f"is no CSV in line {reader.line_num} ({error}); mend the quotes"
+            f"is not valid CSV in line {reader.line_num} ({error}); fix the quotes"
         ) from None
     finally:
         csv.field_size_limit(limit)

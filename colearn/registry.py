@@ -183,7 +183,7 @@ def _import(module: str, attribute: str, name: str, where: str) -> Any:
             ) from None
         raise ConfigError(
             f"{where}: importing '{module}' raised {type(error).__name__}: {reason_of(error)} "
-            f"({line_of(error)}); mend it there"
+            f"({line_of(error)}); fix it there"
         ) from error
     if not hasattr(imported, attribute):
         raise ConfigError(f"{where}: module '{module}' has no '{attribute}'")

@@ -31,7 +31,7 @@ def asking(task: Asked, method: str, item: str | None = None) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         raise TaskError(
             f"task.{method}: raised {type(error).__name__}: {reason_of(error)} ({line_of(error)}); "
-            f"mend it there; {_place(task, item)}"
+            f"fix it there; {_place(task, item)}"
         ) from error
 
 

@@ -153,8 +153,8 @@ def _check_words(config: Config, tokenizers: Tokenizers) -> None:
             vocabulary = tokenizers.load(model.path, field=f"models.{name}.path").get_vocab()
             if vocabulary != words:
                 raise ConfigError(
-                    f"critic.path: reads the tokens of models.{name}, another vocabulary; "
-                    "give it the same base, or a critic that reads text (critic.name: "
+                    f"critic.path: its vocabulary differs from that of models.{name}, whose tokens "
+                    "it reads; give it the same base, or a critic that reads text (critic.name: "
                     "decentralized)"
                 )
 

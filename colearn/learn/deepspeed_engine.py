@@ -37,7 +37,7 @@ def start_engine(name: str, module: nn.Module, device: torch.device, config: dic
             DeepSpeedConfig(config)
         except (ValueError, AssertionError) as error:
             raise ConfigError(
-                f"{FIELD}: DeepSpeed rejects it ({reason_of(error)}); mend the JSON"
+                f"{FIELD}: DeepSpeed rejects it ({reason_of(error)}); fix the JSON"
             ) from None
         engine = deepspeed.initialize(
             model=module, model_parameters=list(module.parameters()), config=config

@@ -26,7 +26,7 @@ class ToolResult:
 
 
 class LiveEnvironment:
-    """An environment of the factory with random generators of its own."""
+    """An environment made by the factory, with its own random generators."""
 
     def __init__(self, target: str, seed: int, columns: Mapping[str, Any]) -> None:
         self._generators = OwnGenerators(seed)

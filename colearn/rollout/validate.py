@@ -128,7 +128,7 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
     for key, reward in outcome.earned.items():
         if not (isinstance(key, tuple) and len(key) == 2 and key[1] in agents):
             raise TaskError(
-                f"task.step: earned names {key!r}, must be (turn, agent); known agents: "
+                f"task.step: earned: the key {key!r} must be (turn, agent); known agents: "
                 f"{', '.join(agents)}"
             )
         _finite(reward, f"what {key} earned")

@@ -98,7 +98,8 @@ class Tables:
         self.reward[np.ix_(actions, states, after, seen)] = block
 
     def _index_axis(self, axis: int, chosen: Numbers, differs: bool) -> Numbers:
-        """Indices along the axis; it is expanded first if an entry sets only part of it."""
+        """Indices into the reward table along an axis that is stored with length 1 until an entry
+        sets only some of its positions."""
         size = self.states if axis == 2 else self.joint_observations
         if self.reward.shape[axis] == size:
             return chosen

@@ -81,7 +81,7 @@ def _problem(value: Any, where: str, golden: int) -> Problem:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the row"
-        raise ConfigError(f"task.data: {where}: {field}: {first['msg'].lower()}; mend it") from None
+        raise ConfigError(f"task.data: {where}: {field}: {first['msg'].lower()}; fix it") from None
     name, entry_point = row.name or where, row.entry_point
     solutions = tuple(row.solutions or ())[:REFERENCES]
     if entry_point is not None:
@@ -106,11 +106,11 @@ def _problem(value: Any, where: str, golden: int) -> Problem:
 def _check_function(entry_point: str, row: _Problem, where: str) -> None:
     """What the sandbox would refuse at the first answer."""
     if not entry_point.isidentifier():
-        raise ConfigError(f"task.data: {where}: entry_point: {entry_point!r} is no name; mend it")
+        raise ConfigError(f"task.data: {where}: entry_point: {entry_point!r} is no name; fix it")
     try:
         take_apart(row.asserts, entry_point)
         parse_quietly(row.preamble)
     except SyntaxError as error:
-        raise ConfigError(f"task.data: {where}: preamble: not Python ({error}); mend it") from None
+        raise ConfigError(f"task.data: {where}: preamble: not Python ({error}); fix it") from None
     except ConfigError as error:
         raise ConfigError(f"task.data: {where}: {error}") from None

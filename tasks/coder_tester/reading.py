@@ -12,9 +12,9 @@ _FENCED = re.compile(r"```\w*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
 def read_test(problem: Problem, text: str) -> Case | None:
-    """What follows the one `**Test Input:**` and the one `**Test Output:**` after it, each of them
-    maybe fenced; None where one is missing, empty or there twice, or is no literal where a function
-    is tested."""
+    """The texts after the only `**Test Input:**` and the only `**Test Output:**` that follows it,
+    without code fences. None if either is missing, empty or repeated, or, where a function is
+    tested, is not a Python literal."""
     if text.count(INPUT) != 1 or text.count(OUTPUT) != 1 or len(text) > LONGEST:
         return None
     before, _, output = text.partition(OUTPUT)

@@ -70,7 +70,7 @@ def _problem(row: Any, where: str) -> Problem:
     for key in _COLUMNS:
         value = row.get(key) if isinstance(row, Mapping) else None
         if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"task.data: {where} has no text '{key}'; mend it")
+            raise ConfigError(f"task.data: {where} has no text '{key}'; fix it")
         texts[key] = value
     name, entry_point = str(row.get("task_id", where)), texts["entry_point"]
     try:
@@ -82,7 +82,7 @@ def _problem(row: Any, where: str) -> Problem:
     if function is None or entry_point == AUX:
         raise ConfigError(
             f"task.data: the prompt of {name} does not define '{entry_point}' beside aux; "
-            "mend prompt or entry_point"
+            "fix prompt or entry_point"
         )
     try:
         statements = take_apart(texts["test"], entry_point)

@@ -67,7 +67,7 @@ def compact_prompt(problem: Problem, agent: str) -> str:
 
 
 def full_feedback(findings: Findings, problem: Problem, agent: str, *, shown: int) -> str:
-    """Static and execution diagnostics. shown: how many of the tests, from the front."""
+    """Static and execution diagnostics with the results of the first `shown` tests."""
     main = problem.entry_point
     lines = [
         "Static and execution diagnostics:",

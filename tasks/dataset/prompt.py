@@ -51,7 +51,7 @@ def read_prompt(row: Mapping[str, Any], column: str, where: str) -> AskedPrompt:
         return AskedPrompt(text=value)
     if not isinstance(value, list) or not value:
         raise ConfigError(
-            f"task.prompt: '{column}' of {where} is neither text nor messages; mend it"
+            f"task.prompt: '{column}' of {where} is neither text nor messages; fix it"
         )
     said = [_said(message, column, where) for message in value]
     system = said.pop(0)[1] if said[0][0] == "system" else None
@@ -72,7 +72,7 @@ def _said(message: Any, column: str, where: str) -> tuple[str, str]:
     if role not in ("system", "user", "assistant") or not isinstance(content, str):
         raise ConfigError(
             f"task.prompt: a message in '{column}' of {where} has no role of system, user, "
-            "assistant with a text as content; mend it"
+            "assistant with a text as content; fix it"
         )
     return role, content
 

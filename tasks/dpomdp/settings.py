@@ -44,7 +44,7 @@ def choose_problem(problem: str | None, file: str | None) -> tuple[str, Path]:
 def choose_horizon(horizon: int | None, name: str, *, shipped: bool) -> int:
     """The number of turns, from the setting or as is usual for a shipped problem."""
     if horizon is None and not shipped:
-        raise ConfigError("task.horizon: missing; a file of your own has no usual one, set it")
+        raise ConfigError("task.horizon: missing; a problem from a file has no default; set it")
     if horizon is None:
         return HORIZONS[name]
     check_whole("horizon", horizon, 1)

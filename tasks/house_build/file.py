@@ -40,9 +40,9 @@ def read_houses(file: str | Path) -> tuple[House, ...]:
     except OSError as error:
         raise ConfigError(f"task.houses_file: {path}: {error.strerror}; give a file") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"task.houses_file: {path} is no text in UTF-8; mend it") from None
+        raise ConfigError(f"task.houses_file: {path} is no text in UTF-8; fix it") from None
     except ValueError as error:
-        raise ConfigError(f"task.houses_file: {path} {error}; mend it") from None
+        raise ConfigError(f"task.houses_file: {path} {error}; fix it") from None
     if not isinstance(data, list) or not data:
         raise ConfigError(f"task.houses_file: {path} must hold a list of houses; write [{{...}}]")
     houses = tuple(_house(entry, f"house {number}") for number, entry in enumerate(data))
@@ -71,10 +71,10 @@ def _house(entry: Any, where: str) -> House:
     counted = Counter(letters.values())
     count = {letter: counted[letter] for letter in inventory}
     if entry.get("count") not in (None, count):
-        raise _wrong(where, f"count must be {count}; mend it or leave it out")
+        raise _wrong(where, f"count must be {count}; fix it or leave it out")
     box = {"from": [0, 0, 0], "to": [n - 1 for n in size]}
     if entry.get("bbox") not in (None, box):
-        raise _wrong(where, f"bbox must be {box}; mend it or leave it out")
+        raise _wrong(where, f"bbox must be {box}; fix it or leave it out")
     blocks = {cell: inventory[letter] for cell, letter in letters.items()}
     solid = sorted((cell for cell in blocks if blocks[cell] != AIR), key=upward)
     if not solid:
@@ -128,7 +128,7 @@ def _letters(layers: Any, size: Cell, where: str) -> dict[Cell, str]:
         _check_keys(layer, ("y", "rows"), required=("y", "rows"), where=f"{where}, layers")
         y, rows = layer["y"], layer["rows"]
         if isinstance(y, bool) or not isinstance(y, int) or not 0 <= y < height:
-            raise _wrong(where, f"layer y={y!r} lies outside size {list(size)}; mend one of them")
+            raise _wrong(where, f"layer y={y!r} lies outside size {list(size)}; fix one of them")
         if not isinstance(rows, list) or len(rows) != depth:
             raise _wrong(where, f"layer y={y} must have {depth} rows; size is {list(size)}")
         for z, row in enumerate(rows):

@@ -27,7 +27,7 @@ def check_choices(choices: Mapping[str, str | None]) -> None:
             check_choice(field, value, CHOICES[field])
     if choices["variant"] == "comlrl" and choices["coverage"] is not None:
         raise ConfigError(
-            "task.coverage: comlrl counts exact blocks over all cells; leave it out or set variant "
+            "task.coverage: variant comlrl always counts exact blocks; leave it out or set variant "
             "to paper"
         )
 

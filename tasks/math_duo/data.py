@@ -118,7 +118,7 @@ def _pair(row: Any, where: str) -> tuple[str, str]:
         case {"problem": str(problem), "answer": str() | int() | float() as answer}:
             return problem, str(answer)
     raise ConfigError(
-        f"task.data: {where} has no 'problem' and 'answer', a text and a text or number; mend it"
+        f"task.data: {where} has no 'problem' and 'answer', a text and a text or number; fix it"
     )
 
 

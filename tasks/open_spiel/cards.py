@@ -27,7 +27,7 @@ def leduc_picture(state: Any) -> Picture:
 
 
 def _picture(cards: list[str], chips: list[float], public: str | None) -> Picture:
-    """A card stands in the row of its rank, the King's on top; chips in a row below."""
+    """Each card is drawn in the row of its rank, King on top; chips in a row below."""
     panels = []
     for player, face in enumerate(cards):
         owner = f"player_{player}"

@@ -51,7 +51,7 @@ def count_words(text: str) -> int:
 
 
 def within(text: str, most: int) -> bool:
-    """Whether a text has a word and no more than `most`."""
+    """Whether a text has at least one word and at most `most`."""
     return 0 < count_words(text) <= most
 
 

@@ -281,7 +281,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         return "\n".join(self.command(cell, solid[int(rng.integers(2))]) for cell in chosen)
 
     def legal_action(self, state: StrBuildState, agent: str, rng: np.random.Generator) -> str:
-        """`random_actions` of a random number of commands: what the embedded model starts from."""
+        """A random number of `random_actions`; embedded models are warm-started on these."""
         return self.random_actions(state.item, agent, rng, int(rng.integers(1, self.limit + 1)))
 
     def render(self, state: StrBuildState) -> str:

@@ -84,7 +84,7 @@ class TextArena(DecPOMDP[Game, ArenaState]):
         return self._items[split]
 
     def reset(self, item: Game, rng: np.random.Generator) -> ArenaState:
-        """A new game under a seed drawn here."""
+        """A new game, seeded from `rng`."""
         return ArenaState(seed=int(rng.integers(2**31)))
 
     def observe(self, state: ArenaState, agent: str) -> str | None:

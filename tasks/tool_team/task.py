@@ -101,7 +101,8 @@ class ToolTeam(
         )
 
     def observe(self, state: TeamState[Item, World, Answer], agent: str) -> Prompt | None:
-        """The whole task anew, with what was tried: None for who does not act at this step."""
+        """The full task and all attempts so far, as a fresh prompt; None for an agent that does not
+        act at this step."""
         if self._in_sequence and (agent == TOOL) == state.tool_played:
             return None
         made_from = self._sources(state, agent)
@@ -176,8 +177,8 @@ class ToolTeam(
     def legal_action(
         self, state: TeamState[Item, World, Answer], agent: str, rng: np.random.Generator
     ) -> str:
-        """A legal answer drawn without regard to the task or to the other agent: what the embedded
-        model starts from."""
+        """A random legal answer, independent of the task and of the other agent; embedded models
+        are warm-started on these."""
         answer = self.random_answer(state.item, state.world, rng)
         return self.said(state.item, agent, answer)
 

@@ -76,7 +76,7 @@ def _texts(rows: Iterable[DataRow], key: str) -> list[str]:
             raise ConfigError(f"task.field: {where} {fault}; '{key}' is missing")
         text = row[key]
         if not isinstance(text, str) or not text.strip():
-            raise ConfigError(f"task.data: '{key}' of {where} is no text; mend it")
+            raise ConfigError(f"task.data: '{key}' of {where} is no text; fix it")
         texts.append(text)
     return texts
 

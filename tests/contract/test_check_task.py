@@ -339,7 +339,7 @@ BROKEN = {
     Tuple: "task.step: gave a tuple, must be an Outcome",
     DoneOne: "task.step: done is a int, must be a bool",
     Stranger: "task.step: local_rewards names 'c', which is no agent; known: a, b",
-    StrangerEarned: "task.step: earned names (0, 'c'), must be (turn, agent); known agents: a, b",
+    StrangerEarned: "task.step: earned: the key (0, 'c') must be (turn, agent); known agents: a, b",
     EarnedAhead: "task.step: earned names turn 1 of 'a' after 1 turns; turns are 0 to 0",
     EarnedLate: "task.step: pays (0, 'a') at turn 1, and pays_later is False; set pays_later",
     LocalInfinity: "task.step: local reward of 'a' is inf, must be a finite number",

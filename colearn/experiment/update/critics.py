@@ -78,9 +78,8 @@ class CriticTrainer(ValueReader):
         self.advantage, self.settings = advantage, settings
 
     def prepare(self, trees: Trees, learns: Learns = anybody) -> None:
-        """Pack the streams of `trees`, which every epoch reuses, and drop all others. A reader
-        whose agents are all played by rivals or programs (none `learns`) reads and learns
-        nothing."""
+        """Pack the streams of `trees` once for all epochs, and discard those of earlier trees. A
+        reader none of whose agents `learns` (opponents and programs) is left out."""
         self._packed, self._last = {}, {}
         self._shapes = {id(tree): (tree, bare(tree)) for tree in trees}
         self._packed = {

@@ -32,8 +32,8 @@ from .objective import ActorObjective
 
 @dataclass(slots=True)
 class Updater:
-    """Converts trees into optimiser steps. Voices are those of players; an episode's cast says
-    which player took an agent's seat, and only trained models enter an update.
+    """Converts trees into optimiser steps. `voices` are keyed by player; an episode's cast maps
+    agents to players, and only trained models enter an update.
 
     Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
     advantages from the same values, gradients of critic and actors, then all steps.

@@ -168,10 +168,10 @@ def test_a_passage_that_cannot_be_read_is_named(tmp_path):
 def test_houses_that_cannot_be_read_are_one_line(tmp_path):
     file = tmp_path / "houses.json"
     file.write_text(DEEP)
-    assert complaint(read_houses, file) == f"task.houses_file: {file} is no JSON; mend it"
+    assert complaint(read_houses, file) == f"task.houses_file: {file} is no JSON; fix it"
     file.write_bytes(b"\xff")
     told = complaint(read_houses, file)
-    assert told == f"task.houses_file: {file} is no text in UTF-8; mend it"
+    assert told == f"task.houses_file: {file} is no text in UTF-8; fix it"
 
 
 def test_items_of_a_declared_graph_are_named_by_line(tmp_path):
@@ -254,10 +254,10 @@ def _nameless(item):
     ("text", "wrong"),
     [
         ("problem,answer\n1,2,3\n", "has 3 fields in line 2 and 2 in its header"),
-        ('problem,answer\n"1,2\n', "is no CSV in line 2 "),
+        ('problem,answer\n"1,2\n', "is not valid CSV in line 2 "),
         ("problem,problem\n1,2\n", "has two columns 'problem'"),
         ("problem,\n1,2\n", "has a column without a name"),
-        ('problem,answer\n"1"x,2\n', "is no CSV in line 2 "),
+        ('problem,answer\n"1"x,2\n', "is not valid CSV in line 2 "),
     ],
 )
 @pytest.mark.parametrize("task", [MathDuo, CoderTester, TLDR, ParallelRetrieval, CoopHumanEval])

@@ -216,7 +216,7 @@ def test_a_row_that_is_no_prompt_is_one_line(data, row, line):
     "text, line",
     [
         ("prompt,a\nx\n", "has 1 fields in line 2 and 2 in its header; quote"),
-        ('prompt\n"x\n', "is no CSV in line 2 .unexpected end of data.; mend the quotes"),
+        ('prompt\n"x\n', "is not valid CSV in line 2 .unexpected end of data.; fix the quotes"),
         ("prompt\n", "holds no rows"),
     ],
 )
