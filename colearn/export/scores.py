@@ -7,7 +7,8 @@ from pathlib import Path
 
 from colearn.errors import ConfigError
 from colearn.record import ComparisonFolder, Line, read_run
-from colearn.report.summary import Change, change
+from colearn.report.summarise import change
+from colearn.report.summary import Change
 
 from .trained import Trained
 

@@ -10,7 +10,8 @@ from .curves import panel_svg, small_svg, write_curves
 from .page import render
 from .result_table import ResultTable
 from .source import Compared, read_source
-from .summary import AXES, DIAGNOSTICS, OBJECTIVE, SMOOTHING, Summary, is_objective, summarise
+from .summarise import SMOOTHING, summarise
+from .summary import AXES, DIAGNOSTICS, OBJECTIVE, Summary, is_objective
 from .tables import column_title, tables
 from .transcripts import TranscriptPair, choose_samples
 

@@ -16,7 +16,8 @@ from colearn.report.page import render
 from colearn.report.result_table import ResultCell, ResultTable
 from colearn.report.show import show_estimate
 from colearn.report.source import Source, read_source
-from colearn.report.summary import Curve, curve
+from colearn.report.summarise import curve
+from colearn.report.summary import Curve
 from colearn.report.write import write_tables
 from colearn.statistics import MeanEstimate, estimate
 

@@ -1,0 +1,250 @@
+"""Computes a comparison's summary from its runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from colearn.record import Line, Run, RunRecord
+from colearn.record.time_use import bottleneck, shares
+from colearn.statistics import (
+    MeanEstimate,
+    estimate,
+    interquartile_mean,
+    mean_band,
+    on_common_grid,
+    performance_profile,
+    time_weighted_average,
+)
+
+from .finding import compare_pairs, critic_caution, headline
+from .source import Source
+from .summary import (
+    AXES,
+    DIAGNOSTICS,
+    EXPLAINED_VARIANCE,
+    AlgorithmSummary,
+    Change,
+    Curve,
+    RunSummary,
+    Summary,
+)
+
+SMOOTHING = 0.05
+"""Scale of the curves' moving average, as a fraction of a run's extent on the axis."""
+
+LEVELS = 5
+"""Returns at which performance profiles are read."""
+
+_OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
+    "iterations": lambda record: record.iterations,
+    "episodes": lambda record: record.rollouts,
+    "samples_per_episode": lambda record: (
+        record.joint_actions / record.rollouts if record.rollouts else None
+    ),
+    "samples": lambda record: record.joint_actions,
+    "generated_tokens": lambda record: record.generated_tokens,
+    "updates": lambda record: record.updates,
+    "wall_seconds": lambda record: record.wall_seconds,
+    "peak_memory_gb": lambda record: record.peak_memory_bytes / 1e9,
+}
+
+_OWN = ("turns", "tokens_per_turn", "truncated", "response_seconds")
+
+RETURNS = ("return", "exact_return")
+"""Metrics in the unit of a task's optimum."""
+
+
+def summarise(source: Source) -> Summary:
+    """The summary of the finished runs of a comparison."""
+    groups = {
+        label: [run for run in source.runs if run.algorithm == label]
+        for label in source.compared.algorithms
+        if any(run.algorithm == label for run in source.runs)
+    }
+    judged = source.compared.headline
+    finals = {label: _finite(_ends(runs, judged.metric)[1]) for label, runs in groups.items()}
+    levels = _levels(finals)
+    algorithms = {
+        label: _summarise_algorithm(runs, levels, judged.metric) for label, runs in groups.items()
+    }
+    pairs = compare_pairs({label: values for label, values in finals.items() if values}, judged)
+    changes = {label: algorithm.metrics[judged.metric] for label, algorithm in algorithms.items()}
+    optima = {run.record.optimum for run in source.runs} - {None}
+    sentences = [
+        headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
+        critic_caution({label: a.explained_variance for label, a in algorithms.items()}),
+    ]
+    return Summary(
+        compared=source.compared,
+        headline=" ".join(sentence for sentence in sentences if sentence),
+        optimum=optima.pop() if len(optima) == 1 and judged.metric in RETURNS else None,
+        missing=list(source.missing),
+        runs=[_summarise_run(run, source.folder, judged.metric) for run in source.runs],
+        algorithms=algorithms,
+        pairs=pairs,
+    )
+
+
+def _summarise_algorithm(
+    runs: Sequence[Run], levels: Sequence[float], judged: str
+) -> AlgorithmSummary:
+    final = _ends(runs, judged)[1]
+    times = [shares(line.metrics for line in run.updates) for run in runs]
+    time_use = {
+        key: estimate([one.get(key) for one in times])
+        for key in dict.fromkeys(key for one in times for key in one)
+    }
+    names = dict.fromkeys(
+        [judged, *(name for run in runs for e in run.evaluations for name in e.metrics)]
+    )
+    return AlgorithmSummary(
+        seeds=[run.seed for run in runs],
+        metrics={name: change(runs, name) for name in names},
+        overhead={
+            **{n: estimate([read(run.record) for run in runs]) for n, read in _OVERHEAD.items()},
+            **_costs(runs),
+        },
+        curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),
+        metrics_curves=_curves(
+            runs,
+            {
+                n: ("environment_steps", _evaluated(n))
+                for n in names
+                if n != judged and n not in _OWN
+            },
+        ),
+        time_use=time_use,
+        bottleneck=bottleneck({key: one.mean for key, one in time_use.items() if one}),
+        explained_variance=estimate([_median(run, EXPLAINED_VARIANCE) for run in runs]),
+        diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
+        interquartile_mean=interquartile_mean(final),
+        profile=performance_profile(final, levels),
+    )
+
+
+def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
+    """Costs of the task's services by name; a run that did not use one counts as 0."""
+    names = dict.fromkeys(name for run in runs for name in run.record.costs)
+    return {n: estimate([run.record.costs.get(n, 0.0) for run in runs]) for n in names}
+
+
+def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
+    """Evenly spaced levels inside the range of all final returns; empty where all are equal."""
+    every = [value for values in finals.values() for value in values]
+    if not every or min(every) == max(every):
+        return []
+    return [float(level) for level in np.linspace(min(every), max(every), LEVELS + 2)[1:-1]]
+
+
+def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[float | None]]:
+    first = [run.evaluations[0].metrics.get(metric) for run in runs]
+    return first, [run.evaluations[-1].metrics.get(metric) for run in runs]
+
+
+def change(runs: Sequence[Run], metric: str) -> Change:
+    """A metric over finished runs."""
+    first, last = _ends(runs, metric)
+    gains = [
+        None if before is None or after is None else after - before
+        for before, after in zip(first, last, strict=True)
+    ]
+    return Change(first=estimate(first), last=estimate(last), gain=estimate(gains))
+
+
+Points = Callable[[Run], list[tuple[Line, float]]]
+"""Lines of a run that have the metric, with its values."""
+
+
+def _evaluated(metric: str) -> Points:
+    def read(run: Run) -> list[tuple[Line, float]]:
+        points = ((line, line.metrics.get(metric)) for line in run.evaluations)
+        return [(line, value) for line, value in points if value is not None]
+
+    return read
+
+
+def _diagnosed(name: str) -> Points:
+    """Mean over models of the metrics that end in `name`; critics are separate."""
+
+    def read(run: Run) -> list[tuple[Line, float]]:
+        points = []
+        for line in run.updates:
+            values = [
+                value for key, value in line.metrics.items() if value is not None and _is(key, name)
+            ]
+            if values:
+                points.append((line, float(np.mean(values))))
+        return points
+
+    return read
+
+
+def _median(run: Run, name: str) -> float | None:
+    """Median over a run's updates; None if no update has the metric."""
+    values = [value for _, value in _diagnosed(name)(run)]
+    return float(np.median(values)) if values else None
+
+
+def _is(key: str, name: str) -> bool:
+    kind, _, metric = name.rpartition("/")
+    return key.rpartition("/")[2] == metric and key.startswith("critic/") == (kind == "critic")
+
+
+def _curves(runs: Sequence[Run], wanted: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
+    curves = {name: curve(runs, axis, points) for name, (axis, points) in wanted.items()}
+    return {name: one for name, one in curves.items() if one is not None}
+
+
+def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
+    """Smoothed values of all runs over an axis; None where no run has values."""
+    lines: dict[str, tuple[list[float], list[float]]] = {}
+    for run in runs:
+        points = [(float(getattr(line, axis)), value) for line, value in read(run)]
+        if points:
+            x, y = zip(*points, strict=True)
+            smooth = time_weighted_average(x, y, SMOOTHING * (x[-1] - x[0]))
+            lines[str(run.seed)] = (list(x), smooth.tolist())
+    if not lines:
+        return None
+    grid, rows = on_common_grid([(np.array(x), np.array(y)) for x, y in lines.values()])
+    mean, low, high = mean_band(rows)
+    return Curve(
+        x=grid.tolist(), mean=mean.tolist(), low=low.tolist(), high=high.tolist(), seeds=lines
+    )
+
+
+def _summarise_run(run: Run, base: Path, judged: str) -> RunSummary:
+    record, evaluations = run.record, run.evaluations
+    fields = ("iteration", *AXES, "updates")
+    metrics = dict.fromkeys(name for e in evaluations for name in e.metrics)
+    return RunSummary(
+        algorithm=run.algorithm,
+        seed=run.seed,
+        files={
+            name: os.path.relpath(path, base)
+            for name, path in run.folder.files().items()
+            if path.exists()
+        },
+        best=record.best,
+        first=evaluations[0].metrics.get(judged),
+        final=evaluations[-1].metrics.get(judged),
+        iterations=record.iterations,
+        rollouts=record.rollouts,
+        joint_actions=record.joint_actions,
+        generated_tokens=record.generated_tokens,
+        updates=record.updates,
+        wall_seconds=record.wall_seconds,
+        peak_memory_bytes=record.peak_memory_bytes,
+        evaluations={
+            **{name: [getattr(e, name) for e in evaluations] for name in fields},
+            **{f"metrics.{name}": [e.metrics.get(name) for e in evaluations] for name in metrics},
+        },
+    )
+
+
+def _finite(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
