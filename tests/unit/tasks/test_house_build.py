@@ -504,7 +504,10 @@ def test_the_split_is_the_papers_eight_and_two():
     [
         ({"variant": "papr"}, "task.variant: unknown value 'papr'; did you mean 'paper'?"),
         ({"size": "huge"}, "task.size: unknown value 'huge'"),
-        ({"variant": "comlrl", "coverage": "occupied"}, "task.coverage: comlrl counts exact"),
+        (
+            {"variant": "comlrl", "coverage": "occupied"},
+            "task.coverage: variant comlrl always counts exact",
+        ),
         ({"horizon": 0}, "task.horizon: must be a whole number, got 0; set it to 1 or more"),
         ({"agents": True}, "task.agents: must be a whole number"),
         ({"max_commands": 1}, "task.max_commands: 1 leaves no command for some of 2 agents"),
