@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from colearn.config import shipped_configs
+
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
@@ -104,6 +106,15 @@ def benchmark_text(algorithm: str) -> str:
     lines = ([header[i] for i in kept], ["---"] * len(kept), [cells[i] for i in kept])
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return f"Benchmark: {row.what} ([{row.file}](../results/{row.file})).\n\n{table}\n\n"
+
+
+def paper_memory_text() -> str:
+    """The table of benchmarks/results/paper_memory.md; configs without a row are named below it."""
+    text = (RESULTS / "paper_memory.md").read_text()
+    table = "\n".join(line for line in text.splitlines() if line.startswith("|")) + "\n"
+    papers = sorted(name for name in shipped_configs() if name.startswith("paper/"))
+    left = [f"`{name}`" for name in papers if f"`{name}`" not in text]
+    return table + (f"\nNot counted yet: {', '.join(left)}.\n" if left else "")
 
 
 def _cells(row: Row) -> tuple[list[str], list[str]]:
