@@ -17,6 +17,8 @@ class Proposal:
 
     placement: Mapping[str, str]
     estimate: Estimate
+    checkpointing: bool = False
+    """Whether it also sets `checkpointing` for every trained model."""
 
     @property
     def fits(self) -> bool:
@@ -25,14 +27,18 @@ class Proposal:
 
 def propose(estimated: Estimate, *, processes: int = 1) -> Proposal | None:
     """Spread models over the devices of the estimate's machine, the largest first, each on the
-    device with the fewest bytes so far; models that share a base stay together.
+    device with the fewest bytes so far; models that share a base stay together. If that does not
+    fit, activations are checkpointed, too.
 
-    None if the machine has one device, the config names devices, or a model was not counted.
+    None if the machine has one device, the config names devices, a model was not counted, or a
+    launcher gives each of several processes a device.
     Errors: as for `estimate`.
     """
     machine, run = estimated.machine, estimated.run
     named = any(run.settings(key).device is not None for key in run.networks)
     if machine is None or machine.count == 1 or named or estimated.phases is None:
+        return None
+    if processes > 1:
         return None
     units = _units(run.config, estimated.networks)
     used = [0] * machine.count
@@ -43,8 +49,21 @@ def propose(estimated: Estimate, *, processes: int = 1) -> Proposal | None:
         placement |= dict.fromkeys(names, f"cuda:{device}")
     placed = run.config.model_copy(update={"placement": placement})
     rehearsed = estimated.rehearsed
-    again = estimate(placed, processes=processes, machine=machine, rehearsed=rehearsed)
-    return Proposal(placement, again)
+    proposal = Proposal(placement, estimate(placed, machine=machine, rehearsed=rehearsed))
+    if proposal.fits or not run.learns:
+        return proposal
+    again = estimate(_checkpointed(placed), machine=machine, rehearsed=rehearsed)
+    return Proposal(placement, again, checkpointing=True)
+
+
+def _checkpointed(config: Config) -> Config:
+    on = {"checkpointing": True}
+    models = {
+        name: model.model_copy(update=on) if model.trained else model
+        for name, model in config.models.items()
+    }
+    critic = config.critic if config.critic is None else config.critic.model_copy(update=on)
+    return config.model_copy(update={"models": models, "critic": critic})
 
 
 def _units(config: Config, networks: Sequence[NetworkMemory]) -> list[tuple[tuple[str, ...], int]]:

@@ -36,6 +36,8 @@ def proposal_text(proposal: Proposal) -> Text:
     placed, estimate = proposal.placement, proposal.estimate
     names = ", ".join(f"{name}: {device}" for name, device in placed.items())
     lines = [f"proposed: placement: {{{names}}}"]
+    if proposal.checkpointing:
+        lines.append("  and checkpointing: true for every trained model and the critic")
     for device, phases in (estimate.phases or {}).items():
         if phases and device != "cpu":
             phase = max(phases, key=lambda one: phases[one])

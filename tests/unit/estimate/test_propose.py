@@ -12,8 +12,11 @@ from colearn.estimate.machine import Machine, read_machine
 from colearn.estimate.propose import Proposal, propose
 from colearn.estimate.table import proposal_text
 
+LONG = {"task.horizon": 4, "agents.*.sampling.max_tokens": 60}
+"""Settings under which activations take most of the memory."""
 
-def proposed(machine: Machine | None, **changed: Any) -> Proposal | None:
+
+def proposed(machine: Machine | None, processes: int = 1, **changed: Any) -> Proposal | None:
     config = load_config(
         {
             "task": {"name": "str_build", "horizon": 1},
@@ -24,7 +27,7 @@ def proposed(machine: Machine | None, **changed: Any) -> Proposal | None:
         },
         changed,
     )
-    return propose(estimate(config, machine=machine))
+    return propose(estimate(config, machine=machine, processes=processes), processes=processes)
 
 
 def test_models_with_weights_of_their_own_are_spread_over_the_devices() -> None:
@@ -70,3 +73,16 @@ def test_what_does_not_fit_is_said_with_the_remedy() -> None:
 )
 def test_there_is_nothing_to_propose(machine: Machine | None, changed: dict[str, Any]) -> None:
     assert proposed(machine, **changed) is None
+
+
+def test_what_fits_only_with_checkpointed_activations_is_proposed_so() -> None:
+    whole = proposed(Machine(count=4, memory=10**9), **LONG)
+    assert whole is not None and whole.fits and not whole.checkpointing
+    peaks = [whole.estimate.peak(device) for device in set(whole.placement.values())]
+    less = proposed(Machine(count=4, memory=max(peaks) - 1), **LONG)
+    assert less is not None and less.fits and less.checkpointing
+    assert "\n  and checkpointing: true for every trained model" in proposal_text(less).plain
+
+
+def test_processes_of_a_launcher_have_a_device_each() -> None:
+    assert proposed(read_machine("2x80GB"), processes=2) is None
