@@ -5,6 +5,7 @@ Started by torchrun or accelerate; without a launcher there is one process and n
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ class Processes:
     def __init__(self, device: torch.device) -> None:
         # without cpu=True, accelerate treats processes without an accelerator as single
         self._state = PartialState(cpu=device.type == "cpu")
+        if self.count > 1:
+            atexit.register(_leave)
 
     @property
     def main(self) -> bool:
@@ -63,3 +66,9 @@ class Processes:
     def wait(self) -> None:
         """A barrier over all ranks."""
         self._state.wait_for_everyone()
+
+
+def _leave() -> None:
+    """Ends the process group, whose threads could otherwise abort the interpreter's exit."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
