@@ -9,7 +9,9 @@ from torch import nn
 from colearn.models.packed_products import (
     PACKED_BYTES,
     PATIENCE,
+    SMALLEST,
     PackedProducts,
+    packed_bytes,
     worthwhile,
 )
 
@@ -73,3 +75,57 @@ def test_outside_of_its_context_a_layer_is_torchs_own_again() -> None:
         model(states)
     model(states).sum().backward()
     assert model.wide.weight.grad is not None
+
+
+WIDE = 256 * 512 * 4
+"""Bytes of the packed copy of one wide layer."""
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("room", [2 * WIDE, 2 * WIDE - 1])
+def test_all_layers_of_a_model_share_the_memory_of_its_copies(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two copies fit exactly; with a byte less the second layer keeps its plain weights."""
+    monkeypatch.setattr("colearn.models.packed_products.PACKED_BYTES", room)
+    model = nn.Sequential(nn.Linear(256, 512), nn.Linear(512, 256))
+    packed = PackedProducts(model)
+    with packed.used():
+        for _ in range(PATIENCE):
+            model(torch.zeros(1, 256))
+    expected = WIDE * (room // WIDE)
+    assert (packed.bytes, packed_bytes(model)) == (expected, expected)
+
+
+class Doubled(nn.Linear):
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return 2.0 * super().forward(states)
+
+
+def negated() -> nn.Linear:
+    """A layer whose forward was replaced, as adapters and hooks do."""
+    layer = nn.Linear(256, 512)
+    plain = layer.forward
+    layer.forward = lambda states: -plain(states)  # type: ignore[method-assign]
+    return layer
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Linear(256, 512, dtype=torch.float64), Doubled(256, 512), negated()],
+    ids=["double precision", "a subclass", "a replaced forward"],
+)
+def test_a_layer_that_is_no_plain_one_computes_as_before(layer: nn.Linear) -> None:
+    states = torch.randn(4, 256, dtype=layer.weight.dtype)
+    plain = layer(states)
+    with PackedProducts(nn.Sequential(layer)).used():
+        assert layer(states).equal(plain)
+    assert layer(states).equal(plain)
+    assert packed_bytes(nn.Sequential(layer)) == 0
+
+
+@pytest.mark.parametrize(("rows", "packed"), [(256, True), (255, False)])
+def test_the_smallest_packed_layer_has_exactly_so_many_weights(rows: int, packed: bool) -> None:
+    assert SMALLEST == 256 * 256
+    assert bool(packed_bytes(nn.Sequential(nn.Linear(256, rows)))) == packed
