@@ -1,0 +1,43 @@
+"""Fields of a request that training cannot honour are refused by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from colearn.gateway.requests import SAMPLING, check_request
+from colearn.wire.errors import ServeError
+from colearn.wire.schema import ChatRequest, parse
+
+VALUES = {"temperature": 0.0, "top_p": 1.0, "top_k": 1, "seed": 0}
+"""Also those that would change nothing, and those that are false."""
+
+
+def request(**fields: Any) -> ChatRequest:
+    messages = [{"role": "user", "content": "go"}]
+    return parse(json.dumps({"messages": messages, **fields}).encode())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [*VALUES.items(), ("n", 2), ("top_logprobs", 1), ("session_id", "s" * 32)],
+)
+def test_a_field_that_training_cannot_honour_is_refused_by_its_name(field: str, value: Any) -> None:
+    extra = {"logprobs": True} if field == "top_logprobs" else {}
+    with pytest.raises(ServeError) as error:
+        check_request(request(**{field: value}, **extra), ignored=())
+    assert (error.value.status, error.value.param) == (400, field)
+
+
+@pytest.mark.parametrize("field", SAMPLING)
+def test_an_ignored_field_does_not_excuse_another_one(field: str) -> None:
+    check_request(request(**{field: VALUES[field]}), ignored=(field,))
+    with pytest.raises(ServeError) as error:
+        check_request(request(**VALUES), ignored=(field,))
+    assert error.value.param == next(name for name in SAMPLING if name != field)
+
+
+def test_values_that_ask_for_nothing_else_are_taken() -> None:
+    check_request(request(n=1, logprobs=True, top_logprobs=0), ignored=())
