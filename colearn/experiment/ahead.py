@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from colearn.contract import Learner, NetworkKey
-from colearn.errors import CheckpointError
 from colearn.learn.files import load_weights, save_weights
 from colearn.rollout.counts import Counts
 from colearn.types import Tree
@@ -62,7 +61,6 @@ class Ahead(Experience):
         """By pending iteration, when its generators were given their weights."""
         self._behaviour: list[_Behaviour] = []
         """The newest last; the one before is needed while its iterations are pending."""
-        self._closed = False
         self._pool: Executor | None = None
         self.lag = 0
         """Updates between the weights that sampled the last trees taken and the newest."""
@@ -112,11 +110,7 @@ class Ahead(Experience):
         Errors: CheckpointError for a file that is missing, truncated or of another model.
         """
         path = folder / _FOLDER
-        if not path.is_dir():
-            if at.iteration:
-                raise CheckpointError(
-                    f"{folder}: was written with train.staleness 0; resume with that, or start anew"
-                )
+        if not at.iteration and not path.is_dir():
             return
         newest = self._snapshot(at)
         older = self._snapshot(at)
@@ -138,7 +132,6 @@ class Ahead(Experience):
             self._given(at)
 
     def close(self) -> None:
-        self._closed = True
         self._thread.shutdown(cancel_futures=True)
 
     def _given(self, at: At) -> None:

@@ -99,6 +99,24 @@ def test_a_block_of_iterations_has_the_weights_that_began_it(
     assert apart == lags
 
 
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_every_iteration_plays_the_items_and_episodes_that_are_its_own(
+    folder: Path, tmp_path: Path, staleness: int
+) -> None:
+    experiment = Experiment(config_of(folder, staleness), tmp_path / "run")
+    take, played = experiment.experience.take, []
+
+    def watch(at: Any, *, pool: Any = None) -> Any:
+        trees, counts = take(at, pool=pool)
+        assert [tree.item for tree in trees] == experiment.episodes.draw(at)
+        played.extend(tree.episode for tree in trees)
+        return trees, counts
+
+    experiment.experience.take = watch  # type: ignore[method-assign]
+    experiment.run()
+    assert played == [0, 1, 2, 3, 4, 5]
+
+
 def test_trees_grow_in_a_thread_while_models_update(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +153,17 @@ def test_the_timeline_shows_rollouts_beside_updates(
     assert any(overlap) == bool(staleness)
 
 
+def interrupted(config: Config, run: Path, stop: int) -> None:
+    """Train for so many iterations, then save and leave."""
+
+    def interrupt(progress: Any, metrics: Any) -> None:
+        if progress.iteration == stop:
+            raise Interrupted(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        Experiment(config, run).run(interrupt)
+
+
 @pytest.mark.parametrize("lora", [False, True])
 @pytest.mark.parametrize("stop", [2, 3], ids=["at new weights", "within a block"])
 def test_an_interrupted_run_resumes_to_the_same_weights(
@@ -144,13 +173,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
     whole = Experiment(config, tmp_path / "whole")
     versions, _ = watched(whole)
     whole.run()
-
-    def interrupt(progress: Any, metrics: Any) -> None:
-        if progress.iteration == stop:
-            raise Interrupted(signal.SIGTERM)
-
-    with pytest.raises(Interrupted):
-        Experiment(config, tmp_path / "parts").run(interrupt)
+    interrupted(config, tmp_path / "parts", stop)
     resumed = Experiment(config, tmp_path / "parts", resume=True)
     again, _ = watched(resumed)
     resumed.run()

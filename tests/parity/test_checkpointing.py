@@ -114,3 +114,11 @@ def test_the_gradient_of_chosen_logprobs_is_the_indicator_less_the_softmax():
     share = 1.0 / (1.0 + torch.e)  # softmax(0, 1)[0]
     expected = torch.tensor([[1.0, -1.0], [-share, share]], dtype=torch.float64)
     assert torch.allclose(logits.grad, expected)
+
+
+def test_a_second_derivative_of_chosen_logprobs_is_an_error_and_no_wrong_number():
+    logits = torch.zeros(1, 2, requires_grad=True)
+    values = chosen_logprobs(logits, torch.tensor([0]))
+    (gradient,) = torch.autograd.grad(values.square().sum(), logits, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()

@@ -20,6 +20,7 @@ from scripted_games import LONG, LOST, SHORT, WON, cast, game
 from trees import tree
 
 from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
+from colearn.advantage.self_play_groups import own_turn, turn_rewards
 from colearn.config import Config
 from colearn.config.build import build_algorithm
 from colearn.credit.concise import Concise
@@ -126,6 +127,44 @@ def test_spirals_baseline_goes_on_after_a_restart(batch):
     assert straight([batch[1]]) == second([batch[1]])
 
 
+def test_restored_baselines_replace_those_that_were_there(batch):
+    part = RoleBaseline()
+    part([batch[0]])
+    part.restore({"'kuhn'/a": 2.0})
+    assert part.state() == {"'kuhn'/a": 2.0}
+
+
+def test_a_saved_baseline_does_not_move_with_later_games(batch):
+    part = RoleBaseline(decay=0.5)
+    part([batch[0]])
+    saved = part.state()
+    part([batch[1]])
+    assert saved == pytest.approx({"'tic'/a": 0.55, "'tic'/b": -0.45})
+
+
+def test_mt_grpo_without_roles_compares_all_players_kth_turns(batch):
+    """First turns 0.1, 0.1, -0.9, 0.1: mean -0.15, variance 0.1875. Second turns 1.0, -0.9, 1.0:
+    mean 11/30, variance 0.802222."""
+    advantages = by_player(TurnByTurn(by_role=False, accumulate=False), *batch)
+    first, second = 0.1875**0.5, (2.81 / 3 - (11 / 30) ** 2) ** 0.5
+    assert advantages["a"] == pytest.approx(
+        [0.25 / first, 19 / 30 / second, 0.25 / first, -38 / 30 / second], rel=1e-4
+    )
+    assert advantages["b"] == pytest.approx(
+        [-0.75 / first, 0.25 / first, 19 / 30 / second], rel=1e-4
+    )
+
+
+def test_what_a_rivals_move_pays_is_discounted_once_for_the_turn_between():
+    """a moves, then b does, which pays a 1: half of it is a's first turn's."""
+    episode = replace(game([("a", {}), ("b", {"a": 1.0}), ("a", {"a": 4.0})]), discount=0.5)
+    assert turn_rewards(episode, "a")[1:] == (0.5, 1.0, 4.0)
+
+
+def test_a_players_own_turns_are_counted_from_zero():
+    assert [own_turn(game(LONG), who, 1 + k) for k, (who, _) in enumerate(LONG)] == [0, 0, 1, 1]
+
+
 def test_a_sum_of_turns_is_discounted_by_the_turns_of_all_players():
     """a moves at turns 0 and 2, so what its second move adds is a quarter at a discount of a half:
     its rewards there are 1 and 0, standardised 1 and -1."""
@@ -215,6 +254,32 @@ def test_the_released_order_normalises_rewards_sums_and_normalises_again():
     advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
     for agent in ("a", "b"):
         assert advantages[agent] == pytest.approx(expected[agent], abs=1e-6)
+
+
+def test_the_released_order_subtracts_the_mean_of_distinct_sums():
+    """a earns 3, 3 and 0, b nothing. Rewards less their mean: 1, 1, -2 and 0, 0, 0, of deviation 1.
+    a's distinct sums 1 and -2 have mean -0.5: 1.5, 1.5, -1.5 and 0, 0, 0, of mean 0.25 and variance
+    1.0625."""
+    episodes = [game([("a", {"a": r}), ("b", {})]) for r in (3.0, 3.0, 0.0)]
+    advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
+    spread = 1.0625**0.5
+    assert advantages["a"] == pytest.approx([1.25 / spread] * 2 + [-1.75 / spread], abs=1e-5)
+    assert advantages["b"] == pytest.approx([-0.25 / spread] * 3, abs=1e-5)
+
+
+def test_an_action_without_tokens_counts_as_one_token_in_the_released_order():
+    """A program's moves have none: won and lost around a mean of 0, of deviation 1."""
+    episodes = [game([("a", {"a": r})], tokens={1: size}) for r, size in ((1.0, 0), (-1.0, 1))]
+    advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
+    assert advantages["a"] == pytest.approx([1.0, -1.0], abs=1e-5)
+
+
+def test_a_rival_in_a_seat_is_weighed_apart_from_the_seats_own_player():
+    part = SumThenNormalize()
+    own, rival = game(WON), cast(game(WON), b="search")
+    assert part.weight_group(own, "b") == part.weight_group(cast(game(WON), b="a"), "b")
+    assert part.weight_group(own, "a") == part.weight_group(rival, "a")
+    assert part.weight_group(own, "b") != part.weight_group(rival, "b")
 
 
 @pytest.mark.parametrize(

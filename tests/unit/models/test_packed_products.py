@@ -129,3 +129,8 @@ def test_a_layer_that_is_no_plain_one_computes_as_before(layer: nn.Linear) -> No
 def test_the_smallest_packed_layer_has_exactly_so_many_weights(rows: int, packed: bool) -> None:
     assert SMALLEST == 256 * 256
     assert bool(packed_bytes(nn.Sequential(nn.Linear(256, rows)))) == packed
+
+
+def test_models_that_compute_in_half_precision_or_elsewhere_are_not_packed() -> None:
+    assert not worthwhile(torch.device("cpu"), torch.bfloat16)
+    assert not worthwhile(torch.device("meta"), torch.float32)
