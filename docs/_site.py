@@ -17,6 +17,8 @@ from _versions import is_versioned, write_versions
 
 QUESTIONS = Path(__file__).with_name("_questions.md")
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+_RANK = {"start": 2, "howto": 2, "concepts": 2, "tutorials": 1.5, "results": 0.3}
+"""Weight of a folder's pages in search."""
 
 
 def on_config(config: Any) -> Any:
@@ -35,7 +37,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrites links that lead out of docs/ to the same pages of the site."""
+    """Rewrites links that lead out of docs/ to the same pages of the site, and ranks answers before
+    results in the site's search."""
+    page.meta.setdefault("search", {"boost": _RANK.get(page.file.src_uri.partition("/")[0], 1)})
     if page.file.src_uri.startswith("results/"):
         return markdown.replace("](../../docs/", "](../")
     markdown = filled(markdown)
