@@ -13,6 +13,7 @@ import pytest
 import torch
 from fake_vllm_server import FakeVLLMServer
 from safetensors.torch import load_file
+from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config
@@ -20,6 +21,12 @@ from colearn.errors import ServerLost, WorkerLost
 from colearn.experiment.loop import Experiment
 from colearn.experiment.restarts import run_with_restarts
 from colearn.record import open_run
+
+
+@pytest.fixture(autouse=True)
+def _notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that pays different texts differently, so that weights move."""
+    register(monkeypatch, notes="tiny:Notes")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +48,7 @@ def config_of(folder: Path, **run: Any) -> Config:
     model = {"path": str(folder), "learning_rate": 1e-2, "lora": {"rank": 4, "alpha": 16}}
     return load_config(
         {
-            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "task": {"name": "notes", "horizon": 2},
             "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
             "models": {"team": model},
             "agents": {"*": {"model": "team", "chat": "plain", "sampling": {"max_tokens": 6}}},
@@ -58,7 +65,9 @@ def last_weights(run: Path) -> dict[str, torch.Tensor]:
 
 
 def same(run: Path, other: Path) -> bool:
+    """Whether both ended with the same weights, of which none are as they were (B begins as 0)."""
     weights, others = last_weights(run), last_weights(other)
+    assert all(tensor.any() for tensor in weights.values())
     return weights.keys() == others.keys() and all(
         torch.equal(tensor, others[name]) for name, tensor in weights.items()
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config, resolve
@@ -19,6 +20,12 @@ from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.generate.copied import CopiedGenerator
 from colearn.record import open_run
+
+
+@pytest.fixture(autouse=True)
+def _notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that pays different texts differently, so that weights move."""
+    register(monkeypatch, notes="tiny:Notes")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +42,7 @@ def config_of(folder: Path, staleness: int, *, lora: bool = False, **changed: An
         model["lora"] = {"rank": 4, "alpha": 16}
     return load_config(
         {
-            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "task": {"name": "notes", "horizon": 2},
             "algorithm": {
                 "name": "magrpo",
                 "rollout": {"k": 2},
@@ -141,10 +148,10 @@ def test_the_timeline_shows_rollouts_beside_updates(
     lines = [line.metrics for line in open_run(tmp_path / "run").lines() if line.kind == "update"]
     for metrics in lines:
         whole = sum(metrics[f"seconds/{part}"] or 0.0 for part in ("rollout", "update"))
-        for kind, name in (("update", "builder_1"), ("generate", "generator/builder_1")):
+        for kind, name in (("update", "ada"), ("generate", "generator/ada")):
             parts = [metrics.get(f"seconds/{key}/{name}") or 0.0 for key in (kind, "transfer")]
             assert sum(parts) + (metrics[f"seconds/wait/{name}"] or 0.0) == pytest.approx(whole)
-    models = ("builder_1", "builder_2")
+    models = ("ada", "ben")
     overlap = [
         (metrics["seconds/overlap"] or 0.0) > 0.0
         and sum(metrics[f"seconds/update/{name}"] or 0.0 for name in models) > 0.0
@@ -171,7 +178,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 ) -> None:
     config = config_of(folder, 2, lora=lora)
     whole = Experiment(config, tmp_path / "whole")
-    versions, _ = watched(whole)
+    before, (versions, _) = weights_of(whole), watched(whole)
     whole.run()
     interrupted(config, tmp_path / "parts", stop)
     resumed = Experiment(config, tmp_path / "parts", resume=True)
@@ -179,6 +186,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
     resumed.run()
     assert again == versions[stop:]
     expected = weights_of(whole)
+    assert not any(torch.equal(before[key], tensor) for key, tensor in expected.items())
     assert all(torch.equal(expected[key], tensor) for key, tensor in weights_of(resumed).items())
 
 

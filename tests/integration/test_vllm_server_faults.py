@@ -17,6 +17,7 @@ import torch
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import SAMPLING
 from fake_vllm_server import FakeVLLMServer
+from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import ChatFormat, Voice
@@ -319,7 +320,7 @@ def test_the_server_says_why_it_did_not_start(base: Base, tmp_path: Path) -> Non
 
 def settings(folder: Path, url: str) -> dict[str, Any]:
     return {
-        "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+        "task": {"name": "notes", "horizon": 2},
         "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
         "models": {
             "team": {
@@ -349,13 +350,15 @@ def trained(config: Any, folder: Path, *, resume: bool = False) -> dict[str, tor
 
 
 def test_a_run_whose_server_is_lost_resumes_to_the_same_weights(
-    server: FakeVLLMServer, tmp_path: Path
+    server: FakeVLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from colearn.config import load_config
     from colearn.record import open_run
 
+    register(monkeypatch, notes="tiny:Notes")
     config = load_config(settings(server.folder, server.url))
     expected = trained(config, tmp_path / "whole")
+    assert all(tensor.any() for tensor in expected.values()), "B, which begins as 0, has moved"
     asked = server.asked.count("/inference/v1/generate")
     answer = server.on_inference_v1_generate
 
