@@ -80,10 +80,14 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
     """
     try:
         text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise DataNotHere(
             f"{field}: cannot read {path} ({reason_of(error)}); give {choices} or "
             "the path of a .jsonl file"
+        ) from None
+    except ValueError as error:
+        raise ConfigError(
+            f"{field}: {path} is not UTF-8 ({reason_of(error)}); save it as UTF-8"
         ) from None
     if path.suffix == ".csv":
         objects = as_objects(csv_table(text, path, field=field))

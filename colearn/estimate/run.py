@@ -8,13 +8,14 @@ length, and no episode to end early.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, build_task, resolve
 from colearn.contract import DecPOMDP, NetworkKey, Rollout
-from colearn.errors import DataNotHere, MissingExtra
+from colearn.errors import DataNotHere, MissingExtra, TaskError
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import items_of
@@ -102,50 +103,53 @@ def estimate(
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     task, train, held_out, gone = _read_task(config)
-    run = resolve(config, task=task)
-    check_evaluation(run)
-    config, parts = run.config, run.parts
-    architectures = Architectures(task, config)
-    builder = FakeTeamBuilder(run, architectures, machine)
-    networks = builder.build()
+    with closing(task):
+        run = resolve(config, task=task)
+        check_evaluation(run)
+        config, parts = run.config, run.parts
+        architectures = Architectures(task, config)
+        builder = FakeTeamBuilder(run, architectures, machine)
+        networks = builder.build()
 
-    scripts = _scripts(task, train)
-    memory = count_networks(run, networks, builder.missing, processes, machine)
-    voices = read_voices(run, architectures)
-    if voices is not None:
-        check_lengths(task, train, scripts, voices)
-    updates = None
-    if voices is not None and run.learns:
-        trees = [
-            tree
-            for number in range(config.train.episodes)
-            for tree in rehearse(
-                number, scripts[number % len(scripts)], parts.rollout, voices
-            ).trees
-        ]
-        updates = plan_updates(run, trees, architectures)
-    rehearsed = {} if rehearsed is None else rehearsed
-    phases = None
-    if voices is not None and not builder.missing:
-        resident = tokenizer_bytes(run, architectures)
-        phases = Phases(run, networks, memory, voices, resident=resident, rehearsed=rehearsed)
-        played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
-        phases.add_play("evaluation", _play(_scripts(task, held_out), Chain(), played, processes))
-        if updates is not None:
-            episodes = config.train.episodes
-            phases.add_play("rollout", _play(scripts, parts.rollout, episodes, processes))
-            phases.add_updates(updates.works, entropy=parts.loss.needs_entropy)
-    return Estimate(
-        run=run,
-        steps=_steps(run, scripts, voices, updates) if run.learns else None,
-        networks=memory,
-        phases=None if phases is None else phases.peaks,
-        caches=None if phases is None else phases.caches,
-        missing=gone | builder.missing,
-        assumed=architectures.assumed,
-        machine=machine,
-        rehearsed=rehearsed,
-    )
+        scripts = _scripts(task, train)
+        memory = count_networks(run, networks, builder.missing, processes, machine)
+        voices = read_voices(run, architectures)
+        if voices is not None:
+            check_lengths(task, train, scripts, voices)
+        updates = None
+        if voices is not None and run.learns:
+            trees = [
+                tree
+                for number in range(config.train.episodes)
+                for tree in rehearse(
+                    number, scripts[number % len(scripts)], parts.rollout, voices
+                ).trees
+            ]
+            updates = plan_updates(run, trees, architectures)
+        rehearsed = {} if rehearsed is None else rehearsed
+        phases = None
+        if voices is not None and not builder.missing:
+            resident = tokenizer_bytes(run, architectures)
+            phases = Phases(run, networks, memory, voices, resident=resident, rehearsed=rehearsed)
+            played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
+            phases.add_play(
+                "evaluation", _play(_scripts(task, held_out), Chain(), played, processes)
+            )
+            if updates is not None:
+                episodes = config.train.episodes
+                phases.add_play("rollout", _play(scripts, parts.rollout, episodes, processes))
+                phases.add_updates(updates.works, entropy=parts.loss.needs_entropy)
+        return Estimate(
+            run=run,
+            steps=_steps(run, scripts, voices, updates) if run.learns else None,
+            networks=memory,
+            phases=None if phases is None else phases.peaks,
+            caches=None if phases is None else phases.caches,
+            missing=gone | builder.missing,
+            assumed=architectures.assumed,
+            machine=machine,
+            rehearsed=rehearsed,
+        )
 
 
 def _read_task(
@@ -172,7 +176,14 @@ def _read_task(
 
 
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
-    return [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
+    """Errors: TaskError if no agent acts in any of them."""
+    read = [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
+    if not any(read):
+        raise TaskError(
+            f"task.observe: no agent acts in the first {len(read)} items, so there is nothing to "
+            "learn; return an observation at turn 0"
+        )
+    return read
 
 
 def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: int) -> PhasePlay:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tiny import register, save_model
+from tiny import Notes, register, save_model
 
 from colearn.config import load_config
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
 from colearn.estimate import estimate
 from colearn.experiment.assemble import assemble
 
@@ -67,3 +67,25 @@ def test_a_headline_that_the_task_measures_is_accepted(
 ) -> None:
     config = load_config(settings, [f"evaluation.headline={{metric: {metric}}}"])
     assert estimate(config).run.headline.metric == metric
+
+
+class Mute(Notes):
+    """Nobody acts."""
+
+    closed = 0
+
+    def observe(self, state: Any, agent: str) -> None:
+        return None
+
+    def close(self) -> None:
+        Mute.closed += 1
+
+
+def test_a_task_in_which_nobody_acts_is_refused_and_closed(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch, notes=f"{__name__}:Mute")
+    monkeypatch.setattr(Mute, "closed", 0)
+    with pytest.raises(TaskError, match=r"^task\.observe: no agent acts in the first 3 items"):
+        estimate(load_config(settings))
+    assert Mute.closed == 1

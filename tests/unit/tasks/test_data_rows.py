@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 
-from colearn.errors import ColearnError
+from colearn.errors import ColearnError, ConfigError
 from colearn.json_text import read_json
 from colearn.qa import Folder
 from colearn.tasks.coder_tester import CoderTester
@@ -41,6 +41,15 @@ def complaint(make, *arguments, **settings):
         make(*arguments, **settings)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
     return str(caught.value)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
+def test_a_file_that_is_not_utf8_is_wrong_and_not_merely_elsewhere(tmp_path, task):
+    """A dry run replaces data that are not on this machine by the default data."""
+    file = tmp_path / "mine.jsonl"
+    file.write_bytes('{"question": "é"}'.encode("latin-1"))
+    with pytest.raises(ConfigError, match=rf"task\.data: {re.escape(str(file))} is not UTF-8"):
+        task(data=str(file)).items("train")
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
