@@ -17,6 +17,7 @@ from colearn.errors import TaskError
 from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
+from .size import check_size
 from .transition import begin, measured, privileged, prompts, told
 from .validate import validate_earned
 
@@ -78,6 +79,7 @@ class Growth:
         self.key: Key = episode if member == 0 else f"{episode}/{member}"
         self.nodes: list[Node[Any]] = []
         """Nodes in the order in which they were added."""
+        self._drawn = self._joined = 0
         self._adding = threading.Lock()
 
     @property
@@ -95,9 +97,11 @@ class Growth:
         return [] if root.terminal else [Live(root, {}, {}, {})]
 
     def asks(self, at: Live) -> list[Ask]:
-        """The requests to the acting seats of a node."""
+        """The requests to the acting seats of a node. Errors: ConfigError for a tree too large."""
         node = at.node
         counts = self.shape.samples(self._branching(at))
+        self._drawn += sum(counts.values())
+        check_size(self._drawn, self.shape, node.turn)
         asks = []
         for seat, observation in node.observations.items():
             seeds = tuple(
@@ -125,6 +129,8 @@ class Growth:
         following = self.shape.next_round(self._branching(at), counts, self._children(tried))
         if following is None:
             return []
+        self._joined += len(following.joint_actions)
+        check_size(self._joined, self.shape, at.node.turn)
         alternatives = {}
         if self.shape.draws_alternatives:
             taken = {(seat, k) for chosen in following.joint_actions for seat, k in chosen.items()}

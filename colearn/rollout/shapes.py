@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Annotated
 
 from pydantic import Field
 
 from colearn.contract import Branching, Rollout
+
+from .size import check_size
 
 
 class Aligned(Rollout):
@@ -114,5 +117,6 @@ class Cross(Group):
     def joint_actions(
         self, at: Branching, counts: Mapping[str, int]
     ) -> Sequence[Mapping[str, int]]:
+        check_size(prod(counts.values()), self, at.turn)  # before they are listed
         numbers = product(*(range(count) for count in counts.values()))
         return [dict(zip(counts, joint, strict=True)) for joint in numbers]

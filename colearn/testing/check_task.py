@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from colearn.contract import OWN_METRICS, DecPOMDP
-from colearn.errors import TaskError, nearest, reason_of
+from colearn.errors import TaskError, line_of, nearest, reason_of
 from colearn.rollout.validate import (
     validate_earned,
     validate_items,
@@ -299,7 +299,8 @@ def _guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
     except Exception as error:
         remedy = _REMEDIES.get(method, "every state that is reached must bear this call")
         raise TaskError(
-            f"task.{method}: raised {type(error).__name__}: {reason_of(error)}; {remedy}"
+            f"task.{method}: raised {type(error).__name__}: {reason_of(error)} "
+            f"({line_of(error)}); {remedy}"
         ) from error
 
 

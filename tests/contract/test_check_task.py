@@ -368,6 +368,13 @@ def test_a_broken_task_is_caught_with_the_method_and_the_remedy(broken):
     assert ("in place" in str(caught.value)) == (broken in (Mutating, GoesOn))
 
 
+def test_an_error_in_a_tasks_code_is_told_with_its_line():
+    with pytest.raises(
+        TaskError, match=r"ValueError: .* \([^()]*test_check_task\.py, line \d+\); "
+    ):
+        check_task(Fragile(), seeds=range(4), episodes=4)
+
+
 class Deep(Good):
     reward_range = None
 

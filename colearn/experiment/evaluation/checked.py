@@ -13,8 +13,9 @@ from colearn.errors import ConfigError, nearest
 from colearn.rollout.transition import begin, items_of, legal_action, measured, prompts, step
 from colearn.seeding import derive_rng
 
-from .exact import require_finite, require_plain_sampling
+from .exact import METRICS, require_finite, require_plain_sampling
 from .pass_at_k import require_pass, require_repeats
+from .queried import exact_names
 
 _ALWAYS = ("return", "objective", "turns", "tokens_per_turn", "response_seconds")
 """Metrics of every evaluation; the first two also by agent."""
@@ -30,7 +31,7 @@ def check_evaluation(run: ResolvedRun) -> None:
         if not isinstance(task, QueriedTask):
             require_finite(task)
         require_plain_sampling({a: Voice(**s.voice) for a, s in run.config.agents.items()})
-    headline = None if settings.exact else settings.headline
+    headline = settings.headline
     if not settings.pass_at and headline is None:
         return
     items = items_of(task, settings.split)
@@ -42,6 +43,8 @@ def check_evaluation(run: ResolvedRun) -> None:
         require_pass(metrics)
     if headline is not None:
         known = {*metrics, *_ALWAYS, *(f"pass@{k}" for k in settings.pass_at)}
+        if settings.exact:
+            known |= exact_names(task) if isinstance(task, QueriedTask) else {*METRICS}
         if headline.metric not in known and headline.metric.partition("/")[0] not in _ALWAYS:
             raise ConfigError(
                 f"evaluation.headline: no metric '{headline.metric}'; "

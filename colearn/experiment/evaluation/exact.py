@@ -61,6 +61,10 @@ def temperatures(voice: Voice) -> list[float]:
     return [voice.sampling.temperature, COLD, 0.0]
 
 
+METRICS = ("exact_return", "exact_return_cold", "exact_return_greedy", "exact_rejected")
+"""What `ExactEvaluator` measures."""
+
+
 class ExactEvaluator:
     """Exact values of the current weights on one finite task.
 
@@ -98,12 +102,13 @@ class ExactEvaluator:
         for number, agent in enumerate(self.task.agents):
             accepted = accepted * policy[agent][-1].sum(axis=1)[last.private[number]]
         scale = self.task.reward_scale
-        return {
-            "exact_return": sampled.value * scale,
-            "exact_return_cold": values["cold"].value * scale,
-            "exact_return_greedy": values["greedy"].value * scale,
-            "exact_rejected": max(0.0, 1.0 - float(accepted.sum())),
-        }
+        measured = (
+            sampled.value * scale,
+            values["cold"].value * scale,
+            values["greedy"].value * scale,
+            max(0.0, 1.0 - float(accepted.sum())),
+        )
+        return dict(zip(METRICS, measured, strict=True))
 
     def evaluate(self, decoding: Decoding = "sampled") -> tuple[Tables, ExactEvaluation]:
         """The joint policy as tables, and its exact evaluation in the model's unscaled rewards."""

@@ -16,7 +16,19 @@ from colearn.models.network import Network
 from colearn.tabular.model import Array
 
 from .asked import AskedAgent, Place
-from .exact import DECODINGS, require_plain_sampling, temperatures
+from .exact import DECODINGS, Decoding, require_plain_sampling, temperatures
+
+REJECTED = "exact_rejected"
+
+
+def exact_names(task: QueriedTask) -> set[str]:
+    """The metrics of `QueriedEvaluator`, from the task's measures of the uniform policy."""
+    uniform = {
+        agent: {d.key: (1 / len(d.replies),) * len(d.replies) for d in task.decisions(agent)}
+        for agent in task.agents
+    }
+    judged = task.judge(uniform)
+    return {REJECTED, *(_named(name, one) for name in judged for one in DECODINGS)}
 
 
 class QueriedEvaluator:
@@ -53,7 +65,6 @@ class QueriedEvaluator:
         tables = {agent: self._probabilities(agent) for agent in self._decisions}
         metrics: dict[str, float] = {}
         for place, decoding in enumerate(DECODINGS):
-            behind = "" if decoding == "sampled" else f"_{decoding}"
             policy = {
                 agent: {
                     decision.key: _normalised(table, place).tolist()
@@ -61,14 +72,19 @@ class QueriedEvaluator:
                 }
                 for agent, decisions in self._decisions.items()
             }
-            metrics |= {f"{name}{behind}": value for name, value in self.task.judge(policy).items()}
+            measured = self.task.judge(policy)
+            metrics |= {_named(name, decoding): value for name, value in measured.items()}
         sums = [float(table[0].sum()) for own in tables.values() for table in own]
-        return {**metrics, "exact_rejected": max(0.0, *(1.0 - total for total in sums))}
+        return {**metrics, REJECTED: max(0.0, *(1.0 - total for total in sums))}
 
     def _probabilities(self, agent: str) -> list[Array]:
         """pi(reply | history) by decision, shape [decodings, valid replies]."""
         asked = self._asked[agent]
         return asked.probabilities(temperatures(asked.voice), self.token_budget)
+
+
+def _named(name: str, decoding: Decoding) -> str:
+    return name if decoding == "sampled" else f"{name}_{decoding}"
 
 
 def _normalised(table: Array, place: int) -> Array:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from tiny import Notes, register, save_model
 
-from colearn.config import load_config
+from colearn.config import load_config, resolve
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate import estimate
 from colearn.experiment.assemble import assemble
+from colearn.experiment.evaluation.checked import check_evaluation
 
 
 @pytest.fixture
@@ -59,6 +60,39 @@ def test_a_window_below_an_observation_is_refused(settings: dict[str, Any]) -> N
     config = load_config(settings, ["agents.*.window=1"])
     with pytest.raises(ConfigError, match=r"^agents\.ada\.window: an observation of \d+ tokens ex"):
         estimate(config)
+
+
+def test_a_deep_tree_is_refused_before_it_is_grown(settings: dict[str, Any]) -> None:
+    """1,024 ^ 9 nodes; a dry run would not end."""
+    config = load_config(settings, ["task.horizon=9", "algorithm.rollout.k=1024"])
+    with pytest.raises(
+        ConfigError, match=r"^algorithm\.rollout\.k: one tree of .* by turn 2; lower"
+    ):
+        estimate(config)
+
+
+@pytest.mark.parametrize(
+    ("task", "algorithm", "chosen", "meant"),
+    [
+        ({"name": "open_spiel", "games": "kuhn_poker"}, "marshal", "nash_con", "nash_conv"),
+        ({"name": "dpomdp", "horizon": 2}, "magrpo", "exact_retrun", "exact_return"),
+    ],
+)
+def test_a_misspelt_exact_headline_is_told_before_anything_is_played(
+    settings: dict[str, Any], task: dict[str, Any], algorithm: str, chosen: str, meant: str
+) -> None:
+    def checked(metric: str) -> None:
+        pairs = ["evaluation.exact=true", f"evaluation.headline={{metric: {metric}}}"]
+        check_evaluation(resolve(load_config(settings, pairs)))
+
+    plain = {"max_tokens": 4, "temperature": 1.0}
+    settings |= {"task": task, "algorithm": {"name": algorithm}}
+    settings["agents"] = {"*": {"sampling": plain}}
+    told = rf"^evaluation\.headline: no metric '{chosen}'; did you mean '{meant}'\?$"
+    with pytest.raises(ConfigError, match=told):
+        checked(chosen)
+    for metric in (meant, f"{meant}_cold", f"{meant}_greedy", "exact_rejected", "return"):
+        checked(metric)
 
 
 @pytest.mark.parametrize("metric", ["return", "return/ada", "turns", "letters"])

@@ -17,6 +17,7 @@ from colearn.contract import Child, Generator, Request, Sampled, View
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
+from colearn.errors import ConfigError
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
@@ -54,6 +55,17 @@ def said(tree: Tree[Any]) -> list[dict[str, str]]:
 
 
 # --- shapes --------------------------------------------------------------------------------------
+
+
+def test_a_tree_without_end_is_an_error_that_names_k(monkeypatch):
+    """Two agents, K=3: 6 actions at turn 1, 18 more at turn 2, 54 more at turn 3: 78."""
+    monkeypatch.setattr("colearn.rollout.size.MOST_ACTIONS", 77)
+    told = r"^algorithm\.rollout\.k: one tree of KaryTree has more than 77 actions by turn 3; lower"
+    with pytest.raises(ConfigError, match=told):
+        grown(Notes(horizon=3, items=1), KaryTree(3))
+    monkeypatch.setattr("colearn.rollout.size.MOST_ACTIONS", 78)
+    (tree,), _ = grown(Notes(horizon=3, items=1), KaryTree(3))
+    assert len(tree.nodes) == 1 + 3 + 9 + 27
 
 
 def test_a_fork_branches_at_one_action_of_one_agent_and_nowhere_else():

@@ -94,6 +94,16 @@ def test_no_samples_is_an_error_that_names_the_field(shape):
         shape(0)
 
 
+def test_more_joint_actions_than_a_tree_may_have_are_refused_before_they_are_listed():
+    """1,024 ^ 3 would be listed for hours."""
+    counts = dict.fromkeys(("alice", "bob", "carol"), 1024)
+    with pytest.raises(
+        ConfigError, match=r"^algorithm\.rollout\.k: one tree of Cross has more than"
+    ):
+        Cross(1024).joint_actions(at(0, tuple(counts)), counts)
+    assert len(list(Cross(256).joint_actions(at(0, TEAM), dict.fromkeys(TEAM, 256)))) == 65_536
+
+
 def test_where_nobody_acts_nothing_is_tried():
     assert list(Chain().joint_actions(at(0, ()), {})) == []
 
