@@ -10,6 +10,7 @@ import pytest
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import TOLERANCE, Setup
 from fake_engine import Fake, FakeEngine
+from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import load_config
@@ -47,9 +48,12 @@ def test_generators_take_turns_where_their_engines_do(
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_a_config_names_it_and_trains_with_it(lora: bool, tmp_path: Path) -> None:
+def test_a_config_names_it_and_trains_with_it(
+    lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from colearn.experiment.loop import Experiment
 
+    register(monkeypatch, notes="tiny:Notes")
     folder = tmp_path / "model"
     qwen().save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
@@ -58,7 +62,7 @@ def test_a_config_names_it_and_trains_with_it(lora: bool, tmp_path: Path) -> Non
         model["lora"] = {"rank": 4, "alpha": 16}
     config = load_config(
         {
-            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "task": {"name": "notes", "horizon": 2},
             "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
             "models": {"*": model},
             "agents": {"*": {"chat": "plain", "sampling": {"max_tokens": 6}}},

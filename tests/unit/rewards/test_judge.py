@@ -6,8 +6,9 @@ import pickle
 import time
 
 import pytest
+from fastapi.responses import JSONResponse
 
-from colearn.client.endpoint import AgentLost, Refused
+from colearn.client.endpoint import AgentLost, Endpoint, Refused
 from colearn.errors import ConfigError
 from colearn.rewards.judge import Judge
 from tests.scripted_endpoint import ScriptedEndpoint, cut_off, status
@@ -67,6 +68,34 @@ def test_another_question_is_asked_anew(endpoint, changed):
     judge(endpoint)(["q"], ["a"])
     judge(endpoint, **changed)(["q"], ["a"])
     assert len(endpoint.requests) == 2
+
+
+def test_judges_at_two_endpoints_do_not_share_their_verdicts(endpoint):
+    with ScriptedEndpoint(speak=lambda messages, seed: "3").serving() as stricter:
+        assert judge(endpoint)(["q"], ["a"]) == [0.7]
+        assert judge(stricter)(["q"], ["a"]) == [0.3]
+
+
+def test_a_reply_whose_content_is_no_text_has_no_score(endpoint):
+    content = [{"type": "text", "text": "9"}]
+    endpoint.faults = [lambda _: JSONResponse({"choices": [{"message": {"content": content}}]})]
+    assert judge(endpoint)(["q"], ["a"]) == [0.7]
+
+
+def test_connections_are_closed_after_scores_and_after_a_loss(endpoint, monkeypatch):
+    closed = []
+    close = Endpoint.close
+
+    async def noted(one):
+        await close(one)
+        closed.append(one)
+
+    monkeypatch.setattr(Endpoint, "close", noted)
+    judge(endpoint)(["q"], ["a"])
+    endpoint.faults = [status(400)]
+    with pytest.raises(Refused):
+        judge(endpoint)(["q"], ["b"])
+    assert len(closed) == 2
 
 
 def test_a_damaged_verdict_is_asked_for_again(endpoint, tmp_path):
