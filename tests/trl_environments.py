@@ -56,6 +56,23 @@ class Silent:
         return self._waits
 
 
+class Odd:
+    """Opens with what the data say and pays what they say; has a method of its own use."""
+
+    def reset(self, opens=None, pays=None, **row):
+        self._pays = pays
+        return opens
+
+    def _cheat(self) -> None:
+        """
+        Raise the reward.
+        """
+        self._pays = 9.0
+
+    def get_reward(self):
+        return self._pays
+
+
 class Undescribed:
     def reset(self) -> None:
         """Nothing."""
@@ -76,3 +93,9 @@ SEEN = []
 def waited(environments, completions, **columns):
     SEEN.append({"completions": completions, **columns})
     return [float(environment._waits) for environment in environments]
+
+
+def paid(prompts, level, **columns):
+    """The row's level; none for level 0."""
+    SEEN.append({"prompts": prompts, **columns})
+    return [number or None for number in level]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 
 from colearn.errors import ConfigError
@@ -11,7 +14,7 @@ from colearn.rewards.reward_model import RewardModel
 from tests.tiny import byte_tokenizer
 
 
-def save(folder, outputs, *, template=True, kind=LlamaForSequenceClassification, **how):
+def save(folder, outputs, *, template=True, kind=LlamaForSequenceClassification, dropout=0.0):
     tokenizer = byte_tokenizer() if template else byte_tokenizer(template=None)
     torch.manual_seed(3)
     config = LlamaConfig(
@@ -23,9 +26,10 @@ def save(folder, outputs, *, template=True, kind=LlamaForSequenceClassification,
         num_labels=outputs,
         pad_token_id=0,
         initializer_range=0.5,
+        attention_dropout=dropout,
     )
     model = kind(config).eval()
-    model.save_pretrained(folder, **how)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder), model, tokenizer
 
@@ -68,6 +72,43 @@ def test_a_text_is_read_once(tmp_path):
     }
 
 
+def test_a_text_is_read_again_once_others_have_taken_its_place(tmp_path, monkeypatch):
+    monkeypatch.setattr("colearn.rewards.reward_model._KEPT", 2)
+    path, _, _ = save(tmp_path, 1)
+    part = RewardModel(path=path, device="cpu")
+    part(["a", "a", "a", "a"], ["b", "c", "d", "b"])
+    assert part.costs() == {"reward model texts": 4.0, "reward model tokens": 8.0}
+
+
+def test_dropout_is_off(tmp_path):
+    path, model, tokenizer = save(tmp_path, 1, dropout=0.9)
+    [reward] = RewardModel(path=path, device="cpu")(["abcdefgh"], ["ijklmnop"])
+    assert reward == pytest.approx(logits(model, tokenizer, "abcdefghijklmnop")[0].item(), abs=1e-5)
+
+
+def test_no_token_is_added_to_a_text_even_where_the_tokenizer_would(tmp_path):
+    path, model, tokenizer = save(tmp_path, 1)
+    first = tokenizer.convert_ids_to_tokens(0)
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{first} $A", special_tokens=[(first, 0)]
+    )
+    tokenizer.save_pretrained(tmp_path)
+    part = RewardModel(path=path, device="cpu", max_length=2)
+    assert part(["a"], ["b"]) == pytest.approx([logits(model, tokenizer, "ab")[0].item()], abs=1e-5)
+    assert len(tokenizer("ab")["input_ids"]) == 3
+
+
+def test_code_beside_a_model_is_not_run(tmp_path):
+    path, _, _ = save(tmp_path, 1)
+    ran = tmp_path / "ran"
+    (tmp_path / "own.py").write_text(f"open({str(ran)!r}, 'w').close()\nOwn = None\n")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["auto_map"] = {"AutoModelForSequenceClassification": "own.Own"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    [reward] = RewardModel(path=path, device="cpu")(["a"], ["b"])
+    assert reward != 0.0 and not ran.exists()
+
+
 def test_weights_that_are_no_safetensors_are_refused(tmp_path):
     path, model, _ = save(tmp_path, 1)
     (tmp_path / "model.safetensors").unlink()
@@ -87,6 +128,7 @@ def test_a_model_without_a_trained_head_is_refused(tmp_path):
     [
         (3, {}, r"task\.reward\.output: .* has 3 outputs; pick one from 0 to 2"),
         (3, {"output": 3}, "has 3 outputs, not 4"),
+        (3, {"output": -1}, "has 3 outputs, not 0"),
         (1, {"output": 0}, "has one output; leave it out"),
         (1, {"max_length": 1}, "max_length: a text has 2 tokens, more than 1"),
     ],

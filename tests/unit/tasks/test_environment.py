@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
 from colearn.tasks.environment import Environment
 from colearn.testing import check_task
 from tests.trl_environments import SEEN
@@ -121,6 +121,50 @@ def test_reward_functions_receive_environments_rows_and_messages():
     ]
     assert completion[1] == {"role": "tool", "name": "wait", "content": "2"}
     assert completion[0]["tool_calls"][0]["function"]["name"] == "wait"
+
+
+def odd(tmp_path, row, **settings):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join([json.dumps(row)] * 2))
+    return Environment(mine("Odd"), path=str(path), **settings)
+
+
+def test_methods_for_its_own_use_are_no_tools(tmp_path):
+    task = odd(tmp_path, {"pays": 1.0})
+    assert task.tools == ()
+    assert play(task, '<tool_call>{"name": "_cheat", "arguments": {}}</tool_call>').reward == 1.0
+
+
+def test_a_reward_of_none_is_0(tmp_path):
+    assert play(odd(tmp_path, {"pays": None}), "done").reward == 0.0
+
+
+def test_a_reward_that_is_not_finite_is_one_line(tmp_path):
+    with pytest.raises(TaskError, match=r"^task\.factory: '.*:Odd' returned a reward of inf"):
+        play(odd(tmp_path, {"pays": 1e999}), "done")
+
+
+def test_what_reset_returns_is_text_or_nothing(tmp_path):
+    with pytest.raises(TaskError, match=r"^task\.factory: reset of '.*' returned int; return text"):
+        play(odd(tmp_path, {"opens": 3}), "done")
+
+
+def test_reward_functions_receive_the_rows_columns_and_may_add_nothing(tmp_path):
+    SEEN.clear()
+    row = {"prompt": "go", "pays": 1.0, "level": 4, "completion": "x", "completion_ids": [1]}
+    assert play(odd(tmp_path, row, reward=mine("paid")), "done").reward == 1.0 + 4.0
+    assert SEEN[-1]["prompts"] == ["go"] and SEEN[-1]["pays"] == [1.0]
+    assert "completion" not in SEEN[-1] and "completion_ids" not in SEEN[-1]
+    none = odd(tmp_path, row | {"level": 0}, reward=mine("paid"))
+    assert play(none, "done").reward == 1.0
+
+
+def test_a_row_is_trained_on_or_held_out(tmp_path):
+    task = buttons(tmp_path, test_share=0.2)
+    test = [item.columns["prompt"] for item in task.items("test")]
+    train = [item.columns["prompt"] for item in task.items("train")]
+    assert test == ["Room 8: ", "Room 9: "]
+    assert train == [f"Room {k}: " for k in range(8)]
 
 
 @pytest.mark.parametrize(
