@@ -17,7 +17,7 @@ from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config
-from colearn.errors import ServerLost, WorkerLost
+from colearn.errors import CheckpointError, ServerLost, WorkerLost
 from colearn.experiment.loop import Experiment
 from colearn.experiment.restarts import run_with_restarts
 from colearn.record import open_run
@@ -129,6 +129,18 @@ def test_without_restarts_a_lost_worker_ends_the_run_and_keeps_its_state(
     with pytest.raises(WorkerLost):
         run_with_restarts(config, tmp_path / "lost", started=killing(lambda at: at == 2))
     assert open_run(tmp_path / "lost").checkpoints.choose("last").iteration == 2
+
+
+def test_processes_that_torchrun_started_again_resume_and_those_that_it_starts_first_do_not(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(folder)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
+    run_with_restarts(config, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="the folder holds a run"):
+        run_with_restarts(config, tmp_path / "run")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert run_with_restarts(config, tmp_path / "run").status == "finished"
 
 
 def test_a_server_that_its_supervisor_restarted_is_used_again(

@@ -39,6 +39,20 @@ def test_one_device_needs_no_threads_and_others_follow_the_run() -> None:
     assert config.run.host.settings == {}
 
 
+def test_several_names_on_one_device_need_no_threads() -> None:
+    config = placed(dict.fromkeys((*NAMES, "critic"), "cuda:0"))
+    assert config.run.host.settings == {}
+
+
+def test_a_device_that_is_said_twice_alike_is_no_conflict() -> None:
+    config = placed({NAMES[0]: "cuda:0"}, **{"models.*.device": "cuda:0"})
+    assert [config.models[name].device for name in NAMES] == ["cuda:0", "cuda:0"]
+
+
+def test_an_applied_placement_is_gone_from_the_config() -> None:
+    assert placed({NAMES[0]: "cuda:0"}).placement == {}
+
+
 def test_a_resolved_config_resolves_to_itself() -> None:
     config = placed({NAMES[0]: "cuda:0", "critic": "cuda:1"})
     assert resolve(config).config == config
