@@ -11,7 +11,7 @@ from tiny import register, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from colearn.agents import ChatFormat
-from colearn.config import LoRASettings, ModelSettings, load_config
+from colearn.config import Config, LoRASettings, ModelSettings, load_config
 from colearn.errors import ConfigError
 from colearn.sft import Dialogue, fine_tune, read_dialogues
 from colearn.sft.dialogues import token_row
@@ -27,6 +27,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("model"))
 
 
+@pytest.fixture
+def config(model: str, monkeypatch: pytest.MonkeyPatch) -> Config:
+    register(monkeypatch, notes="tiny:Notes")
+    return load_config(
+        {
+            "task": {"name": "notes", "horizon": 1, "items": 3},
+            "algorithm": {"name": "magrpo"},
+            "models": {"*": {"path": model}},
+            "run": {"device": "cpu"},
+        }
+    )
+
+
 def test_the_labels_are_the_answers_in_the_history_of_training(model: str) -> None:
     chat = ChatFormat(AutoTokenizer.from_pretrained(model), system="be brief")
     row = token_row(Dialogue("ada", (("one", "abc"), ("two", "de"))), chat)
@@ -40,7 +53,47 @@ def test_the_labels_are_the_answers_in_the_history_of_training(model: str) -> No
     ]  # fmt: skip
 
 
-def test_each_agents_model_answers_as_taught(model: str, tmp_path: Path) -> None:
+def test_a_dialogues_system_message_replaces_the_agents_own(model: str) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    own = token_row(
+        Dialogue("ada", (("one", "abc"),), "be long"), ChatFormat(tokenizer, system="be brief")
+    )
+    assert own == token_row(
+        Dialogue("ada", (("one", "abc"),)), ChatFormat(tokenizer, system="be long")
+    )
+
+
+def test_a_row_is_its_agents_system_message_and_turns(tmp_path: Path) -> None:
+    said = [("system", "s"), ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")]
+    row = {"messages": [{"role": role, "content": text} for role, text in said]}
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(json.dumps(row))
+    assert read_dialogues(data, ["ada"]) == [Dialogue("ada", (("a", "b"), ("c", "d")), "s")]
+    with pytest.raises(ConfigError, match="no agent None"):
+        read_dialogues(data, ["ada", "ben"])
+
+
+def test_a_folder_that_holds_something_is_left_as_it_is(config: Config, tmp_path: Path) -> None:
+    data = tmp_path / "dialogues.jsonl"
+    turn = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    data.write_text(json.dumps({"agent": "ada", "messages": turn}))
+    kept = tmp_path / "taught" / "kept"
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    with pytest.raises(ConfigError, match=r"^--out .*taught: is not empty; name another folder$"):
+        fine_tune(config, data, kept.parent)
+    assert [one.name for one in kept.parent.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_rows_is_one_line(text: str, tmp_path: Path) -> None:
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(text)
+    with pytest.raises(ConfigError, match=r"dialogues\.jsonl: holds no rows; add some$"):
+        read_dialogues(data, ["ada"])
+
+
+def test_each_agents_model_answers_as_taught(config: Config, tmp_path: Path) -> None:
     rows = [
         {"agent": agent, "messages": [
             {"role": "user", "content": "hello"}, {"role": "assistant", "content": answer}
@@ -49,19 +102,7 @@ def test_each_agents_model_answers_as_taught(model: str, tmp_path: Path) -> None
     ] * 4  # fmt: skip
     data = tmp_path / "dialogues.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)))
-    with pytest.MonkeyPatch.context() as patch:
-        register(patch, notes="tiny:Notes")
-        config = load_config(
-            {
-                "task": {"name": "notes", "horizon": 1, "items": 3},
-                "algorithm": {"name": "magrpo"},
-                "models": {"*": {"path": model}},
-                "run": {"device": "cpu"},
-            }
-        )
-        folders = fine_tune(
-            config, data, tmp_path / "taught", epochs=40, learning_rate=1e-2, batch=4
-        )
+    folders = fine_tune(config, data, tmp_path / "taught", epochs=40, learning_rate=1e-2, batch=4)
     assert folders == {agent: tmp_path / "taught" / agent for agent in ANSWERS}
     for agent, folder in folders.items():
         chat = ChatFormat(AutoTokenizer.from_pretrained(folder))
@@ -79,6 +120,15 @@ def test_each_agents_model_answers_as_taught(model: str, tmp_path: Path) -> None
         (
             {"agent": "ben", "messages": [{"role": "user", "content": "a"}]},
             "are by user; write user and assistant in turn",
+        ),
+        ({"agent": "ben", "messages": []}, "are by nobody; write user and assistant in turn"),
+        (
+            {"agent": "ben", "messages": [{"role": "tool", "content": "a"}]},
+            "has no role of system, user, assistant with a text",
+        ),
+        (
+            {"agent": "ben", "messages": [{"role": "user", "content": None}]},
+            "has no role of system, user, assistant with a text",
         ),
     ],
 )
