@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.resources
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from colearn.config import OptimizerSettings
 from colearn.errors import ConfigError, nearest, reason_of
+from colearn.json_text import read_json
 
 FIELD = "run.learner.config"
 STAGES = (0, 2, 3)
@@ -46,6 +46,7 @@ _FREE = {
 }
 """Keys forwarded to DeepSpeed, which silently ignores unknown keys."""
 
+_SIZES = ("reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size")
 _OFFLOADS = ("offload_optimizer", "offload_param")
 _NOT_YET = ("zenflow", "zero_hpz_partition_size")
 
@@ -73,6 +74,13 @@ def engine_config(
             f"{FIELD}: {source}: zero_optimization.stage must be 0, 2 or 3, got {stage}; use "
             "zero0, zero2, zero3 or zero3_offload"
         )
+    for key in _SIZES:
+        size = zero.get(key, 1)
+        if isinstance(size, bool) or not isinstance(size, int | float) or not 1 <= size < 2**63:
+            raise ConfigError(
+                f"{FIELD}: {source}: zero_optimization.{key} must be a number of elements, 1 or "
+                f"more, got {str(size)[:40]}"
+            )
     for key in _NOT_YET:
         if key in zero:
             raise ConfigError(
@@ -123,7 +131,7 @@ def _read(source: str) -> dict[str, Any]:
             f"{FIELD}: unknown name '{source}'; give a .json or {nearest(source, names)}"
         )
     try:
-        config = json.loads(file.read_text())
+        config = read_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{FIELD}: cannot read {source} ({reason_of(error)}); give a JSON file"

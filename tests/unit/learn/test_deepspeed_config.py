@@ -41,6 +41,27 @@ def test_shipped_names_are_completed_from_the_settings(name: str, stage: int) ->
     }
 
 
+@pytest.mark.parametrize("size", (None, True, "5e7", [], 0, -1, float("nan"), 1e300))
+def test_a_bucket_is_a_number_of_elements(tmp_path: Path, size: Any) -> None:
+    config = {"zero_optimization": {"stage": 2, "reduce_bucket_size": size}}
+    with pytest.raises(ConfigError, match=r"reduce_bucket_size must be a number of elements, 1"):
+        engine_config(written(tmp_path, config), SETTINGS)
+
+
+def test_a_bucket_may_be_written_as_a_float(tmp_path: Path) -> None:
+    config = {"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}}
+    assert engine_config(written(tmp_path, config), SETTINGS)["zero_optimization"] == {
+        **config["zero_optimization"]
+    }
+
+
+def test_brackets_without_end_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(ConfigError, match=r"cannot read .*deep\.json \(is no JSON\)"):
+        engine_config(str(path), SETTINGS)
+
+
 def test_a_file_of_ones_own_is_passed_on(tmp_path: Path) -> None:
     given = {"zero_optimization": {"stage": 2, "overlap_comm": False}, "steps_per_print": 5}
     config = engine_config(written(tmp_path, given), SETTINGS)
