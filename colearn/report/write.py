@@ -68,6 +68,7 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         title=_title(compared),
         headline=summary.headline,
         summary=summary,
+        compares=len(summary.algorithms) > 1,
         judged=judged,
         critics={n: c for n, c in compared.parameters.items() if n not in compared.models},
         indices={label: index for index, label in enumerate(summary.algorithms)},

@@ -24,6 +24,12 @@ const number = (value) =>
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
+// what the person's own seat was paid, where the task pays seats; null elsewhere
+function ownReward(episode) {
+  const paid = episode.turns.map((turn) => turn.locals?.[seat]).filter((value) => value !== undefined);
+  return seat === null || !paid.length ? null : paid.reduce((sum, value) => sum + value, 0);
+}
+
 function settings(entries) {
   return Object.entries(entries).map(([name, value]) =>
     make("span", "setting", make("b", "", name), " " + (typeof value === "number" ? number(value) : value)));
@@ -122,11 +128,13 @@ function listEntry(episode) {
 
 function fillEntry(episode) {
   const told = { waiting: "waiting", playing: `turn ${Math.max(1, episode.turns.length)}`, lost: "lost" };
+  const own = ownReward(episode);
+  const result = own === null ? number(episode.return) : `own ${number(own)}`;
   episode.button.className = episode.state;
   episode.button.title = episode.item;
   episode.button.replaceChildren(
     `${episode.index} ${shortItem(episode.item)}`,
-    make("small", "", told[episode.state] ?? number(episode.return)));
+    make("small", "", told[episode.state] ?? result));
 }
 
 // a dataclass item such as StringItem(text='ICML') is told apart by its content
@@ -152,13 +160,16 @@ function draw() {
 
 function drawHeadline() {
   const count = (state) => play.episodes.filter((episode) => episode.state === state).length;
-  const returns = play.episodes.filter((e) => e.state === "played").map((e) => e.return);
+  const played = play.episodes.filter((e) => e.state === "played");
+  const returns = played.map((e) => e.return);
+  const own = played.map(ownReward).filter((value) => value !== null);
   const parts = [
     `${count("played")} of ${play.episodes.length} episodes played`,
     count("playing") ? `${count("playing")} under way` : "",
     count("lost") ? `${count("lost")} lost` : "",
     play.retries ? `${play.retries} retries` : "",
-    returns.length ? `mean return ${number(mean(returns))}` : "",
+    own.length ? `own reward ${number(mean(own))} an episode`
+      : returns.length ? `mean return ${number(mean(returns))}` : "",
     play.over ? "the play is over" : play.connected ? "" : "not connected, trying again",
   ];
   byId("headline").textContent = parts.filter(Boolean).join("; ");
@@ -183,8 +194,10 @@ function drawEpisode() {
     if (!turnNodes[index] || stale.turns.has(index)) turnNodes[index] = drawTurn(turn, index, episode);
   });
   const told = { waiting: "waiting", playing: "under way", played: "played", lost: "lost" };
+  const own = ownReward(episode);
   const facts = episode.state === "played"
-    ? settings({ return: episode.return, ...episode.metrics })
+    ? settings({ ...(own === null ? {} : { "own reward": own }), return: episode.return, ...episode.metrics })
+    : own !== null ? settings({ "own reward so far": own })
     : episode.rewards.length ? settings({ "return so far": episode.rewards.reduce((a, b) => a + b, 0) }) : [];
   const parts = [
     make("h2", "", `Episode ${episode.index}`,
@@ -232,7 +245,7 @@ function drawTurn(turn, index, episode) {
   const world = after && make("details", "", make("summary", "", "the world after this turn"), after);
   return make("div", "turn",
     make("h3", "", `Turn ${index + 1}`, make("small", "", [reward, own].filter(Boolean).join("; "))),
-    columns.length ? make("div", "agents", ...columns) : make("p", "thinking", "others act"),
+    columns.length ? make("div", "agents", ...columns) : make("p", "thinking", turn.reward === null ? "others act" : "others acted"),
     world);
 }
 
@@ -295,6 +308,9 @@ function answerForm(name, episode) {
   answerForm.node = form;
   return form;
 }
+
+// a person's page moves on by its button alone
+byId("follow").parentElement.hidden = seat !== null;
 
 const source = new EventSource("/events" + (seat === null ? "" : `?seat=${encodeURIComponent(seat)}`));
 source.addEventListener("open", () => { play.connected = true; draw.wanted ??= requestAnimationFrame(draw); });

@@ -253,6 +253,14 @@ def test_headline_and_what_is_missing_stand_at_the_top(page, summary):
     assert page.index("seeds 0, 1, 2, 3") < page.index("Learning curves")
 
 
+def test_one_algorithm_alone_is_not_called_a_comparison(tmp_path: Path, page: str) -> None:
+    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
+    alone = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "colearn run" in alone and "What was run" in alone and "<summary>All " in alone
+    assert "ompar" not in alone.partition("Learning curves")[0].partition("<body>")[2]
+    assert "colearn comparison" in page and "What was compared" in page
+
+
 def test_before_and_after_show_the_same_item(page):
     before, after = re.findall(r"iteration (\d+), item (\w+)", page)[:2]
     assert before == ("0", "icml")
