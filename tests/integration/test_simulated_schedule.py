@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_staleness import config_of, folder  # noqa: F401 - a fixture
+from test_staleness import _notes, config_of, folder  # noqa: F401 - fixtures
 
 from colearn.estimate.schedule import simulate
 from colearn.experiment.experience import TrainingEpisodes
