@@ -61,6 +61,7 @@ def _compare(
 ) -> Path:
     for task, plan in plans.items():
         claim(plan, folder / task, command_line)
+    suite = _with_earlier(suite, SuiteFolder(folder))
     SuiteFolder(folder).write(suite, command_line)
     jobs = [
         LaunchedRun(run=run, out=folder / task, name=f"{task}/{run.name}")
@@ -77,6 +78,16 @@ def _compare(
     print_suite_table(suite, folder, console)
     raise_failures(failures, len(jobs))
     return index
+
+
+def _with_earlier(suite: SuiteSettings, folder: SuiteFolder) -> SuiteSettings:
+    """The suite with the tasks and rows that the folder already holds: the report drops none."""
+    if not folder.exists():
+        return suite
+    before = folder.settings()
+    known = {**before.configs, **suite.configs}
+    tasks = tuple(task for task in suite.sizes[suite.size] if task in known)
+    return suite.model_copy(update={"tasks": tasks, "rows": {**before.rows, **suite.rows}})
 
 
 def report_suite(folder: str | Path) -> Path:

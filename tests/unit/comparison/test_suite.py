@@ -172,6 +172,18 @@ def test_the_same_command_makes_only_what_is_missing(tmp_path):
     assert "one/magrpo-s0: already finished" in told and "one/magrpo-s1: finished" in told
 
 
+def test_one_task_in_a_folder_that_holds_more_leaves_the_others_in_the_report(tmp_path):
+    out = tmp_path / "out"
+    run(suite(tmp_path), out)
+    others = {path: path.stat().st_mtime_ns for path in out.glob("two/runs/*/run.json")}
+    told = run(suite(tmp_path, tasks=["one"], rows={"magrpo": "Group"}, seeds=[0, 1]), out)
+    assert "one/magrpo-s1: finished" in told and "Two" in told
+    assert others and others == {path: path.stat().st_mtime_ns for path in others}
+    board = (out / "board.md").read_text()
+    assert "| CC |" in board and "Two" in board and "Group" in board
+    assert 'href="two/report.html"' in (out / "index.html").read_text()
+
+
 @pytest.mark.slow
 def test_another_size_in_the_same_folder_is_refused(tmp_path):
     out = tmp_path / "out"
