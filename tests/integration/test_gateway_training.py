@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
+from tiny import save_model
+
+from colearn.config import load_config
+from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.wire.tools import write_call
@@ -34,6 +40,29 @@ def test_usage_counts_the_tokens_of_the_context_and_of_the_answer():
         {"prompt_tokens": tokens, "completion_tokens": 4, "total_tokens": tokens + 4}
         for tokens in contexts
     ] == USAGE
+
+
+def test_a_run_ends_the_server_that_its_programs_asked(tmp_path):
+    programs = "tests.gateway_programs"
+    config = load_config(
+        {
+            "task": {
+                "name": "gateway",
+                "agents": ["one", "two"],
+                "items": f"{programs}:items",
+                "play": f"{programs}:both",
+            },
+            "algorithm": {"name": "magrpo", "rollout": {"name": "parallel", "k": 2}},
+            "models": {"*": {"path": save_model(tmp_path / "model")}},
+            "agents": {"*": {"sampling": {"max_tokens": 3}}},
+            "train": {"episodes": 1, "environment_steps": 100, "iterations": 1},
+            "evaluation": {"episodes": 1},
+            "run": {"device": "cpu"},
+        }
+    )
+    record = Experiment(config, tmp_path / "run").run()
+    assert (record.iterations, record.generations) == (1, 4)
+    assert "gateway" not in {thread.name for thread in threading.enumerate()}
 
 
 def _holds(tokens, part):
