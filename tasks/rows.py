@@ -64,10 +64,9 @@ def _made(row: DataRow, read: Callable[[Any], Any]) -> Any:
     try:
         return read(row.value)
     except (LookupError, TypeError, ValueError, AttributeError, SyntaxError, RecursionError) as e:
-        reason = " ".join(str(e).split())[:160]
         raise ConfigError(
-            f"task.data: {row.where} is not as this data set was ({type(e).__name__}: {reason}); "
-            "give the path of a .jsonl file"
+            f"task.data: {row.where} is not as this data set was ({type(e).__name__}: "
+            f"{reason_of(e)}); give the path of a .jsonl file"
         ) from None
 
 

@@ -36,9 +36,9 @@ def propose(estimated: Estimate, *, processes: int = 1) -> Proposal | None:
     """
     machine, run = estimated.machine, estimated.run
     named = any(run.settings(key).device is not None for key in run.networks)
-    if machine is None or machine.count == 1 or named or estimated.phases is None:
+    if machine is None or machine.count == 1 or processes > 1:
         return None
-    if processes > 1:
+    if named or estimated.phases is None:
         return None
     units = _units(run.config, estimated.networks)
     used = [0] * machine.count
