@@ -105,6 +105,8 @@ class ScriptedEndpoint:
             body = await request.json()
             self.requests.append(body)
             self.headers.append(dict(request.headers))
+            if self.server.should_exit:  # uvicorn looks at it ten times a second
+                return cut_off(self)
             await asyncio.sleep(self.delay)
             if self.faults:
                 failed = self.faults.pop(0)(self)
