@@ -10,8 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from quiet_server import QuietServer
 
 
 @dataclass
@@ -31,8 +33,8 @@ class FakeHub:
 @contextmanager
 def fake_hub() -> Iterator[FakeHub]:
     hub = FakeHub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    server = QuietServer(type("Handler", (_Handler,), {"hub": hub}))
+    hub.url = server.url
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

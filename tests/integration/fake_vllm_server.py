@@ -6,13 +6,14 @@ import copy
 import json
 import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import torch
 from fake_engine import FakeEngine
 from peft import PeftModel
+from quiet_server import QuietServer
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -70,13 +71,12 @@ class FakeVLLMServer:
                 self.end_headers()
                 self.wfile.write(raw)
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = QuietServer(Handler)
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.http.server_address[1]}"
+        return self.http.url
 
     def start(self) -> None:
         """Also a restart: the folder's weights, no adapter, and vLLM's first version."""

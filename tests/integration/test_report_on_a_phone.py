@@ -6,12 +6,13 @@ import functools
 import json
 import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import fabricated_runs as fabricated
 import pytest
 from browser import browser, needs_chromium
+from quiet_server import QuietServer
 
 from colearn.report import write_report
 
@@ -35,14 +36,13 @@ def url(tmp_path: Path) -> Iterator[str]:
         episodes = [json.loads(line) for line in path.read_text().splitlines()]
         fabricated.write_jsonl(path, [episode | {"drawing": DRAWING} for episode in episodes])
     write_report(tmp_path)
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path))
-    )
+    server = QuietServer(functools.partial(Quiet, directory=str(tmp_path)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/report.html"
+    yield f"{server.url}/report.html"
     server.shutdown()
     thread.join()
+    server.server_close()
 
 
 @needs_chromium
