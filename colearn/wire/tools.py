@@ -14,7 +14,7 @@ from typing import Any
 
 from colearn.json_text import read_json
 
-_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
+TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
 """The closing mark may be missing: it is a stop string for some samplers."""
 
 Call = tuple[str, Mapping[str, Any]]
@@ -51,7 +51,7 @@ def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[s
     calls: list[Call] = []
     outside: list[str] = []
     end = 0
-    for match in _CALL.finditer(text):
+    for match in TOOL_CALL.finditer(text):
         if calls and not several:
             break
         call = _parse_call(match[1])

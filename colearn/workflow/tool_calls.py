@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from colearn.json_text import read_json
+from colearn.wire.tools import TOOL_CALL, write_response
 
 from .tool import ToolError, plain
 
-_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
-"""The closing mark may be missing: it is a stop string for some samplers."""
 _FORM = "a tool call is JSON with a name and arguments"
 
 
@@ -20,7 +18,7 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
 
     A call that cannot be parsed is a ToolError.
     """
-    call = _CALL.search(text)
+    call = TOOL_CALL.search(text)
     if call is None:
         return None
     try:
@@ -35,4 +33,4 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
 
 def told(result: Any) -> str:
     """Returns a result as the role's next observation."""
-    return f"<tool_response>{plain(result)}</tool_response>"
+    return write_response(plain(result))
