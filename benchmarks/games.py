@@ -34,7 +34,7 @@ from colearn.cast.seats import Against, Own
 from colearn.config import Named
 from colearn.config.build import build_program
 from colearn.experiment.assemble import Assembly, assemble
-from colearn.experiment.keeper import load_learners
+from colearn.experiment.checkpoint_manager import load_learners
 from colearn.record import open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain

@@ -253,7 +253,7 @@ def vllm(kind: str, lora: bool) -> Callable[[bool], dict[str, Any]]:
         from colearn.config import LoRASettings
         from colearn.generate.kinds import VLLM, VLLMServer
         from colearn.models.network import Network
-        from colearn.models.published import published
+        from colearn.models.weight_update import weight_update
 
         stand = Stand(small)
         if lora:
@@ -265,7 +265,7 @@ def vllm(kind: str, lora: bool) -> Callable[[bool], dict[str, Any]]:
         cls = VLLM if kind == "vllm" else VLLMServer
         generator = cls(cache_gib=gib, max_length=1024).build(stand.base, {"a": stand.voice})
         try:
-            generator.follow([partial(published, Network(stand.base, stand.voice.adapter), 1)])
+            generator.follow([partial(weight_update, Network(stand.base, stand.voice.adapter), 1)])
             stand.generated(generator)
             _, seconds = stand.generated(generator)
             started = time.perf_counter()

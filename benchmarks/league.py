@@ -22,7 +22,7 @@ from matches import elo, win_matrix
 
 from colearn.contract import Cast, Player
 from colearn.experiment.assemble import Assembly, assemble
-from colearn.experiment.keeper import load_learners
+from colearn.experiment.checkpoint_manager import load_learners
 from colearn.record import open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain

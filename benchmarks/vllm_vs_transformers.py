@@ -26,7 +26,7 @@ from colearn.generate.token_generator import TokenGenerator
 from colearn.generate.transformers import TransformersGenerator
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.models.published import published
+from colearn.models.weight_update import weight_update
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
     started = time.perf_counter()
     engine = VLLM(tolerance=float("inf")).build(base, {"a": voice})
     assert isinstance(engine, TokenGenerator)
-    engine.follow([partial(published, Network(base, None), 3)])
+    engine.follow([partial(weight_update, Network(base, None), 3)])
     print(f"vLLM engine start: {time.perf_counter() - started:.1f} s; gap {engine.gap:.1e} nats")
     first = TransformersGenerator(base, {"a": voice})
     generators: dict[str, Generator] = {"vllm": engine, "transformers": first}

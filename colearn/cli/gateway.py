@@ -48,7 +48,7 @@ def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
     """A config's agents, or those of a run's checkpoint."""
     from colearn.config import load_config
     from colearn.experiment.assemble import assemble
-    from colearn.experiment.keeper import load_learners
+    from colearn.experiment.checkpoint_manager import load_learners
     from colearn.record import open_run
 
     if not Path(source).is_dir():

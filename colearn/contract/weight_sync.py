@@ -1,4 +1,4 @@
-"""Weight sync: updates from learners, and the interface of generators that load them."""
+"""Weight sync: learners publish their weights; generators with weights of their own load them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Publish = Callable[[], WeightUpdate]
 class WeightSync(ABC):
     """The part of a generator that keeps its weights equal to the learners'.
 
-    A generator in the learners' process reads their live weights and has nothing to load; a remote
-    one (vLLM, a server) loads them from its sources at each `sync`.
+    A generator that reads the learners' live weights has nothing to load; others are
+    `LoadedWeights`.
     """
 
     lags: bool = False
@@ -51,3 +51,36 @@ class WeightSync(ABC):
         """Version of the weights for this agent's next request; None: the learner's live
         weights."""
         return None
+
+
+class LoadedWeights(WeightSync):
+    """Weight sync of a generator with weights of its own (a copy, an engine, a server): loads what
+    its sources publish, and keeps the version of each set of weights."""
+
+    def __init__(self) -> None:
+        self._sources: tuple[Publish, ...] = ()
+        self._versions: dict[str | None, int] = {}
+
+    def follow(self, sources: Sequence[Publish]) -> None:
+        self._sources = tuple(sources)
+
+    def sync(self) -> None:
+        """Errors: as for `load`."""
+        self.load([publish() for publish in self._sources])
+
+    @abstractmethod
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        """Load the updates' weights, then call `loaded`."""
+
+    def loaded(self, updates: Sequence[WeightUpdate]) -> None:
+        """Record the versions of updates that have been loaded."""
+        for update in updates:
+            names = update.adapters if update.full is None else (None,)
+            self._versions |= dict.fromkeys(names, update.version)
+
+    @abstractmethod
+    def adapter(self, agent: str) -> str | None:
+        """The adapter that speaks for the agent; None for the base."""
+
+    def version(self, agent: str) -> int:
+        return self._versions.get(self.adapter(agent), 0)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import resource
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-import colearn
 from colearn.config import Config, build_tracker
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
-from colearn.record import Best, Line, Progress, RunRecord, RunWriter
+from colearn.record import Best, Progress, RunRecord, RunWriter
 from colearn.record.time_use import time_use
 from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
@@ -31,13 +26,16 @@ from colearn.types import Tree
 
 from .ahead import Ahead
 from .assemble import Assembly, assemble
+from .checkpoint_manager import CheckpointManager
 from .evaluation.evaluate import evaluate_team
 from .evaluation.played import mean_objective, mean_returns
 from .experience import At, Experience, Now, TrainingEpisodes
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
-from .keeper import Keeper
+from .metrics_log import MetricsLog
 from .processes import Processes
+from .run_summary import RunStatus, RunSummary
+from .step_workers import step_workers
 from .update.updater import Updater
 
 Report = Callable[[Progress, dict[str, float]], None]
@@ -68,15 +66,15 @@ class Experiment:
             self.record.open()
             self.config = self.parts.config
             self.folder = folder
-            self.keeper = Keeper(
+            self.checkpoints = CheckpointManager(
                 self.record,
                 self.parts.learners,
                 self.config.run,
                 self.processes,
                 self.parts.followers,
             )
-            resumed = self.keeper.load() if resume else None
-            self._costs = self.record.folder.record().costs if resume else {}
+            resumed = self.checkpoints.load() if resume else None
+            self._summary = RunSummary(self.record, self.parts, resumed=resume)
             self.record.rewind(resumed)
             if resumed is not None:
                 self.parts.host.publish()
@@ -97,12 +95,11 @@ class Experiment:
             self.experience: Experience = self._experience()
             undo.callback(self.experience.close)
             if resumed is not None:
-                self.experience.restore(self.keeper.newest, self._at)
-            self.keeper.experience = self.experience
+                self.experience.restore(self.checkpoints.loaded, self._at)
+            self.checkpoints.experience = self.experience
             undo.pop_all()
         self.headline = self.parts.run.headline
         self.interruption = Interruption(self.processes)
-        self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
     def _experience(self) -> Experience:
         staleness = self.config.train.staleness if self.parts.updater is not None else 0
@@ -126,7 +123,7 @@ class Experiment:
                 self._write_run("running")
                 self._train(report)
             except Interrupted:
-                self.keeper.save(self.progress)
+                self.checkpoints.save(self.progress)
                 self._write_run("interrupted")
                 raise
             return self._write_run("finished")
@@ -154,7 +151,12 @@ class Experiment:
         plain = self.config.model_dump(mode="json")
         chosen = self.config.run.trackers if self.processes.main else ()
         trackers = [build_tracker(one, self.folder, plain) for one in chosen]
-        with self._pool() as pool, few_collections(), contextlib.ExitStack() as stack:
+        log = MetricsLog(self.record, trackers)
+        with (
+            step_workers(self.config.run.step_workers) as pool,
+            few_collections(),
+            contextlib.ExitStack() as stack,
+        ):
             for tracker in trackers:
                 stack.callback(tracker.close)
             stack.callback(self.parts.task.close)
@@ -168,12 +170,12 @@ class Experiment:
                 over = updater is None or self._done >= 1.0
                 improved = False
                 if self._evaluation_due(over):
-                    improved = self._evaluate(report, pool, trackers)
-                if over or improved or self.keeper.due(self.progress):
+                    improved = self._evaluate(report, pool, log)
+                if over or improved or self.checkpoints.due(self.progress):
                     with self.interruption.held():
-                        self.keeper.save(self.progress)
+                        self.checkpoints.save(self.progress)
                 if updater is not None and not over:
-                    report(self.progress, self._iteration(updater, pool, trackers))
+                    report(self.progress, self._iteration(updater, pool, log))
 
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
@@ -189,7 +191,7 @@ class Experiment:
                 ) from None
         except (ServerLost, WorkerLost):
             if self.processes.count == 1:
-                self.keeper.save(self.progress)
+                self.checkpoints.save(self.progress)
                 self._write_run("interrupted")
             raise
 
@@ -200,14 +202,14 @@ class Experiment:
         return due and self.progress.evaluated != at
 
     def _iteration(
-        self, updater: Updater, pool: Executor | None, trackers: Sequence[Any]
+        self, updater: Updater, pool: Executor | None, log: MetricsLog
     ) -> dict[str, float]:
         started = time.perf_counter()
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=pool)
         rolled = time.perf_counter()
         with self._kept_if_lost(), self.interruption.held():
-            return self._update(updater, trees, counts, started, rolled, trackers)
+            return self._update(updater, trees, counts, started, rolled, log)
 
     def _update(
         self,
@@ -216,7 +218,7 @@ class Experiment:
         counts: Counts,
         started: float,
         rolled: float,
-        trackers: Sequence[Any],
+        log: MetricsLog,
     ) -> dict[str, float]:
         """Everything that changes the state, and the line that tells of it."""
         progress, train = self.progress, self.config.train
@@ -248,7 +250,7 @@ class Experiment:
             "tokens_per_action": counts.tokens / counts.generations,
             **self.experience.metrics(),
         }
-        self._line("update", metrics, trackers)
+        log.line("update", progress, metrics)
         if lost is not None:
             raise lost
         return metrics
@@ -261,7 +263,7 @@ class Experiment:
                 follower.follow()
         self.progress.cast = dict(self.parts.cast.state())
 
-    def _evaluate(self, report: Report, pool: Executor | None, trackers: Sequence[Any]) -> bool:
+    def _evaluate(self, report: Report, pool: Executor | None, log: MetricsLog) -> bool:
         """Evaluate; returns whether it is the best evaluation so far."""
         self.experience.settle()
         with self._kept_if_lost():
@@ -296,86 +298,13 @@ class Experiment:
                 {"iteration": progress.iteration, **transcript(self.parts.task, tree)}
                 for tree in shown
             ]
-            self.record.episodes(episodes)
-            for tracker in trackers:
-                tracker.transcripts(episodes, step=progress.environment_steps)
-            self._line("evaluation", evaluation.metrics, trackers)
+            log.transcripts(progress, episodes)
+            log.line("evaluation", progress, evaluation.metrics)
         report(progress, {f"evaluation/{key}": value for key, value in evaluation.metrics.items()})
         return improved
 
-    def _line(self, kind: str, metrics: dict[str, float], trackers: Sequence[Any]) -> None:
-        progress = self.progress
-        self.record.metrics(
-            Line.model_validate(
-                {
-                    "kind": kind,
-                    "iteration": progress.iteration,
-                    "environment_steps": progress.environment_steps,
-                    "generated_tokens": progress.generated_tokens,
-                    "updates": progress.updates,
-                    "wall_seconds": progress.wall_seconds,
-                    "metrics": metrics,
-                }
-            )
-        )
-        for tracker in trackers:
-            named = {f"{kind}/{key}": value for key, value in metrics.items()}
-            tracker.log(named, step=progress.environment_steps)
-
-    @contextlib.contextmanager
-    def _pool(self) -> Iterator[Executor | None]:
-        if not self.config.run.step_workers:
-            yield None
-            return
-        # Ctrl-C reaches the workers, too, and is this process's to answer
-        quiet = (signal.SIGINT, signal.SIG_IGN)
-        with ProcessPoolExecutor(
-            self.config.run.step_workers, initializer=signal.signal, initargs=quiet
-        ) as pool:
-            yield pool
-
-    def _write_run(self, status: Literal["running", "interrupted", "finished"]) -> RunRecord:
-        evaluations = self.record.folder.evaluations()
-        progress, task = self.progress, self.parts.task
-        record = RunRecord(
-            status=status,
-            algorithm=self.config.algorithm.name,
-            task=self.config.task.name,
-            seed=self.config.run.seed,
-            agents=tuple(task.agents),
-            models={name: model.path for name, model in self.config.models.items()},
-            parameters={
-                key.model if key.kind == "actor" else str(key): sum(
-                    p.numel() for p in network.trained().values()
-                )
-                for key, network in self.parts.networks.items()
-                if key in self.parts.learners
-            },
-            version=colearn.__version__,
-            started=self._started,
-            wall_seconds=progress.wall_seconds,
-            peak_memory_bytes=_peak_memory(),
-            iterations=progress.iteration,
-            rollouts=progress.episodes,
-            environment_steps=progress.environment_steps,
-            joint_actions=progress.environment_steps,
-            generations=progress.generations,
-            generated_tokens=progress.generated_tokens,
-            updates=progress.updates,
-            optimum=task.optimum,
-            headline=self.headline,
-            best=progress.best,
-            costs=self._all_costs(),
-            first=evaluations[0].metrics if evaluations else {},
-            last=evaluations[-1].metrics if evaluations else {},
-        )
-        self.record.run(record)
-        return record
-
-    def _all_costs(self) -> dict[str, float]:
-        """Costs of the task's services in this process and, if resumed, in the ones before."""
-        costs = self.parts.task.costs()
-        return {n: self._costs.get(n, 0.0) + costs.get(n, 0.0) for n in {**self._costs, **costs}}
+    def _write_run(self, status: RunStatus) -> RunRecord:
+        return self._summary.write(status, self.progress)
 
 
 def _timed(parts: Assembly) -> dict[str, Timed]:
@@ -390,11 +319,3 @@ def _timed(parts: Assembly) -> dict[str, Timed]:
     for key, learner in parts.learners.items():
         timed[f"critic/{key.model}" if key.kind == "critic" else key.model] = learner
     return timed
-
-
-def _peak_memory() -> int:
-    """Peak memory in bytes: of the accelerator if one is used, else of this process."""
-    if torch.accelerator.is_available():
-        return int(torch.accelerator.max_memory_allocated())
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

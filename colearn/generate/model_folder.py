@@ -14,7 +14,7 @@ from torch import Tensor
 
 from colearn.errors import ConfigError
 from colearn.models.base import Base
-from colearn.models.published import plain_weights
+from colearn.models.weight_update import plain_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

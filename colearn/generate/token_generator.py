@@ -9,7 +9,7 @@ import torch
 
 from colearn.agents import Voice
 from colearn.contract import Generator, Request, Sampled, WeightUpdate
-from colearn.contract.weight_sync import Publish
+from colearn.contract.weight_sync import LoadedWeights
 from colearn.errors import ColearnError, ConfigError
 from colearn.models.base import Base
 from colearn.types import Action, Finish
@@ -56,13 +56,13 @@ def check_roles(engine: type[TokenEngine], roles: Mapping[str, Voice]) -> None:
         engine.check_role(agent, role)
 
 
-class TokenGenerator(Generator):
+class TokenGenerator(LoadedWeights, Generator):
     """Runs all requests of a call in one call of the engine; a history is its ids.
 
     The engine starts from the weights of `base`. `sync` updates it, compares its log-probabilities
     with the live model's and raises if they differ. `tolerance` replaces the entry of `TOLERANCES`.
 
-    Errors: ParityError as in `sync`.
+    Errors: ParityError as in `load`.
     """
 
     def __init__(
@@ -73,14 +73,13 @@ class TokenGenerator(Generator):
         *,
         tolerance: float | None = None,
     ) -> None:
+        super().__init__()
         self.base, self.roles, self.engine = base, dict(roles), engine
         self.tolerance = TOLERANCES[base.compute] if tolerance is None else tolerance
         self.prefilled_tokens = 0
         """Tokens run through the model to extend histories, over the generator's life."""
         self.gap = 0.0
         """Largest difference in the last check, in nats."""
-        self._sources: tuple[Publish, ...] = ()
-        self._versions: dict[str | None, int] = {}
         self._revision = base.revision
         self.check()
 
@@ -88,11 +87,8 @@ class TokenGenerator(Generator):
     def place(self) -> Hashable:
         return self.engine.place
 
-    def follow(self, sources: Sequence[Publish]) -> None:
-        self._sources = tuple(sources)
-
-    def version(self, agent: str) -> int:
-        return self._versions.get(self.roles[agent].adapter, 0)
+    def adapter(self, agent: str) -> str | None:
+        return self.roles[agent].adapter
 
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
         """Errors: ConfigError if a history and its action exceed the engine's length;
@@ -112,20 +108,14 @@ class TokenGenerator(Generator):
             for request, history in zip(requests, histories, strict=True)
         ]
 
-    def sync(self) -> None:
-        """Load the followed models' current weights into the engine, and check.
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        """Load updates into the engine, and check.
 
         Errors: ParityError, with the gap, if it exceeds the tolerance.
         """
-        self.load([publish() for publish in self._sources])
-
-    def load(self, updates: Sequence[WeightUpdate]) -> None:
-        """Load updates into the engine, and check. Errors: as for `sync`."""
         revision = self.base.revision
         self.engine.load(updates)
-        for update in updates:
-            names = update.adapters if update.full is None else (None,)
-            self._versions |= dict.fromkeys(names, update.version)
+        self.loaded(updates)
         self._revision = revision
         self.check()
 

@@ -17,7 +17,7 @@ from colearn.agents import Voice
 from colearn.contract import WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
 from colearn.models.base import Base
-from colearn.models.published import adapter_weights, plain_weights
+from colearn.models.weight_update import adapter_weights, plain_weights
 
 from .model_folder import (
     copy_adapter,

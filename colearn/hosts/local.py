@@ -17,8 +17,8 @@ from colearn.learn.follower import NetworkFollower
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
-from colearn.models.published import published
 from colearn.models.team import TeamBuilder
+from colearn.models.weight_update import weight_update
 
 
 class LocalHost(ModelHost):
@@ -125,7 +125,7 @@ def _sources(
         if network.base is base and key.kind == "actor" and key in learners:
             sources.append(learners[key].publish)
         if network.base is base and key.kind == "past":
-            sources.append(partial(published, network, 0))
+            sources.append(partial(weight_update, network, 0))
     return sources
 
 

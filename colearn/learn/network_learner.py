@@ -15,7 +15,7 @@ from colearn.contract import Accumulated, Learner, Objective, Prepared, WeightUp
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
 from colearn.models.network import Network
-from colearn.models.published import published
+from colearn.models.weight_update import weight_update
 
 from .batch import make_batch, micro_batches
 from .rounds import Micro, Round, contents, rounds
@@ -80,7 +80,7 @@ class NetworkLearner(Learner):
         self.network.head.observe(returns, centre)
 
     def publish(self) -> WeightUpdate:
-        return published(self.network, self.steps)
+        return weight_update(self.network, self.steps)
 
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}

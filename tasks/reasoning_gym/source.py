@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from colearn.errors import ConfigError, nearest, required
+from colearn.errors import ConfigError, nearest, reason_of, required
 
 
 @lru_cache(maxsize=16)
@@ -24,5 +24,5 @@ def data_set(name: str, settings: str, size: int, seed: int) -> Any:
     try:
         return gym.create_dataset(name, size=size, seed=seed, **json.loads(settings))
     except (TypeError, ValueError, AssertionError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise ConfigError(f"task.settings: {reason or 'out of range'}; see '{name}'") from None
+        reason = reason_of(error) if str(error) else "out of range"
+        raise ConfigError(f"task.settings: {reason}; see '{name}'") from None

@@ -22,7 +22,7 @@ from colearn.learn.local import LocalLearner
 from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.models.published import published
+from colearn.models.weight_update import weight_update
 
 TOLERANCE = 1e-3
 SAMPLING = {
@@ -77,7 +77,7 @@ def setup(request: pytest.FixtureRequest, kind: GeneratorKind) -> Iterator[Setup
 
 def _publish(base: Base, voices: Mapping[str, Voice]) -> list[Publish]:
     adapters = sorted({voice.adapter for voice in voices.values()}, key=str)
-    return [partial(published, Network(base, adapter), 5) for adapter in adapters]
+    return [partial(weight_update, Network(base, adapter), 5) for adapter in adapters]
 
 
 def teacher_gap(setup: Setup) -> float:

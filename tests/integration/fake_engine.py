@@ -16,7 +16,7 @@ from colearn.generate.token_engine import TokenAnswer, TokenEngine, TokenRequest
 from colearn.generate.token_generator import TokenGenerator, check_roles
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.models.published import plain_weights, published
+from colearn.models.weight_update import plain_weights, weight_update
 
 
 class FakeEngine(TokenEngine):
@@ -30,7 +30,7 @@ class FakeEngine(TokenEngine):
             self.base._inject(name, copy.deepcopy(base.model.peft_config[name]))
             self.base.adapters.append(name)
         self._longest = max_length
-        self.load([published(Network(base, name), 0) for name in (None, *base.adapters)])
+        self.load([weight_update(Network(base, name), 0) for name in (None, *base.adapters)])
 
     @property
     def max_length(self) -> int:

@@ -13,8 +13,8 @@ from tiny import save_model
 
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
+from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.keeper import load_learners
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run

@@ -320,7 +320,7 @@ def test_a_headline_metric_that_no_evaluation_has_is_one_line(models, tmp_path):
 def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, monkeypatch):
     """Each look at the clock is four minutes after the one before: due at every third."""
     clock = iter(range(0, 100_000, 240))
-    monkeypatch.setattr("colearn.experiment.keeper.monotonic", lambda: next(clock))
+    monkeypatch.setattr("colearn.experiment.checkpoint_manager.monotonic", lambda: next(clock))
     folder = tmp_path / "run"
     told = {"checkpoint_every": None, "checkpoint_minutes": 10, "keep_checkpoints": 9}
     config = config_of(models, run=told, evaluation={"every": 100})

@@ -52,6 +52,7 @@ def test_a_config_names_it_and_trains_with_it(
     lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from colearn.experiment.loop import Experiment
+    from colearn.experiment.metrics_log import MetricsLog
 
     register(monkeypatch, notes="tiny:Notes")
     folder = tmp_path / "model"
@@ -78,7 +79,7 @@ def test_a_config_names_it_and_trains_with_it(
         trees = experiment.trees()
         versions = {one.version for node in trees[0].nodes for one in node.actions.values()}
         assert versions == {iteration}
-        metrics = experiment._iteration(updater, None, [])
+        metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
         gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
         assert len(gaps) == len(experiment.config.models)
         assert max(gaps) < TOLERANCE

@@ -75,6 +75,7 @@ def test_without_vllm_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("lora", [False, True])
 def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> None:
     from colearn.experiment.loop import Experiment
+    from colearn.experiment.metrics_log import MetricsLog
 
     folder = tmp_path / "model"
     qwen().save_pretrained(folder)
@@ -98,7 +99,7 @@ def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> Non
         for _ in range(2):
             updater = experiment.parts.updater
             assert updater is not None
-            metrics = experiment._iteration(updater, None, [])
+            metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
             gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
             assert len(gaps) == len(experiment.config.models)
             assert max(gaps) < TOLERANCE

@@ -30,7 +30,7 @@ from colearn.generate.model_folder import write_model
 from colearn.generate.token_generator import ParityError, TokenGenerator
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.models.published import published
+from colearn.models.weight_update import weight_update
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def test_a_skipped_update_of_full_weights_is_found(
     with torch.no_grad():
         base.causal.lm_head.weight.mul_(1.5)
     with pytest.raises(ParityError, match="nats"):
-        generator.load([published(Network(base, None), 1)])
+        generator.load([weight_update(Network(base, None), 1)])
 
 
 def adapted(base: Base) -> dict[str, Voice]:
@@ -114,7 +114,7 @@ def test_two_agents_adapters_live_in_one_server_under_one_name_each(
     before = set(server.adapters)
     assert len(before) == 2
     assert isinstance(generator, TokenGenerator)
-    generator.load([published(Network(base, "first"), 1)])
+    generator.load([weight_update(Network(base, "first"), 1)])
     after = set(server.adapters)
     assert len(after) == 2 and len(before & after) == 1, "ben's stays, ann's has a new name"
     generator.close()
@@ -129,7 +129,7 @@ def test_a_skipped_update_of_an_adapter_is_found(base: Base, server: FakeVLLMSer
         for parameter in base.adapter_parameters("first").values():
             parameter.mul_(1.5)
     with pytest.raises(ParityError, match="agent 'ann'"):
-        generator.load([published(Network(base, "first"), 1)])
+        generator.load([weight_update(Network(base, "first"), 1)])
     generator.close()
 
 

@@ -1,4 +1,4 @@
-"""Checkpoint schedule of a run; saves and restores its learners and progress."""
+"""When a run is checkpointed and what of it: saves and restores learners, experience, progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .experience import Experience
 from .processes import Processes
 
 
-class Keeper:
+class CheckpointManager:
     """Writes a run's checkpoints and restores the newest undamaged one."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Keeper:
         self.processes = processes
         self._kept: Progress | None = None
         self._at = monotonic()
-        self.newest = Path()
+        self.loaded = Path()
         """Folder of the checkpoint that was loaded."""
         self.experience: Experience | None = None
         """Saved with the learners."""
@@ -48,7 +48,7 @@ class Keeper:
         checkpoint = self.checkpoints.newest()
         if checkpoint is None:
             return None
-        self.newest = checkpoint.path
+        self.loaded = checkpoint.path
         if self.processes.main:
             checkpoint.say_passed()
         load_learners(checkpoint.path, self.learners)

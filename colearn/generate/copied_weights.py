@@ -9,14 +9,14 @@ import torch
 
 from colearn.agents import Voice
 from colearn.contract import Generator, Request, Sampled, WeightUpdate
-from colearn.contract.weight_sync import Publish
+from colearn.contract.weight_sync import LoadedWeights
 from colearn.models.base import Base
-from colearn.models.published import plain_weights
+from colearn.models.weight_update import plain_weights
 
 from .transformers import TransformersGenerator
 
 
-class CopiedGenerator(Generator):
+class CopiedGenerator(LoadedWeights, Generator):
     """A `TransformersGenerator` over a copy of `base`, on `device` or where the base is.
 
     `sync` copies what the followed models publish.
@@ -30,6 +30,7 @@ class CopiedGenerator(Generator):
         max_rows: int | None = None,
         device: torch.device | None = None,
     ) -> None:
+        super().__init__()
         self.voices = dict(voices)
         with torch.random.fork_rng():
             self.base = _copied(base)
@@ -37,8 +38,6 @@ class CopiedGenerator(Generator):
         if device is not None:
             self.base.to(device)
         self._generator = TransformersGenerator(self.base, voices, max_rows=max_rows)
-        self._sources: tuple[Publish, ...] = ()
-        self._versions: dict[str | None, int] = {}
 
     @property
     def place(self) -> Hashable:
@@ -53,28 +52,20 @@ class CopiedGenerator(Generator):
         """Errors: as for `TransformersGenerator`."""
         return self._generator.generate(requests, greedy=greedy)
 
-    def follow(self, sources: Sequence[Publish]) -> None:
-        self._sources = tuple(sources)
-
-    def sync(self) -> None:
-        for publish in self._sources:
-            self._load(publish())
-
-    def version(self, agent: str) -> int:
-        return self._versions.get(self.voices[agent].adapter, 0)
+    def adapter(self, agent: str) -> str | None:
+        return self.voices[agent].adapter
 
     @torch.no_grad()
-    def _load(self, update: WeightUpdate) -> None:
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
         from peft import set_peft_model_state_dict
 
-        if update.full is not None:
-            own = plain_weights(self.base)
-            for name, tensor in update.full.items():
+        own = plain_weights(self.base)
+        for update in updates:
+            for name, tensor in (update.full or {}).items():
                 own[name].copy_(tensor)
-            self._versions[None] = update.version
-        for name, tensors in update.adapters.items():
-            set_peft_model_state_dict(self.base.model, dict(tensors), adapter_name=name)
-            self._versions[name] = update.version
+            for adapter, tensors in update.adapters.items():
+                set_peft_model_state_dict(self.base.model, dict(tensors), adapter_name=adapter)
+        self.loaded(updates)
 
 
 def _copied(base: Base) -> Base:

@@ -10,7 +10,7 @@ from .base import Base
 from .network import Network
 
 
-def published(network: Network, version: int) -> WeightUpdate:
+def weight_update(network: Network, version: int) -> WeightUpdate:
     """The weights that generation needs; the value head is left out."""
     base, adapter = network.base, network.adapter
     if adapter is None:

@@ -1,0 +1,82 @@
+"""Writes run.json: what was trained, with what, how far and how well."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+import torch
+
+import colearn
+from colearn.record import Progress, RunRecord, RunWriter
+
+from .assemble import Assembly
+
+RunStatus = Literal["running", "interrupted", "finished"]
+
+
+class RunSummary:
+    """The content of a run's run.json as the run goes on."""
+
+    def __init__(self, writer: RunWriter, parts: Assembly, *, resumed: bool) -> None:
+        self.writer, self.parts = writer, parts
+        self._earlier_costs = writer.folder.record().costs if resumed else {}
+        self._started = datetime.now(UTC).isoformat(timespec="seconds")
+
+    def write(self, status: RunStatus, progress: Progress) -> RunRecord:
+        """Write run.json; returns its content."""
+        config, task = self.parts.config, self.parts.task
+        evaluations = self.writer.folder.evaluations()
+        record = RunRecord(
+            status=status,
+            algorithm=config.algorithm.name,
+            task=config.task.name,
+            seed=config.run.seed,
+            agents=tuple(task.agents),
+            models={name: model.path for name, model in config.models.items()},
+            parameters=self._trained_parameters(),
+            version=colearn.__version__,
+            started=self._started,
+            wall_seconds=progress.wall_seconds,
+            peak_memory_bytes=_peak_memory(),
+            iterations=progress.iteration,
+            rollouts=progress.episodes,
+            environment_steps=progress.environment_steps,
+            joint_actions=progress.environment_steps,
+            generations=progress.generations,
+            generated_tokens=progress.generated_tokens,
+            updates=progress.updates,
+            optimum=task.optimum,
+            headline=self.parts.run.headline,
+            best=progress.best,
+            costs=self._costs(),
+            first=evaluations[0].metrics if evaluations else {},
+            last=evaluations[-1].metrics if evaluations else {},
+        )
+        self.writer.run(record)
+        return record
+
+    def _trained_parameters(self) -> dict[str, int]:
+        """By actor's model or critic, the number of its trained parameters."""
+        return {
+            key.model if key.kind == "actor" else str(key): sum(
+                parameter.numel() for parameter in network.trained().values()
+            )
+            for key, network in self.parts.networks.items()
+            if key in self.parts.learners
+        }
+
+    def _costs(self) -> dict[str, float]:
+        """Costs of the task's services in this process and, if resumed, in the ones before."""
+        before, costs = self._earlier_costs, self.parts.task.costs()
+        return {name: before.get(name, 0.0) + costs.get(name, 0.0) for name in {**before, **costs}}
+
+
+def _peak_memory() -> int:
+    """Peak memory in bytes: of the accelerator if one is used, else of this process."""
+    if torch.accelerator.is_available():
+        return int(torch.accelerator.max_memory_allocated())
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
