@@ -148,7 +148,7 @@ HOSTILE: dict[str, str] = {
     """),
     "replaces the harness's functions": _program("""
         import sys
-        for name in ("_plain", "_boot", "_program"):
+        for name in ("_plain", "_apply_limits", "_program"):
             module = sys.modules.get(name)
             for key, value in list(vars(module).items()) if module else ():
                 if callable(value):

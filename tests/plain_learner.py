@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from colearn.contract import Kept, LearnerConstructor, LearnerKind
-from colearn.learn import files
+from colearn.learn import checkpoint_files
 from colearn.learn.network_learner import NetworkLearner
 
 
@@ -46,10 +46,10 @@ class PlainLearner(NetworkLearner):
         return {"learning_rate": self.rate}
 
     def save(self, folder: Path) -> None:
-        files.save_learner(folder, self.network.state(), {}, self.steps)
+        checkpoint_files.save_learner(folder, self.network.state(), {}, self.steps)
 
     def load(self, folder: Path) -> None:
-        _, self.steps = files.load_learner(folder, self.network.state())
+        _, self.steps = checkpoint_files.load_learner(folder, self.network.state())
 
     def _gathered(self, value: Any) -> list[Any]:
         return [value]

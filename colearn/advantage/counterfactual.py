@@ -17,7 +17,7 @@ from colearn.contract import (
 from colearn.types import Credited
 
 from .finish import clipped, normalized
-from .recursion import own_rewards
+from .own_rewards import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, V
 from colearn.types import Credited, Tree
 
 from .finish import clipped, normalized
-from .recursion import own_rewards
+from .own_rewards import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from colearn.contract import Advantage, AgentValues, Episodes, TokenAdvantages, 
 from colearn.types import Credited, Node
 
 from .finish import EPSILON, deviation
-from .recursion import own_rewards
+from .own_rewards import own_rewards
 
 Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
 

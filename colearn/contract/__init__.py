@@ -14,7 +14,6 @@ from .advantage import (
     Values,
 )
 from .algorithm import Algorithm, Parts, ValueLoss
-from .credit import Credit, Paid
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
 from .headline import OWN_METRICS, Better, Headline
@@ -32,6 +31,7 @@ from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
 from .player import Acts, Ask, AsyncTable, Cast, Player, Said, Spoken, Table, View
 from .reward import RewardFunction
+from .reward_credit import Credit, Paid
 from .rollout import Branching, Child, Rollout, Round
 from .task import DecPOMDP
 from .tracker import Tracker

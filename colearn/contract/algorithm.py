@@ -13,9 +13,9 @@ from colearn.errors import ConfigError
 from colearn.types import Credited, Tree
 
 from .advantage import Advantage
-from .credit import Credit
 from .critic import Critic
 from .loss import PolicyLoss
+from .reward_credit import Credit
 from .rollout import Rollout
 from .task import DecPOMDP
 

@@ -11,9 +11,9 @@ import numpy as np
 from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
 
-from .credit import Paid
 from .generator import Listener
 from .headline import Headline
+from .reward_credit import Paid
 
 Item = TypeVar("Item")
 State = TypeVar("State")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colearn.contract.credit import Credit, Rewarded, earned
+from colearn.contract.reward_credit import Credit, Rewarded, earned
 from colearn.types import Rewards, Tree
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract.credit import Credit, Rewarded
+from colearn.contract.reward_credit import Credit, Rewarded
 from colearn.types import Rewards, Tree
 
 from .payoff import Payoff

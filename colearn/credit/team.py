@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.contract.credit import Credit, Rewarded
+from colearn.contract.reward_credit import Credit, Rewarded
 
 
 @dataclass(frozen=True, kw_only=True)

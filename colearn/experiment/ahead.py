@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from colearn.contract import Learner, NetworkKey
-from colearn.learn.files import load_weights, save_weights
+from colearn.learn.checkpoint_files import load_weights, save_weights
 from colearn.rollout.counts import Counts
 from colearn.types import Tree
 

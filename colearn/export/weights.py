@@ -13,7 +13,7 @@ from torch import Tensor
 
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, ConfigError, reason_of
-from colearn.learn.files import WEIGHTS
+from colearn.learn.checkpoint_files import WEIGHTS
 from colearn.models.load import DTYPES
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder

@@ -46,7 +46,7 @@ class Transformers(GeneratorKind):
         if self.copy:
             from colearn.models.load import resolve_device
 
-            from .copied_weights import CopiedGenerator
+            from .copied_generator import CopiedGenerator
 
             field = "run.generator.device"
             device = None if self.device is None else resolve_device(self.device, field)

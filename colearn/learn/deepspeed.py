@@ -18,7 +18,7 @@ from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
 from colearn.models.network import Network
 
-from . import files
+from . import checkpoint_files
 from .deepspeed_config import engine_config
 from .deepspeed_engine import alone, gathered, start_engine
 from .deepspeed_shards import Shards
@@ -125,11 +125,11 @@ class DeepSpeedLearner(NetworkLearner):
         with self.network.base.using(self.network.adapter):  # stage 3 has no state of others
             state = read_state(self.engine, list(self.parameters.values()))
         if self.rank == 0:
-            files.save_learner(folder, self.network.state(), state, self.steps)
+            checkpoint_files.save_learner(folder, self.network.state(), state, self.steps)
         gathered(None)
 
     def load(self, folder: Path) -> None:
-        state, self.steps = files.load_learner(folder, self.network.state())
+        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
         parameters = list(self.parameters.values())
         if self._shards is None:
             write_state(self.engine, parameters, state)

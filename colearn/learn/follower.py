@@ -12,7 +12,7 @@ from colearn.contract import Follower, Learner
 from colearn.contract.rows import Outputs, Row
 from colearn.models.network import Network
 
-from . import files
+from . import checkpoint_files
 from .score import evaluate
 
 
@@ -37,10 +37,10 @@ class NetworkFollower(Follower):
         self.network.base.revision += 1
 
     def save(self, folder: Path) -> None:
-        files.save_weights(folder, self._weights())
+        checkpoint_files.save_weights(folder, self._weights())
 
     def load(self, folder: Path) -> None:
-        files.load_weights(folder, self._weights())
+        checkpoint_files.load_weights(folder, self._weights())
         self.network.base.revision += 1
 
     def _weights(self) -> Mapping[str, Tensor]:

@@ -15,7 +15,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract.timeline import updates
 from colearn.models.network import Network
 
-from . import files
+from . import checkpoint_files
 from .network_learner import NetworkLearner
 from .schedule import schedule
 
@@ -73,13 +73,13 @@ class LocalLearner(NetworkLearner):
 
     def save(self, folder: Path) -> None:
         if self._state.is_main_process:
-            files.save_learner(
+            checkpoint_files.save_learner(
                 folder, self.network.state(), self.optimizer.state_dict(), self.steps
             )
         self._state.wait_for_everyone()
 
     def load(self, folder: Path) -> None:
-        state, self.steps = files.load_learner(folder, self.network.state())
+        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
         self.optimizer.load_state_dict(state)
         self.network.base.revision += 1
 

@@ -35,7 +35,7 @@ GREETING = b"."
 def bundle(side: Literal["program", "checker", "script"]) -> bytes:
     """The modules of one side in import order, after their length as four bytes."""
     modules = []
-    for name in ("_plain", "_boot", f"_{side}"):
+    for name in ("_plain", "_apply_limits", f"_{side}"):
         path = Path(__file__).with_name(f"{name}.py")
         modules.append((name, compile(path.read_text("utf-8"), f"<{name}>", "exec")))
     data = marshal.dumps(modules)

@@ -16,7 +16,7 @@ def bwrap_command(
     """The command that runs `words` in a sandbox; `filter_fd` holds the system call filter."""
     command = [shutil.which("bwrap") or "bwrap"]
     if os.geteuid() == 0:
-        # root gets no user namespace: _boot.py switches to an unprivileged user
+        # root gets no user namespace: _apply_limits.py switches to an unprivileged user
         command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
         command += ["--unshare-cgroup-try", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:

@@ -11,7 +11,7 @@ import builtins
 import os
 import sys
 
-from _boot import boot  # type: ignore[import-not-found]
+from _apply_limits import apply_limits  # type: ignore[import-not-found]
 from _plain import NotPlain, receive, send  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -100,7 +100,7 @@ class CheckedProgram:
 
 def main() -> None:
     calls, answers = map(int, sys.argv[1].split(","))
-    boot(sys.argv[2:])
+    apply_limits(sys.argv[2:])
     work = receive(0)
     results = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)

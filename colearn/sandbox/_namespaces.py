@@ -123,7 +123,7 @@ def _first(settings: dict[str, Any], channel: list[int]) -> None:
         _install_filter(settings["filter"])
     numbers = ",".join(map(str, channel)) or "-"
     command = [numbers if word is None else word for word in settings["command"]]
-    # execve drops a user's rights in the namespace; _boot.py drops root's
+    # execve drops a user's rights in the namespace; _apply_limits.py drops root's
     os.execve(command[0], command, settings["environment"])
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import types
 
-from _boot import boot  # type: ignore[import-not-found]
+from _apply_limits import apply_limits  # type: ignore[import-not-found]
 from _plain import NotPlain, dump, load, receive, receive_bytes, send  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     calls, answers = map(int, sys.argv[1].split(","))
-    boot(sys.argv[2:])
+    apply_limits(sys.argv[2:])
     program = receive(0)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import types
 
-from _boot import boot  # type: ignore[import-not-found]
+from _apply_limits import apply_limits  # type: ignore[import-not-found]
 from _plain import receive  # type: ignore[import-not-found]
 
 
 def main() -> None:
-    boot(sys.argv[2:])
+    apply_limits(sys.argv[2:])
     program = receive(0)
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module

@@ -1,4 +1,9 @@
-"""Resource limits of a run."""
+"""Resource limits of a run.
+
+`_apply_limits` sets those of memory, processor time, processes and file sizes inside the sandbox,
+before the program starts; `supervise` watches the clock, the output and the number of files; the
+mechanisms bound the folder in memory (`_namespaces`, `_bwrap`); `_checker` times single calls.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 from .declared import DeclaredWorkflow
 from .record import Call, Event, Payment, WorkflowState
-from .roles import Answer, Team
+from .role_turn import Answer
 from .task import Workflow
+from .team import Team
 from .tool import Tool, ToolError
 
 __all__ = [

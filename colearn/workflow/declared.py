@@ -35,8 +35,8 @@ from colearn.qa import accuracy, exact_match, f1
 
 from .graph import Graph
 from .graph_check import check_graph
-from .roles import Team
 from .task import Workflow
+from .team import Team
 from .tool import Tool, plain
 
 SCORES: Mapping[str, Callable[[str, Sequence[str]], float]] = {

@@ -13,9 +13,8 @@ from colearn.types import Sources
 from .causes import Causes
 from .loop import Loop
 from .record import Call, Event, Payment, WorkflowState
-from .roles import Answer, Team
-from .tool import LONGEST_LINE, Tool, ToolError, run_tools
-from .tool_calls import find_call, told
+from .team import Team
+from .tool import Tool, ToolError, run_tools
 
 Run = Callable[[Team, Any], Coroutine[Any, Any, None]]
 
@@ -123,50 +122,14 @@ class Replay:
         """Records a reward."""
         self.payments.append(payment)
 
-    async def converse(
-        self,
-        role: str,
-        prompt: str,
-        after: Sequence[int] | None,
-        fresh: bool,
-        offered: tuple[str, ...],
-        tool_calls: int,
-        system: str | None,
-    ) -> Answer:
-        """Plays a role's turn, including the tools that it calls."""
-        spoken: list[tuple[int, str]] = []
-        for attempt in range(tool_calls + 1 if offered else 1):
-            opens = fresh and attempt == 0
-            event = await self._call(
-                role, prompt, after, fresh=opens, system=system if opens else None
-            )
-            assert event.turn is not None, "roles speak in turns"
-            spoken.append((event.turn, role))
-            wanted = find_call(event.result) if attempt < tool_calls and offered else None
-            if wanted is None:
-                break
-            prompt, after = told(await self._use_as_asked(wanted, offered)), None
-        return Answer.of(event.result, tuple(spoken), event.call.number)
-
     async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
         """Returns a copy of a tool's result."""
         if isinstance(arguments, ToolError):
             return arguments
-        event = await self._call(tool, self.tools[tool].spell(arguments), None, tool=True)
+        event = await self.call(tool, self.tools[tool].spell(arguments), None, tool=True)
         return copy.deepcopy(event.result)
 
-    async def _use_as_asked(
-        self, wanted: tuple[str, Mapping[str, Any]] | ToolError, offered: tuple[str, ...]
-    ) -> Any:
-        if isinstance(wanted, ToolError):
-            return wanted
-        name, arguments = wanted
-        if name not in offered:
-            said = " ".join(name.split())[:LONGEST_LINE]
-            return ToolError(f"no tool '{said}'; there is {', '.join(offered)}")
-        return await self.use(name, self.tools[name].bind((), arguments))
-
-    async def _call(
+    async def call(
         self,
         name: str,
         text: str,
@@ -176,6 +139,7 @@ class Replay:
         fresh: bool = True,
         system: str | None = None,
     ) -> Event:
+        """Returns the result of a call of a role or a tool, once the record or a turn gives it."""
         task = asyncio.current_task(self.loop)
         assert task is not None, "a run is a task"
         made_from = self.causes.latest(task) if after is None else tuple(after)

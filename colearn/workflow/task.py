@@ -16,7 +16,7 @@ from colearn.errors import TaskError
 from .record import WorkflowState
 from .recorded import RecordedTask
 from .replay import advance
-from .roles import RESERVED, Team
+from .team import RESERVED, Team
 from .tool import Tool
 
 Item = TypeVar("Item")

@@ -1,4 +1,4 @@
-"""Parsing of a role's tool calls, and the text of their results."""
+"""A role's tool calls: parsed from its answer, run, and their results told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from colearn.json_text import read_json
 from colearn.wire.tools import TOOL_CALL, write_response
 
-from .tool import ToolError, plain
+from .recorder import Recorder
+from .tool import LONGEST_LINE, Tool, ToolError, plain
 
 _FORM = "a tool call is JSON with a name and arguments"
 
@@ -31,6 +32,18 @@ def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
     return ToolError(_FORM)
 
 
-def told(result: Any) -> str:
-    """Returns a result as the role's next observation."""
+async def use_as_asked(
+    recorder: Recorder,
+    wanted: tuple[str, Mapping[str, Any]] | ToolError,
+    offered: Mapping[str, Tool],
+) -> str:
+    """Runs the tool that a role calls; returns the role's next observation, which is the result,
+    or what is wrong with the call."""
+    if isinstance(wanted, ToolError):
+        return write_response(wanted)
+    name, arguments = wanted
+    if name not in offered:
+        said = " ".join(name.split())[:LONGEST_LINE]
+        return write_response(f"no tool '{said}'; there is {', '.join(offered)}")
+    result = await recorder.use(name, offered[name].bind((), arguments))
     return write_response(plain(result))

@@ -22,7 +22,7 @@ EXTRAS = {
 
 DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel"}
 """Of modules whose distribution goes by another name."""
-SCRIPTS = {"_boot", "_plain"}
+SCRIPTS = {"_apply_limits", "_plain"}
 """Files beside a sandboxed program, which see no package."""
 UNSEEN = {
     "mkdocs-material": "the site's theme",

@@ -34,7 +34,7 @@ from colearn.config import LoRASettings
 from colearn.contract import Learner
 from colearn.contract.rows import Outputs, RowBatch
 from colearn.errors import CheckpointError
-from colearn.learn import files
+from colearn.learn import checkpoint_files
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
@@ -224,7 +224,7 @@ def broken(make: Make) -> Result:
     learner = make("actor", network())
     train(learner, only(sampled(), "spans"), 1)
     messages = []
-    for name in (files.WEIGHTS, files.OPTIMIZER, files.NUMBERS):
+    for name in (checkpoint_files.WEIGHTS, checkpoint_files.OPTIMIZER, checkpoint_files.NUMBERS):
         with tempfile.TemporaryDirectory() as folder:
             learner.save(Path(folder))
             path = Path(folder) / name

@@ -18,7 +18,7 @@ from colearn.contract import Request
 from colearn.errors import ConfigError
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
-from colearn.generate.copied_weights import CopiedGenerator
+from colearn.generate.copied_generator import CopiedGenerator
 from colearn.record import open_run
 
 

@@ -13,7 +13,7 @@ from trees import chain, tree
 from colearn.advantage.gae import Bootstrap
 from colearn.advantage.raw_return import RawReturn
 from colearn.algorithms.magrpo import MAGRPO
-from colearn.contract.credit import earned
+from colearn.contract.reward_credit import earned
 from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.mixed import Mixed

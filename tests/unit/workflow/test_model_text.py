@@ -27,10 +27,11 @@ from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.math_duo.checker import plain_number
 from colearn.text import is_unicode, printable
 from colearn.tools.calculator import calculate
-from colearn.wire.tools import message, read_calls, write_call
+from colearn.wire.tools import message, read_calls, write_call, write_response
 from colearn.workflow import Tool, ToolError, Workflow
 from colearn.workflow.declared import DeclaredWorkflow
-from colearn.workflow.tool_calls import find_call, told
+from colearn.workflow.tool import plain
+from colearn.workflow.tool_calls import find_call
 from tests.complete_tasks import COMPLETE_TASKS
 
 RNG = np.random.default_rng(0)
@@ -190,7 +191,7 @@ def test_a_call_may_be_as_deep_as_it_is_said():
 @pytest.mark.parametrize("tool", [take, give, fail])
 def test_what_a_tool_gives_or_says_can_always_be_shown(tool):
     result = asyncio.run(Tool(tool)(json.dumps({"given": HALF})))
-    assert isinstance(result, ToolError) and is_unicode(told(result))
+    assert isinstance(result, ToolError) and is_unicode(write_response(plain(result)))
 
 
 def test_a_name_of_a_tool_is_shown_in_one_line():

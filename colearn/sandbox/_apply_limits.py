@@ -13,7 +13,7 @@ SIGNALS = 128
 """Limit on pending signals, timers included."""
 
 
-def boot(arguments: list[str]) -> None:
+def apply_limits(arguments: list[str]) -> None:
     """Apply `--name=number` limits to this process and its children."""
     given = dict(word.lstrip("-").split("=") for word in arguments)
     memory = int(given["memory"])

@@ -3,59 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
 from colearn.errors import TaskError, nearest
 from colearn.types import Sources
 
 from .record import Payment
-from .tool import Tool, ToolError
+from .recorder import Recorder
+from .role_turn import Answer, play_turn
+from .tool import Tool
 
 RESERVED = ("ask", "use", "reward", "measure")
-
-
-class Answer(str):
-    """A role's answer: a text with the actions that produced it."""
-
-    actions: Sources
-    """(turn, role) of each action; several if the role used tools."""
-    call: int
-    """Number of the (last) call."""
-
-    @classmethod
-    def of(cls, text: str, actions: Sources, call: int) -> Answer:
-        """Builds an answer."""
-        answer = cls(text)
-        answer.actions, answer.call = actions, call
-        return answer
-
-
-class Recorder(Protocol):
-    """Receives a team's calls: answers them from the record, or waits for the result."""
-
-    measured: dict[str, float]
-
-    async def converse(
-        self,
-        role: str,
-        prompt: str,
-        after: Sequence[int] | None,
-        fresh: bool,
-        offered: tuple[str, ...],
-        tool_calls: int,
-        system: str | None,
-    ) -> Answer:
-        """Plays a role's turn, including the tools that it calls."""
-
-    async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
-        """Returns a tool's result."""
-
-    def actions_of(self, role: str) -> Sources:
-        """Returns the actions of a role so far."""
-
-    def pay(self, payment: Payment) -> None:
-        """Records a reward."""
 
 
 class Team:
@@ -125,8 +84,15 @@ class Team:
         if after is not None:
             given = (after,) if isinstance(after, Answer) else tuple(after)
             made_from = tuple(sorted({answer.call for answer in given}))
-        return await self._recorder.converse(
-            role, prompt, made_from, fresh, offered, tool_calls, system
+        return await play_turn(
+            self._recorder,
+            role,
+            prompt,
+            after=made_from,
+            fresh=fresh,
+            system=system,
+            offered={name: self._tools[name] for name in offered},
+            tool_calls=tool_calls,
         )
 
     async def use(self, tool: str, *args: Any, **arguments: Any) -> Any:

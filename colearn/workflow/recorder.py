@@ -1,0 +1,38 @@
+"""What a run of a workflow needs of its record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from colearn.types import Sources
+
+from .record import Event, Payment
+from .tool import ToolError
+
+
+class Recorder(Protocol):
+    """Receives a team's calls: answers them from the record, or waits for the result."""
+
+    measured: dict[str, float]
+
+    async def call(
+        self,
+        name: str,
+        text: str,
+        after: Sequence[int] | None,
+        *,
+        tool: bool = False,
+        fresh: bool = True,
+        system: str | None = None,
+    ) -> Event:
+        """Returns the result of a call of a role or a tool."""
+
+    async def use(self, tool: str, arguments: Mapping[str, Any] | ToolError) -> Any:
+        """Returns a copy of a tool's result."""
+
+    def actions_of(self, role: str) -> Sources:
+        """Returns the actions of a role so far."""
+
+    def pay(self, payment: Payment) -> None:
+        """Records a reward."""
