@@ -31,6 +31,10 @@ needs_chromium = pytest.mark.skipif(
 )
 
 
+class Navigating(Exception):
+    """The page that was asked has given way to the next one."""
+
+
 class Page:
     """One open page. `complaints`: what its console holds of warnings, errors and exceptions."""
 
@@ -55,6 +59,9 @@ class Page:
         while True:
             message = self._next(20.0)
             if message.get("id") == self._number:
+                error = message.get("error", {}).get("message", "")
+                if "navigated or closed" in error:
+                    raise Navigating(error)
                 assert "error" not in message, message["error"]
                 return message["result"]
 
@@ -85,9 +92,15 @@ class Page:
         """Until the page has loaded and an expression is true of it."""
         end = time.monotonic() + seconds
         loaded = "document.readyState === 'complete' && location.protocol === 'http:'"
-        while not self.value(f"{loaded} && ({expression})"):
+        while not self._holds(f"{loaded} && ({expression})"):
             assert time.monotonic() < end, f"never true: {expression}\n{self.text()}"
             time.sleep(0.05)
+
+    def _holds(self, expression: str) -> bool:
+        try:
+            return bool(self.value(expression))
+        except Navigating:
+            return False
 
     def text(self) -> str:
         return str(self.value("document.body.innerText"))
