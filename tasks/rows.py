@@ -77,17 +77,7 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
     Errors: ConfigError that names the file and the line: for what is no JSON or CSV, is nested too
     deeply or holds half of a surrogate pair.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
-    except OSError as error:
-        raise DataNotHere(
-            f"{field}: cannot read {path} ({reason_of(error)}); give {choices} or "
-            "the path of a .jsonl file"
-        ) from None
-    except ValueError as error:
-        raise ConfigError(
-            f"{field}: {path} is not UTF-8 ({reason_of(error)}); save it as UTF-8"
-        ) from None
+    text = file_text(path, choices, field=field)
     if path.suffix == ".csv":
         objects = as_objects(csv_table(text, path, field=field))
         return [DataRow(f"line {line} of {path}", row) for line, row in objects]
@@ -109,6 +99,24 @@ def file_rows(path: Path, choices: str, *, field: str = "task.data") -> list[Dat
                     f"{field}: line {number} of {path} {error}; write one object per line"
                 ) from None
     return rows
+
+
+def file_text(path: Path, choices: str, *, field: str) -> str:
+    """The text of a file; `choices` are the other data there are.
+
+    Errors: DataNotHere for a file that cannot be read; ConfigError for what is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig" if path.suffix == ".csv" else "utf-8")
+    except OSError as error:
+        raise DataNotHere(
+            f"{field}: cannot read {path} ({reason_of(error)}); give {choices} or "
+            "the path of a .jsonl file"
+        ) from None
+    except ValueError as error:
+        raise ConfigError(
+            f"{field}: {path} is not UTF-8 ({reason_of(error)}); save it as UTF-8"
+        ) from None
 
 
 def csv_table(text: str, path: Path, *, field: str) -> CsvTable:

@@ -37,6 +37,10 @@ def no_number(prompts, completions, **_):
     return ["much"]
 
 
+def not_a_number(prompts, completions, **_):
+    return [float("nan")]
+
+
 def boundless(prompts, completions, **_):
     return [float("inf")]
 

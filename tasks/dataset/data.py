@@ -10,9 +10,11 @@ from typing import Any
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
 
 from ..rows import SUFFIXES as ROWS
-from ..rows import DataRow, csv_table, file_rows, hub_rows
+from ..rows import DataRow, csv_table, file_rows, file_text, hub_rows
 
 SUFFIXES = (*ROWS, ".parquet")
+SPLIT = "train"
+_CHOICES = "a hub name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,7 @@ class Source:
 
     path: str
     subset: str | None = None
-    split: str = "train"
+    split: str = SPLIT
 
     @property
     def is_file(self) -> bool:
@@ -37,7 +39,7 @@ def read_rows(source: Source) -> list[tuple[str, dict[str, Any]]]:
     if source.is_file:
         path = Path(source.path).expanduser()
         read = {".csv": _csv, ".parquet": _parquet}.get(path.suffix)
-        rows = file_rows(path, "a hub name", field="task.path") if read is None else read(path)
+        rows = file_rows(path, _CHOICES, field="task.path") if read is None else read(path)
     else:
         rows = hub_rows(
             source.path,
@@ -57,10 +59,7 @@ def read_rows(source: Source) -> list[tuple[str, dict[str, Any]]]:
 def _csv(path: Path) -> list[DataRow]:
     """Columns become whole numbers, numbers or truth values where all their fields are; an empty
     field is None."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unread(path, error) from None
+    text = file_text(path, _CHOICES, field="task.path")
     names, rows = csv_table(text, path, field="task.path")
     lines, fields = [line for line, _ in rows], [values for _, values in rows]
     columns = [_typed([values[k] for values in fields]) for k in range(len(names))]
@@ -89,11 +88,7 @@ def _parquet(path: Path) -> list[DataRow]:
     try:
         rows = parquet.read_table(path).to_pylist()
     except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
-        raise _unread(path, error) from None
+        raise DataNotHere(
+            f"task.path: cannot read {path} ({reason_of(error)}); give {_CHOICES} or another file"
+        ) from None
     return [DataRow(f"row {number} of {path}", row) for number, row in enumerate(rows, start=1)]
-
-
-def _unread(path: Path, error: Exception) -> DataNotHere:
-    return DataNotHere(
-        f"task.path: cannot read {path} ({reason_of(error)}); give a file or a hub name"
-    )

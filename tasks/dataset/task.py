@@ -13,12 +13,14 @@ from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
 
 from .answering import Answer, Answering, Scores
-from .data import Source, read_rows
+from .data import SPLIT, Source, read_rows
 from .prompt import AskedPrompt, read_prompt
 
 TEAM = "team"
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 """Columns that TRL does not pass under their names."""
+_ARGUMENTS = ("prompts", "completions", "team_completions", "log_extra", "log_metric")
+"""Names of other arguments, which no column can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class Dataset(Answering[DataItem]):
         *,
         prompt: str = "prompt",
         subset: str | None = None,
-        split: str = "train",
+        split: str = SPLIT,
         test_path: str | None = None,
         test_split: str | None = None,
         test_share: float = 0.1,
@@ -82,8 +84,7 @@ class Dataset(Answering[DataItem]):
             self.sources["test"] = Source(
                 path=test_path or path, subset=subset, split=test_split or split
             )
-            if self.sources["test"] == self.sources["train"]:
-                raise ConfigError("task.test_split: equals task.split; name another split")
+        _check_sources(self.sources, test_path, test_split)
         if not 0 < test_share < 1:
             raise ConfigError(f"task.test_share: must lie between 0 and 1, got {test_share}")
         self.column, self.test_share = prompt, test_share
@@ -110,8 +111,8 @@ class Dataset(Answering[DataItem]):
                 held = max(1, round(len(rows) * self.test_share))
                 if held == len(rows):
                     raise ConfigError(
-                        f"task.path: {self.sources['train'].path} holds one row; add rows or set "
-                        "test_path"
+                        f"task.test_share: holds out all rows of {self.sources['train'].path} "
+                        f"({held}); add rows, or set test_path"
                     )
                 self._items = {"train": rows[:-held], "test": rows[-held:]}
         return self._items[split]
@@ -170,6 +171,12 @@ class Dataset(Answering[DataItem]):
         items = []
         for where, row in read_rows(self.sources[split]):
             asked = read_prompt(row, self.column, where)
+            for name in row:
+                if name in _ARGUMENTS:
+                    raise ConfigError(
+                        f"task.path: {where} has a column '{name}', which is the name of another "
+                        "argument of reward functions; rename it"
+                    )
             columns = {name: row[name] for name in row if name not in _NOT_COLUMNS}
             items.append(DataItem(where=where, prompt=asked, columns=columns))
         return items
@@ -185,6 +192,24 @@ class Dataset(Answering[DataItem]):
         if not rewards.get(TEAM):
             raise ConfigError(f"task.reward: name a function of the team under '{TEAM}'")
         return rewards
+
+
+def _check_sources(
+    sources: Mapping[str, Source], test_path: str | None, test_split: str | None
+) -> None:
+    """Errors: ConfigError for held-out rows that are the others, and for parts of a file."""
+    train, test = sources["train"], sources.get("test", sources["train"])
+    if test_split is not None and test.is_file:
+        raise ConfigError(f"task.test_split: {test.path} is a file, which has none; leave it out")
+    if train.is_file and test.is_file:
+        for name, default in (("subset", None), ("split", SPLIT)):
+            if getattr(train, name) != default:
+                raise ConfigError(
+                    f"task.{name}: {train.path} is a file, which has none; leave it out"
+                )
+    if "test" in sources and test == train:
+        same = "split" if test_path is None else "path"
+        raise ConfigError(f"task.test_{same}: equals task.{same}; name another {same}")
 
 
 def _function(given: Any) -> RewardFunction:

@@ -252,7 +252,6 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path, name):
         ({"answer": "b"}, "task.answer: no agent 'b'; there is agent"),
         ({"words": {"b": ("x",)}}, "task.words: no agent 'b'"),
         ({"test_share": 1.0}, "task.test_share: must lie between 0 and 1"),
-        ({"test_split": "train"}, "task.test_split: equals task.split"),
     ],
 )
 def test_a_wrong_setting_is_named(data, settings, line):

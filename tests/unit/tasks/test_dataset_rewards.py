@@ -1,0 +1,156 @@
+"""What reward functions of a data set are told, what their rewards add up to, and who is paid."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from colearn.contract import RewardFunction
+from colearn.errors import ConfigError
+from colearn.tasks.dataset import Dataset
+from tests.reward_functions import SEEN
+
+RNG = np.random.default_rng(0)
+MATCHES = "tests.reward_functions:matches"
+LATER = "tests.reward_functions:later"
+
+
+@pytest.fixture
+def data(tmp_path):
+    def write(*rows):
+        path = tmp_path / "train.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def red(data):
+    """Two rows whose colour is red."""
+    return data(*[{"prompt": "paint", "colour": "red"}] * 2)
+
+
+def last(task, *stages):
+    """The last outcome of an episode in which each stage's agents say the given texts."""
+    state = task.reset(task.items("train")[0], RNG)
+    for said in stages:
+        outcome = task.step(state, said, RNG)
+        state = outcome.state
+    return outcome
+
+
+def told(task):
+    """The prompts, completions and columns of one call of `looks`."""
+    SEEN.clear()
+    last(task, {"agent": "blue"})
+    return SEEN[0]
+
+
+def test_a_reward_may_be_one_function_with_its_settings(red):
+    task = Dataset(red, {"name": "function", "target": MATCHES})
+    assert last(task, {"agent": "red"}).reward == 1.0
+
+
+def test_a_number_that_is_none_adds_nothing_as_in_trls_sum(red):
+    task = Dataset(red, [MATCHES, "tests.reward_functions:not_a_number"])
+    assert last(task, {"agent": "red"}).reward == 1.0
+
+
+def test_weights_are_those_of_the_teams_functions_alone(red):
+    reward = {"team": MATCHES, "draft": [MATCHES, LATER]}
+    task = Dataset(red, reward, weights=(3.0,), agents=("draft", "final"))
+    outcome = last(task, {"draft": "red"}, {"final": "red"})
+    assert (outcome.reward, outcome.local_rewards) == (3.0, {"draft": 1.5})
+
+
+def test_a_task_without_functions_of_agents_pays_the_team_alone(red):
+    assert Dataset(red, MATCHES, agents=("draft", "final")).pays == {"team"}
+
+
+def test_functions_of_one_name_are_measured_apart(red):
+    reward = {"team": [MATCHES, LATER, MATCHES, MATCHES], "draft": MATCHES}
+    task = Dataset(red, reward, agents=("draft", "final"))
+    measured = task.metrics(last(task, {"draft": "blue"}, {"final": "red"}).state)
+    assert measured == {
+        "reward": 3.5,
+        "reward_matches": 1.0,
+        "reward_later": 0.5,
+        "reward_matches_2": 1.0,
+        "reward_matches_3": 1.0,
+        "reward_draft_matches": 0.0,
+    }
+
+
+def test_a_prompt_of_messages_without_a_system_text_is_told_as_it_is(data):
+    prompt = [
+        {"role": "user", "content": "hill"},
+        {"role": "assistant", "content": "red"},
+        {"role": "user", "content": "barn"},
+    ]
+    prompts, _, _ = told(Dataset(data(*[{"prompt": prompt}] * 2), "tests.reward_functions:looks"))
+    assert prompts == [prompt]
+
+
+def test_text_is_told_as_text(red):
+    prompts, completions, _ = told(Dataset(red, "tests.reward_functions:looks"))
+    assert (prompts, completions) == (["paint"], ["blue"])
+
+
+def test_a_column_of_prompts_beside_the_one_that_is_read_is_not_told(data):
+    row = {"question": "a", "prompt": "b", "completion_ids": [7]}
+    task = Dataset(data(row, row), "tests.reward_functions:looks", prompt="question")
+    columns = told(task)[2]
+    assert "prompt" not in columns and columns["completion_ids"] == [[]]
+
+
+class Priced(RewardFunction):
+    """Costs two calls and its price."""
+
+    def __init__(self, price):
+        self.price = price
+
+    @property
+    def label(self):
+        return "priced"
+
+    def costs(self):
+        return {"calls": 2.0, f"price {self.price}": self.price}
+
+    def __call__(self, prompts, completions, **columns):
+        return [0.0]
+
+
+def test_costs_of_all_functions_add_up(red):
+    task = Dataset(red, {"team": [MATCHES, MATCHES], "agent": MATCHES})
+    task.rewards = {"team": (Priced(3.0), Priced(5.0)), "agent": (Priced(7.0),)}
+    assert task.costs() == {"calls": 6.0, "price 3.0": 3.0, "price 5.0": 5.0, "price 7.0": 7.0}
+
+
+def test_words_are_drawn_from_all_of_an_agents_own(red):
+    words = {"left": ("a", "b", "c"), "right": ("d",)}
+    task = Dataset(red, MATCHES, agents=("left", "right", "last"), words=words)
+    state = task.reset(task.items("train")[0], RNG)
+    rng = np.random.default_rng(0)
+    drawn = {a: {task.legal_action(state, a, rng) for _ in range(50)} for a in task.agents}
+    assert drawn == {"left": {"a", "b", "c"}, "right": {"d"}, "last": {None}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"reward": {"name": 3}}, "task.reward: .* names no function; write module:function"),
+        ({"reward": {"team": ()}}, "task.reward: name a function of the team under 'team'"),
+        ({"agents": ("prompt",)}, "task.agents: 'prompt' must be an identifier other than"),
+        ({"agents": {"a": "{prompt:>9}"}}, "task.agents.a: unknown field '{prompt}'"),
+        ({"agents": {"a": "{prompt} {}"}}, "task.agents.a: unknown field '{}'"),
+        ({"agents": {"a": "{prompt} {a}"}}, "task.agents: a wait for each other's answers"),
+        ({"test_share": 0.0}, "task.test_share: must lie between 0 and 1, got 0.0"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(red, settings, line):
+    with pytest.raises(ConfigError, match=line) as caught:
+        Dataset(red, **{"reward": MATCHES, **settings})
+    assert "\n" not in str(caught.value)
