@@ -2,6 +2,7 @@
 
 A decentralised critic gives an agent values where it acts, a centralised one wherever the joint
 history is read. Rewards between two such nodes accumulate, so sequential play is no special case.
+`token_gae.py` estimates over tokens instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Credit interface: maps task rewards to per-agent rewards of each joint action."""
+"""Reward credit: task rewards to per-agent rewards of each joint action, delayed ones included.
+
+The rules (team, mixed, payoff, backward and others) are in `colearn.credit`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Weight sync: learners publish their weights; generators with weights of their own load them."""
+"""Weight sync: learners publish their weights; generators with weights of their own load them.
+
+`models/weight_update.py` makes the updates, `hosts/local.py` tells each generator whom to follow,
+and `CopiedGenerator` and `TokenGenerator` (every engine) load them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""When a run is checkpointed and what of it: saves and restores learners, experience, progress."""
+"""When a run is checkpointed and what of it: saves and restores learners, experience, progress.
+
+`record/checkpoints.py` writes a folder atomically, `learn/checkpoint_files.py` a learner's tensors.
+"""
 
 from __future__ import annotations
 

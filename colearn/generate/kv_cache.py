@@ -2,7 +2,7 @@
 
 Slot s of a row holds position s + offset of its history, so there is no padding between tokens.
 Rows write at different slots, and the mask separates them. Forking, compaction and context windows
-are gathers of rows and slots, never a new prefill.
+are gathers of rows and slots, never a new prefill. `Running.join` decides what is forked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Exact evaluation of a stochastic joint policy: J, values, action values and the gradient of J.
 
 The method is backward induction over joint histories. Quantities of a history h are multiplied by
-P(h | actions); in this form the quantities of its children add up.
+P(h | actions); in this form the quantities of its children add up. A team of language models is
+made such a policy by `experiment/evaluation/exact.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A role's turn in a workflow: its prompt, the tools that it calls, and its answer."""
+"""A role's turn in a workflow: its prompt, the tools that it calls, and its answer.
+
+A role is a name in `Workflow.agents`; a run asks it by `Team.ask`; `Replay` answers from the record
+or waits for the trained agent.
+"""
 
 from __future__ import annotations
 
