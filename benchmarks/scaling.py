@@ -83,8 +83,7 @@ def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
 
         return run
 
-    if turns == 2:
-        update(budget)()  # the first allocates
+    update(budget)()  # the first allocates
     return interleaved(update(budget), update(1), rounds)
 
 

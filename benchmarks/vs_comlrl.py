@@ -41,6 +41,7 @@ FIRST_WORDS, NEXT_WORDS, NEW_TOKENS, TURNS, SAMPLES = 100, 36, 64, 2, 4
 PEERS = {"magrpo": "MAGRPO", "collm_cc": "MAAC", "collm_dc": "IAC"}
 EPISODES = {"magrpo": (1, 4), "collm_cc": (1, 8), "collm_dc": (1, 8)}
 TASK = "shared_words"
+ADAPTERS = "adapters"
 
 
 def words(item: int, agent: str, turn: int, count: int) -> str:
@@ -158,19 +159,28 @@ class Turns:
         self.out.flush()
 
 
-def run_colearn(folder: Path, algorithm: str, episodes: int) -> None:
-    """An ordinary experiment, held between iterations."""
+def run_colearn(
+    folder: Path, algorithm: str, episodes: int, *, adapters: bool, token_budget: int | None
+) -> None:
+    """An ordinary experiment, held between iterations; with `adapters` all models are adapters of
+    rank 16 on one base."""
     from colearn.config import Config
     from colearn.experiment.loop import Experiment
 
-    path = str(folder / "model")
+    model: dict[str, Any] = {"path": str(folder / "model")}
+    if adapters:
+        model["lora"] = {"rank": 16}
     settings = {
         "task": {"name": TASK},
         "algorithm": {"name": algorithm},
-        "models": {"*": {"path": path}},
+        "models": {"*": model},
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "critic": None if algorithm == "magrpo" else {"path": path},
-        "train": {"environment_steps": 10**9, "episodes": episodes},
+        "critic": None if algorithm == "magrpo" else model,
+        "train": {
+            "environment_steps": 10**9,
+            "episodes": episodes,
+            **({} if token_budget is None else {"token_budget": token_budget}),
+        },
         "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
         "run": {"device": "cpu"},
     }
@@ -385,7 +395,9 @@ class Worker:
     ) -> None:
         environment = {
             **os.environ,
-            "PYTHONPATH": str(folder / "entry"),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(folder / "entry"), os.environ.get("PYTHONPATH")])
+            ),
             "OMP_NUM_THREADS": str(threads),
             "HF_HUB_OFFLINE": "1",
             "TRANSFORMERS_VERBOSITY": "error",
@@ -425,6 +437,13 @@ def compare(folder: Path, algorithm: str, threads: int, options: Any) -> Iterato
     if options.turn:
         names.append(("comlrl", "turn"))
     names += [("colearn", str(count)) for count in options.episodes or EPISODES[algorithm]]
+    if options.adapters:
+        names += [(system, f"{count} {ADAPTERS}") for system, count in names if system == "colearn"]
+    if options.token_budget is not None:
+        names = [
+            (system, f"{variant} {options.token_budget}" if system == "colearn" else variant)
+            for system, variant in names
+        ]
     items = 1 if algorithm == "magrpo" else options.items
     workers = {name: Worker(folder, threads, [*name, algorithm, str(items)]) for name in names}
     rates: dict[tuple[str, str], list[float]] = {name: [] for name in names}
@@ -487,7 +506,10 @@ def main() -> int:
     if "--worker" in sys.argv:
         folder, system, variant, algorithm, items = sys.argv[2:]
         if system == "colearn":
-            run_colearn(Path(folder), algorithm, int(variant))
+            count, *given = variant.split()
+            budget = next((int(word) for word in given if word != ADAPTERS), None)
+            adapters = ADAPTERS in given
+            run_colearn(Path(folder), algorithm, int(count), adapters=adapters, token_budget=budget)
         else:
             run_peer(Path(folder), algorithm, variant, int(items))
         return 0
@@ -509,6 +531,10 @@ def main() -> int:
         action="store_true",
         help="all systems at once, for a machine that is busy: read the CPU ratio, with one thread",
     )
+    parser.add_argument(
+        "--adapters", action="store_true", help="also colearn's models as adapters on one base"
+    )
+    parser.add_argument("--token-budget", type=int, help="colearn's train.token_budget")
     parser.add_argument("--turn", action="store_true", help="also the peer with fresh prompts")
     parser.add_argument("--out", type=Path, help="JSON, merged with what it holds")
     options = parser.parse_args()
