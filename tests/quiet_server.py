@@ -8,13 +8,13 @@ from typing import Any
 
 
 class QuietServer(ThreadingHTTPServer):
-    """On a free port of the loopback. A thread that answers late would otherwise print a traceback
-    while another test reads what its own code prints."""
+    """On a port of the loopback, by default a free one. A thread that answers late would otherwise
+    print a traceback while another test reads what its own code prints."""
 
     daemon_threads = True
 
-    def __init__(self, handler: Any) -> None:
-        super().__init__(("127.0.0.1", 0), handler)
+    def __init__(self, handler: Any, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), handler)
 
     @property
     def url(self) -> str:

@@ -66,7 +66,7 @@ class ServerProcess:
 
     def failed(self) -> ColearnError:
         """An error with the last line of the log that names a cause."""
-        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
+        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         causes = [line for line in lines if "error" in line.lower() and ": " in line]
         cause = " ".join((causes or lines or ["no output"])[-1].split())[-300:]
         return ColearnError(

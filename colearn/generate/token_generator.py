@@ -81,7 +81,11 @@ class TokenGenerator(LoadedWeights, Generator):
         self.gap = 0.0
         """Largest difference in the last check, in nats."""
         self._revision = base.revision
-        self.check()
+        try:
+            self.check()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def place(self) -> Hashable:

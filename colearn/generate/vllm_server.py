@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ from colearn.models.weight_update import adapter_weights, plain_weights
 
 from .model_folder import (
     copy_adapter,
-    rank_limit,
     write_adapter,
     write_adapter_weights,
     write_model,
@@ -33,26 +31,13 @@ from .server_process import ServerProcess, ServerStart, free_port
 from .token_engine import TokenAnswer, TokenEngine, TokenRequest
 from .vllm import check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
+from .vllm_server_command import server_command, server_environment
 
-_ENVIRONMENT = {
-    "VLLM_SERVER_DEV_MODE": "1",  # weight updates and versions
-    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-    "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler that `score_before_cuts` wraps
-    "VLLM_NO_USAGE_STATS": "1",
-}
-_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-_FLAGS = (
-    *("--host", "127.0.0.1", "--served-model-name", "base", "--generation-config", "vllm"),
-    *("--logprobs-mode", "processed_logprobs", "--enable-scale-out"),
-    *("--enable-prompt-tokens-details", "--enable-prefix-caching"),
-    *("--worker-extension-cls", "colearn.generate.vllm_worker.WorkerExtension"),
-)
-_CPU_FLAGS = ("--enforce-eager", "--block-size", "32", "--no-enable-chunked-prefill")
 _IMPOSSIBLE = -9000.0
 """vLLM reports -9999 for a token whose log-probability is missing or not a number."""
 _ZEROS = "zeros"
 _IN_USE: set[str] = set()
-"""Servers whose full weights an engine of this process writes."""
+"""Servers to which an engine of this process writes."""
 
 
 class VLLMServerEngine(TokenEngine):
@@ -80,9 +65,9 @@ class VLLMServerEngine(TokenEngine):
     ) -> None:
         self.base = base
         self._names = adapters_of(roles)
-        self._full = not self._names
         self._run = uuid.uuid4().hex[:12]
         self._count = 0
+        self._taken = False
         self._tag: str | None = None
         self._adapters: dict[str, str] = {}
         self._process: ServerProcess | None = None
@@ -100,7 +85,7 @@ class VLLMServerEngine(TokenEngine):
             if start.max_length is not None:
                 self._length = min(self._length, start.max_length)
             self._take()
-            if self._full:
+            if not self._names:
                 self._write_full(plain_weights(base))
             for name in self._names:
                 self._templates(name)
@@ -141,12 +126,16 @@ class VLLMServerEngine(TokenEngine):
 
     def close(self) -> None:
         """Unload the run's adapters, close the connections, and end a server started here."""
-        _IN_USE.discard(self.link.url)
+        if self._taken:
+            _IN_USE.remove(self.link.url)
+            self._taken = False
         if self._process is None:
             for name in self._adapters.values():
                 try:
                     self._unload(name)
-                except (ServerLost, ServerRefused):
+                except ServerRefused:
+                    continue  # it was restarted, and no longer has this one
+                except ServerLost:
                     break  # the server is gone, and its adapters with it
         self._adapters = {}
         self.link.close()
@@ -161,31 +150,12 @@ class VLLMServerEngine(TokenEngine):
         """
         if start.python is None and importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
-        on_cpu = self.base.device.type == "cpu"
         model = self._folder / "model"
         write_model(model, self.base, next(iter(roles.values())).spoken_to.tokenizer)
-        command = [
-            start.python or sys.executable,
-            *("-m", "vllm.entrypoints.openai.api_server", "--model", str(model)),
-            *("--port", self.link.url.rpartition(":")[2]),
-            *("--dtype", str(self.base.compute).removeprefix("torch.")),
-            *("--max-num-seqs", str(start.max_rows)),
-            *("--kv-cache-memory-bytes", str(_cache_bytes(start.cache_gib, on_cpu))),
-            *_FLAGS,
-            *(_CPU_FLAGS if on_cpu else ()),
-        ]
-        if start.max_length is not None:
-            command += ["--max-model-len", str(start.max_length)]
-        if self._names:
-            slots = slots_of(roles)
-            rank = rank_limit(self.base, self._names)
-            command += ["--enable-lora", "--max-loras", str(slots), "--max-lora-rank", str(rank)]
-        environment = _ENVIRONMENT | (_CPU_ENVIRONMENT if on_cpu else {})
-        if start.gpus is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = start.gpus
+        port = self.link.url.rpartition(":")[2]
         self._process = ServerProcess(
-            [*command, *start.arguments],
-            environment=environment,
+            server_command(self.base, roles, start, model, port),
+            environment=server_environment(self.base, start),
             log=self._folder / "server.log",
         )
         deadline = time.monotonic() + 60 * start.minutes
@@ -202,14 +172,13 @@ class VLLMServerEngine(TokenEngine):
 
     def _take(self) -> None:
         """Errors: ConfigError if another model of this run writes its weights to this server."""
-        if not self._full:
-            return
         if self.link.url in _IN_USE:
             raise ConfigError(
-                f"{URL}: two models with full weights share the server at {self.link.url}; give "
-                "each its own by url: {AGENT: URL}, or train adapters of one base"
+                f"{URL}: two models share the server at {self.link.url}; give each its own by "
+                "url: {AGENT: URL}, or train adapters of one base"
             )
         _IN_USE.add(self.link.url)
+        self._taken = True
 
     def _body(self, request: TokenRequest) -> dict[str, Any]:
         sampling = request.sampling
@@ -312,7 +281,3 @@ class VLLMServerEngine(TokenEngine):
 
     def _post(self, path: str, **body: Any) -> Any:
         return self.link.call("POST", path, body)
-
-
-def _cache_bytes(gib: float | None, on_cpu: bool) -> int:
-    return int((gib or (1.0 if on_cpu else 4.0)) * 2**30)

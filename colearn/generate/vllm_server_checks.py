@@ -50,20 +50,20 @@ class _Checks:
     def model(self) -> tuple[str, int]:
         """The name under which the base is served, and its longest history in tokens."""
         try:
-            cards = self._link.call("GET", "/v1/models", timeout=30)["data"]
+            answer = self._link.call("GET", "/v1/models", timeout=30)
         except ServerLost as error:
             reason = str(error).partition(self._link.url)[2].partition(";")[0].strip()
             raise ConfigError(
                 f"{URL}: no vLLM server at {self._link.url} ({reason}); start it first, or leave "
                 "url out to let the run start one"
             ) from None
-        except (ServerRefused, KeyError, TypeError) as error:
-            raise ConfigError(
-                f"{URL}: {self._link.url} is no vLLM server ({error}); give the URL of one"
-            ) from None
-        card = next(card for card in cards if card.get("parent") is None)
+        except ServerRefused as error:
+            self._is_none(str(error))
+        card = _base_card(answer)
+        if card is None:
+            self._is_none("/v1/models has no model with a max_model_len")
         self._shapes(Path(str(card.get("root"))) / "config.json")
-        return str(card["id"]), int(card["max_model_len"])
+        return card["id"], card["max_model_len"]
 
     def _shapes(self, config: Path) -> None:
         """Errors: ConfigError if the served folder, where it is readable, holds other shapes."""
@@ -80,7 +80,10 @@ class _Checks:
 
     def tokenizer(self, name: str) -> None:
         body = {"model": name, "prompt": _TEXT, "add_special_tokens": False}
-        served = self._link.call("POST", "/tokenize", body)["tokens"]
+        try:
+            served = self._link.call("POST", "/tokenize", body)["tokens"]
+        except ServerRefused as error:
+            self._is_none(f"/tokenize: {error}")
         for agent, role in self._roles.items():
             if served != role.spoken_to.tokenizer.encode(_TEXT, add_special_tokens=False):
                 raise ConfigError(
@@ -131,8 +134,24 @@ class _Checks:
                 f"VLLM_USE_V2_MODEL_RUNNER=0, which {field} needs"
             )
 
+    def _is_none(self, reason: str) -> NoReturn:
+        raise ConfigError(
+            f"{URL}: {self._link.url} is no vLLM server ({reason}); give the URL of one"
+        )
+
     def _without(self, option: str) -> NoReturn:
         raise ConfigError(
             f"{URL}: the server at {self._link.url} runs without {option}; restart it with "
             "that, or leave url out to let the run start one"
         )
+
+
+def _base_card(answer: Any) -> Mapping[str, Any] | None:
+    """The first model of a list of models that is no adapter and has a length."""
+    match answer:
+        case {"data": [*cards]}:
+            for card in cards:
+                match card:
+                    case {"id": str(), "max_model_len": int()} if card.get("parent") is None:
+                        return dict(card)
+    return None

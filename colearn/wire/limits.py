@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class RateLimiter:
         if len(self._buckets) > _CLIENTS:
             self._buckets.popitem(last=False)
         if left < 1:
-            wait = max(1, round((1 - left) / self.rate + 0.5))
+            wait = math.ceil((1 - left) / self.rate)
             raise ServeError(
                 429,
                 f"more than {self.rate:g} requests a second; wait and try again",

@@ -39,6 +39,8 @@ _IGNORED = (
     "user",
 )
 """Fields that never change an answer."""
+_KINDS = ("str", "list[_Part]", "list[str]")
+"""What pydantic names beside fields: the kinds of which a field's value may be."""
 
 
 class _Part(BaseModel):
@@ -238,9 +240,13 @@ def _no_constant(name: str) -> float:
 
 
 def _refusal(error: ValidationError) -> ServeError:
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    kinds = ("str", "list[_Part]")  # of a union; the first part is always a field, so named or not
-    where = [part for at, part in enumerate(first["loc"]) if not at or part not in kinds]
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
+    first, union = errors[0], errors[0]["loc"][:-1]
+    if union and first["loc"][-1] in _KINDS:  # the fault is in the kind where it is deepest
+        inside = (one for one in errors if one["loc"][: len(union)] == union)
+        first = max(inside, key=lambda one: len(one["loc"]))
+    # the first part is always a field, whether it is named as a kind or not
+    where = [part for at, part in enumerate(first["loc"]) if not at or part not in _KINDS]
     field = ".".join(str(part) for part in where)[:80]
     if first["type"] == "extra_forbidden":
         known = len(where) > 1 or not str(where[0]).isidentifier()

@@ -31,12 +31,15 @@ class FakeVLLMServer:
     `gone` ends every connection, `statuses` gives the answer to a path instead of its own.
     """
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    def __init__(self, folder: Path, port: int = 0, **options: Any) -> None:
         self.folder = folder
         self.options = {"max_loras": 4, "max_lora_rank": 16, "lora": True, "dev": True} | options
         self.skip = self.silent = self.gone = False
         self.statuses: dict[str, Answer] = {}
         self.asked: list[str] = []
+        self.draws: list[dict[str, Any]] = []
+        """Bodies of requests for tokens."""
+        self.tokens: set[str | None] = set()
         self.lock = threading.Lock()
         self.release = threading.Event()
         self.start()
@@ -58,12 +61,13 @@ class FakeVLLMServer:
             def answer(self, body: dict[str, Any]) -> None:
                 path = self.path.partition("?")[0]
                 server.asked.append(path)
+                server.tokens.add(self.headers.get("authorization"))
                 if server.silent:
                     server.release.wait()
                 if server.gone or server.silent:
                     self.close_connection = True
                     return
-                status, answer = server.statuses.get(path) or server.answer(path, body)
+                status, answer = server.statuses.get(path) or server.answer(self.path, body)
                 raw = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
@@ -71,7 +75,7 @@ class FakeVLLMServer:
                 self.end_headers()
                 self.wfile.write(raw)
 
-        self.http = QuietServer(Handler)
+        self.http = QuietServer(Handler, port)
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
@@ -91,8 +95,11 @@ class FakeVLLMServer:
         self.http.shutdown()
         self.http.server_close()
 
-    def answer(self, path: str, body: Mapping[str, Any]) -> Answer:
+    def answer(self, address: str, body: Mapping[str, Any]) -> Answer:
+        path, _, query = address.partition("?")
         with self.lock:
+            if path == "/server_info" and query != "config_format=json":
+                return 200, {"vllm_config": "as text"}
             return getattr(self, "on" + path.replace("/", "_"), self.on_nothing)(body)
 
     def on_nothing(self, body: Mapping[str, Any]) -> Answer:
@@ -106,7 +113,8 @@ class FakeVLLMServer:
         return 200, {"data": [card]}
 
     def on_tokenize(self, body: Mapping[str, Any]) -> Answer:
-        return 200, {"tokens": self.tokenizer.encode(body["prompt"], add_special_tokens=False)}
+        special = body.get("add_special_tokens", True)
+        return 200, {"tokens": self.tokenizer.encode(body["prompt"], add_special_tokens=special)}
 
     def on_server_info(self, body: Mapping[str, Any]) -> Answer:
         if not self.options["dev"]:
@@ -155,6 +163,7 @@ class FakeVLLMServer:
     def on_inference_v1_generate(self, body: Mapping[str, Any]) -> Answer:
         if not body:
             return 400, {"error": {"message": "token_ids: field required"}}
+        self.draws.append(dict(body))
         name, params = body["model"], body["sampling_params"]
         if name != "base" and name not in self.adapters:
             return 404, {"error": {"message": f"The model `{name}` does not exist."}}

@@ -285,13 +285,6 @@ def test_no_server_and_no_vllm_server_are_one_line(base: Base, server: FakeVLLMS
         VLLMServer(url=server.url).build(base, VOICES)
 
 
-def test_two_models_cannot_write_full_weights_to_one_server(
-    generator: TokenGenerator, server: FakeVLLMServer
-) -> None:
-    with pytest.raises(ConfigError, match="two models with full weights"):
-        VLLMServer(url=server.url).build(Base(qwen(1)), VOICES)
-
-
 def test_agents_on_one_base_need_one_server(base: Base) -> None:
     urls = {"hot": "http://a", "cut": "http://b", "cold": "http://a"}
     with pytest.raises(ConfigError, match="share one base"):

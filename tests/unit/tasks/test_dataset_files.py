@@ -62,11 +62,10 @@ def test_another_data_set_of_the_hub_is_held_out_in_the_same_subset_and_split(hu
 
 
 def test_a_split_of_the_hub_is_held_out_from_a_file(hub, tmp_path):
-    task = Dataset(
-        written(tmp_path / "a.jsonl", 2), MATCHES, test_path="us/walls", test_split="test"
-    )
+    held = {"test_path": "us/walls", "subset": "main", "test_split": "test"}
+    task = Dataset(written(tmp_path / "a.jsonl", 2), MATCHES, **held)
     assert texts(task, "train") == ["paint 0", "paint 1"]
-    assert texts(task, "test") == ["us/walls None test"] * 2
+    assert texts(task, "test") == ["us/walls main test"] * 2
 
 
 def test_rows_that_are_trained_on_are_not_held_out(tmp_path):

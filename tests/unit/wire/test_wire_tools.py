@@ -11,7 +11,7 @@ from colearn.serve.answer import ChatAnswer
 from colearn.wire.conversation import read_conversation
 from colearn.wire.errors import ServeError
 from colearn.wire.schema import parse
-from colearn.wire.tools import read_calls, write_call
+from colearn.wire.tools import announce, message, read_calls, write_call
 
 LOOK = write_call("look", {"b": 2, "a": 1})
 OFFER = [{"type": "function", "function": {"name": "look", "description": "Look."}}]
@@ -32,6 +32,42 @@ def test_one_call_is_read_where_one_is_wanted():
         "so",
         [("look", {"a": 1, "b": 2})],
     )
+
+
+def test_what_follows_the_one_call_is_dropped():
+    assert read_calls(f"so {LOOK} on", {"look"}, several=False)[0] == "so"
+
+
+def test_a_call_may_lack_its_closing_mark_and_hold_lines():
+    text = 'so <tool_call>{"name": "look",\n"arguments": {}}'
+    assert read_calls(text, {"look"}, several=True) == ("so", [("look", {})])
+
+
+def test_a_call_before_one_that_is_not_offered_is_read():
+    leap = LOOK.replace("look", "leap")
+    assert read_calls(f"{leap}{LOOK}", {"look"}, several=False) == (
+        leap,
+        [("look", {"a": 1, "b": 2})],
+    )
+
+
+def test_a_text_without_calls_keeps_its_spaces():
+    assert read_calls(" so ", {"look"}, several=True) == (" so ", [])
+
+
+def test_letters_of_any_language_are_written_as_they_are():
+    assert "é" in write_call("look", {"a": "é"})
+    assert "é" in announce([{"name": "look", "description": "é"}])
+    (call,) = message("", [("look", {"a": "é"})])["tool_calls"]
+    assert call["function"]["arguments"] == '{"a": "é"}'
+
+
+def test_a_message_holds_its_text_and_calls_of_their_own_names():
+    made = message("so", [("look", {}), ("look", {})])
+    assert (made["role"], made["content"], made["refusal"]) == ("assistant", "so", None)
+    first, second = made["tool_calls"]
+    assert first["id"] != second["id"] and first["type"] == "function"
+    assert "tool_calls" not in message("", []) and message("", [])["content"] == ""
 
 
 @pytest.mark.parametrize(

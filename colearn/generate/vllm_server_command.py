@@ -1,0 +1,65 @@
+"""The command line and environment of a vLLM server that a run starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from colearn.agents import Voice
+from colearn.models.base import Base
+
+from .model_folder import rank_limit
+from .server_process import ServerStart
+from .vllm_server_checks import adapters_of, slots_of
+
+_ENVIRONMENT = {
+    "VLLM_SERVER_DEV_MODE": "1",  # weight updates and versions
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+    "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler that `score_before_cuts` wraps
+    "VLLM_NO_USAGE_STATS": "1",
+}
+_CPU_ENVIRONMENT = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+_FLAGS = (
+    *("--host", "127.0.0.1", "--served-model-name", "base", "--generation-config", "vllm"),
+    *("--logprobs-mode", "processed_logprobs", "--enable-scale-out"),
+    *("--enable-prompt-tokens-details", "--enable-prefix-caching"),
+    *("--worker-extension-cls", "colearn.generate.vllm_worker.WorkerExtension"),
+)
+_CPU_FLAGS = ("--enforce-eager", "--block-size", "32", "--no-enable-chunked-prefill")
+
+
+def server_command(
+    base: Base, roles: Mapping[str, Voice], start: ServerStart, model: Path, port: str
+) -> list[str]:
+    """The command that serves the folder `model` to these roles."""
+    on_cpu = base.device.type == "cpu"
+    command = [
+        start.python or sys.executable,
+        *("-m", "vllm.entrypoints.openai.api_server", "--model", str(model)),
+        *("--port", port),
+        *("--dtype", str(base.compute).removeprefix("torch.")),
+        *("--max-num-seqs", str(start.max_rows)),
+        *("--kv-cache-memory-bytes", str(_cache_bytes(start.cache_gib, on_cpu))),
+        *_FLAGS,
+        *(_CPU_FLAGS if on_cpu else ()),
+    ]
+    if start.max_length is not None:
+        command += ["--max-model-len", str(start.max_length)]
+    if names := adapters_of(roles):
+        rank = rank_limit(base, names)
+        command += ["--enable-lora", "--max-loras", str(slots_of(roles))]
+        command += ["--max-lora-rank", str(rank)]
+    return [*command, *start.arguments]
+
+
+def server_environment(base: Base, start: ServerStart) -> dict[str, str]:
+    """Variables that the server has beside those of this process."""
+    environment = _ENVIRONMENT | (_CPU_ENVIRONMENT if base.device.type == "cpu" else {})
+    if start.gpus is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = start.gpus
+    return environment
+
+
+def _cache_bytes(gib: float | None, on_cpu: bool) -> int:
+    return int((gib or (1.0 if on_cpu else 4.0)) * 2**30)

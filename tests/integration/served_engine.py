@@ -1,0 +1,76 @@
+"""The engine of a fake vLLM server, as fixtures of the tests that import all of this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fake_vllm_server import FakeVLLMServer
+from vllm_cases import byte_tokenizer, qwen
+
+from colearn.agents import ChatFormat, Voice
+from colearn.config import LoRASettings
+from colearn.contract import Sampling
+from colearn.generate.kinds import VLLMServer
+from colearn.generate.model_folder import write_model
+from colearn.generate.token_engine import TokenRequest
+from colearn.generate.vllm_server import VLLMServerEngine
+from colearn.models.base import Base
+
+CHAT = ChatFormat(byte_tokenizer(), chat="plain")
+PLAIN = {"ann": Voice(adapter=None, chat=CHAT, sampling=Sampling(max_tokens=8))}
+
+
+@pytest.fixture
+def base() -> Base:
+    return Base(qwen())
+
+
+@pytest.fixture
+def server(base: Base, tmp_path: Path) -> Iterator[FakeVLLMServer]:
+    write_model(tmp_path / "model", base, byte_tokenizer())
+    fake = FakeVLLMServer(tmp_path / "model")
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def engine(base: Base, server: FakeVLLMServer) -> Iterator[VLLMServerEngine]:
+    built = built_engine(base, PLAIN, server)
+    yield built
+    built.close()
+
+
+def built_engine(
+    base: Base, voices: Mapping[str, Voice], server: FakeVLLMServer, **settings: Any
+) -> VLLMServerEngine:
+    built = VLLMServer(**{"url": server.url, **settings}).build(base, voices).engine  # type: ignore[attr-defined]
+    assert isinstance(built, VLLMServerEngine)
+    return built
+
+
+def adapted(base: Base, *names: str) -> dict[str, Voice]:
+    """Agents on adapters of these names, ann on the first."""
+    base.model.requires_grad_(False)
+    for name in names:
+        base.add_adapter(name, LoRASettings(rank=4, alpha=8.0))
+        for parameter in base.adapter_parameters(name).values():
+            torch.nn.init.normal_(parameter, std=0.2)
+    sampling = Sampling(max_tokens=8)
+    return {
+        agent: Voice(adapter=name, chat=CHAT, sampling=sampling)
+        for agent, name in zip(("ann", "ben", "eve"), names, strict=False)
+    }
+
+
+def request(adapter: str | None = None, **sampling: Any) -> TokenRequest:
+    return TokenRequest(
+        prompt=(5, 6),
+        adapter=adapter,
+        sampling=Sampling(**{"max_tokens": 4, **sampling}),
+        seed=7,
+        end_ids=frozenset({9, 3}),
+    )

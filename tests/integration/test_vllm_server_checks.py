@@ -1,0 +1,180 @@
+"""What the engine of a vLLM server checks before it loads anything: model, tokenizer, options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fake_vllm_server import FakeVLLMServer
+from served_engine import *  # noqa: F403 - the fixtures
+from served_engine import CHAT, PLAIN, adapted, built_engine
+from tokenizers.processors import TemplateProcessing
+from vllm_cases import byte_tokenizer
+
+from colearn.agents import ChatFormat, Voice
+from colearn.contract import Sampling
+from colearn.errors import ConfigError
+from colearn.generate.kinds import VLLMServer
+from colearn.generate.model_folder import write_model
+from colearn.models.base import Base
+
+ADAPTER = {"id": "theirs", "root": "/a", "parent": "base", "max_model_len": 7}
+SAMPLING = Sampling(max_tokens=8)
+
+
+def refused(base: Base, voices: Any, server: FakeVLLMServer, line: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^run\.generator\.url: .*{line}") as error:
+        built_engine(base, voices, server)
+    assert "\n" not in str(error.value)
+
+
+def beginning_with_end() -> Any:
+    """A tokenizer that begins every text with its end token, unless it is told not to."""
+    tokenizer = byte_tokenizer()
+    tokenizer._tokenizer.post_processor = TemplateProcessing(
+        single="<end> $A", special_tokens=[("<end>", tokenizer.eos_token_id)]
+    )
+    return tokenizer
+
+
+def test_the_base_is_the_model_that_is_no_adapter(base: Base, server: FakeVLLMServer) -> None:
+    own = server.on_v1_models({})[1]["data"]
+    server.statuses["/v1/models"] = (200, {"data": [ADAPTER, *own]})
+    engine = built_engine(base, PLAIN, server)
+    assert (engine._base_name, engine.max_length) == ("base", 4096)
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    "models",
+    [None, [], {"data": []}, {"data": None}, {"data": ["base"]}, {"data": [{"id": "llama"}]}],
+)
+def test_another_programs_list_of_models_is_one_line(
+    base: Base, server: FakeVLLMServer, models: Any
+) -> None:
+    server.statuses["/v1/models"] = (200, models)
+    refused(base, PLAIN, server, r"is no vLLM server \(/v1/models has no model with a max_model")
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/tokenize"])
+def test_a_route_that_every_vllm_server_has_tells_others_apart(
+    base: Base, server: FakeVLLMServer, path: str
+) -> None:
+    server.statuses[path] = (404, {"detail": "Not Found"})
+    refused(base, PLAIN, server, r"is no vLLM server \(.*status 404: Not Found\); give the URL")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("model_type", "llama"), ("vocab_size", 9), ("num_hidden_layers", 3)]
+)
+def test_a_model_of_another_shape_is_refused(
+    base: Base, server: FakeVLLMServer, field: str, value: Any
+) -> None:
+    file = server.folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {field: value}))
+    refused(base, PLAIN, server, rf"serves another model \({field} {value}, the trained one has ")
+
+
+def test_a_shape_that_the_served_folder_leaves_out_is_not_compared(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    file = server.folder / "config.json"
+    config = json.loads(file.read_text())
+    del config["hidden_size"]
+    file.write_text(json.dumps(config))
+    built_engine(base, PLAIN, server).close()
+
+
+def test_a_served_folder_that_is_not_here_is_not_compared(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    (card,) = server.on_v1_models({})[1]["data"]
+    server.statuses["/v1/models"] = (200, {"data": [card | {"root": "org/model"}]})
+    built_engine(base, PLAIN, server).close()
+
+
+def test_tokens_that_a_tokenizer_puts_before_a_text_are_not_compared(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    write_model(server.folder, base, beginning_with_end())
+    server.start()
+    built_engine(base, PLAIN, server).close()
+    own = Voice(
+        adapter=None, chat=ChatFormat(beginning_with_end(), chat="plain"), sampling=SAMPLING
+    )
+    built_engine(base, {"ann": own}, server).close()
+
+
+def test_every_agents_tokenizer_is_compared(base: Base, server: FakeVLLMServer) -> None:
+    other = byte_tokenizer()
+    other.add_tokens(["def"])
+    voices = PLAIN | {
+        "ben": Voice(adapter=None, chat=ChatFormat(other, chat="plain"), sampling=SAMPLING)
+    }
+    refused(base, voices, server, "another tokenizer than agent 'ben'; serve the trained")
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_server_that_takes_no_tokens_is_refused(
+    base: Base, server: FakeVLLMServer, status: int
+) -> None:
+    server.statuses["/inference/v1/generate"] = (status, {"detail": "no"})
+    refused(base, PLAIN, server, "runs without --enable-scale-out; restart it")
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_server_that_takes_no_adapters_later_is_refused(
+    base: Base, server: FakeVLLMServer, status: int
+) -> None:
+    server.statuses["/v1/load_lora_adapter"] = (status, {"detail": "no"})
+    refused(base, adapted(base, "first"), server, "without VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
+
+
+@pytest.mark.parametrize("mode", ["raw_logits", "processed_logits"])
+def test_log_probabilities_of_another_kind_are_refused(
+    base: Base, server: FakeVLLMServer, mode: str
+) -> None:
+    server.options["logprobs_mode"] = mode
+    refused(base, PLAIN, server, "without --logprobs-mode processed_logprobs")
+
+
+@pytest.mark.parametrize(("field", "value"), [("top_p", 0.9), ("top_k", 5)])
+def test_either_cut_needs_scores_from_before_it(
+    base: Base, server: FakeVLLMServer, field: str, value: Any
+) -> None:
+    server.options["cuts"] = False
+    sampling = Sampling(**{"max_tokens": 8, field: value})
+    voices = {"ann": Voice(adapter=None, chat=CHAT, sampling=sampling)}
+    refused(
+        base, voices, server, rf"--worker-extension-cls .*, which agents\.ann\.sampling\.{field}"
+    )
+
+
+def test_a_server_with_just_the_slots_and_the_rank_is_taken(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    server.options |= {"max_loras": 2, "max_lora_rank": 8}
+    built_engine(base, adapted(base, "first", "second"), server).close()
+
+
+def test_an_agent_without_an_adapter_needs_a_slot_beside_those_that_have_one(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    server.options["max_loras"] = 1
+    voices = PLAIN | {"ben": adapted(base, "first")["ann"]}
+    refused(base, voices, server, r"without --max-loras 2 \(it has 1\)")
+
+
+def test_full_weights_need_no_adapters_of_the_server(base: Base, server: FakeVLLMServer) -> None:
+    server.options["lora"] = False
+    built_engine(base, PLAIN, server).close()
+
+
+def test_a_temperature_that_vllm_would_raise_is_refused_before_anything_is_asked(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    cool = Voice(adapter=None, chat=CHAT, sampling=Sampling(temperature=0.001))
+    with pytest.raises(ConfigError, match=r"^agents\.ann\.sampling\.temperature: vLLM samples at"):
+        VLLMServer(url=server.url).build(base, {"ann": cool})
+    assert not server.asked

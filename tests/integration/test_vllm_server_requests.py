@@ -1,0 +1,134 @@
+"""What the engine of a vLLM server asks for, and what it takes for an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_vllm_server import FakeVLLMServer
+from served_engine import *  # noqa: F403 - the fixtures
+from served_engine import PLAIN, built_engine, request
+
+from colearn.errors import ServerLost
+from colearn.generate.vllm_server import VLLMServerEngine
+from colearn.models.base import Base
+
+GENERATE = "/inference/v1/generate"
+
+
+def answer(server: FakeVLLMServer, **changed: Any) -> None:
+    """What the server answers from now on: token 5, but for what is changed."""
+    usage = changed.pop("usage", {})
+    choice = {
+        "finish_reason": "stop",
+        "token_ids": [5],
+        "weight_versions": [{"version": server.version, "start": 0, "end": 1}],
+        "logprobs": {"content": [{"token_id": 5, "logprob": -1.0}]},
+    }
+    server.statuses[GENERATE] = (200, {"choices": [choice | changed], "usage": usage})
+
+
+def test_a_request_says_all_that_defines_its_draw(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    engine.generate([request(temperature=0.7, top_p=0.8, top_k=40, stop=("x", "yz"))])
+    assert server.draws[-1] == {
+        "model": "base",
+        "token_ids": [5, 6],
+        "sampling_params": {
+            "temperature": 0.7,
+            "top_p": 0.8,
+            "top_k": 40,
+            "max_tokens": 4,
+            "seed": 7,
+            "logprobs": 0,
+            "stop": ["x", "yz"],
+            "stop_token_ids": [3, 9],
+            "ignore_eos": True,
+            "detokenize": True,
+        },
+    }
+
+
+def test_a_request_without_cuts_and_stops_turns_them_off(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    engine.generate([request()])
+    params = server.draws[-1]["sampling_params"]
+    assert (params["top_k"], params["stop"], params["detokenize"]) == (0, [], False)
+
+
+@pytest.mark.parametrize(
+    ("usage", "cached"),
+    [
+        ({}, 0),
+        ({"prompt_tokens_details": None}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": None}}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 3}}, 3),
+    ],
+)
+def test_tokens_from_the_cache_are_counted_where_the_server_says_them(
+    engine: VLLMServerEngine, server: FakeVLLMServer, usage: dict[str, Any], cached: int
+) -> None:
+    answer(server, usage=usage)
+    assert engine.generate([request()])[0].cached == cached
+
+
+@pytest.mark.parametrize("others", [None, [], ["own", "another-1"]])
+def test_tokens_of_other_weights_are_not_used(
+    engine: VLLMServerEngine, server: FakeVLLMServer, others: Any
+) -> None:
+    named = {"own": server.version}
+    spans = others and [{"version": named.get(one, one), "start": 0, "end": 1} for one in others]
+    answer(server, weight_versions=spans)
+    with pytest.raises(ServerLost, match="other weights than the last update's"):
+        engine.generate([request()])
+
+
+def test_log_probabilities_of_other_tokens_are_not_used(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    answer(server, logprobs={"content": [{"token_id": 6, "logprob": -1.0}]})
+    with pytest.raises(ServerLost, match="without their log-probabilities"):
+        engine.generate([request()])
+
+
+def test_a_token_that_was_hardly_possible_is_used(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    answer(server, logprobs={"content": [{"token_id": 5, "logprob": -100.0}]})
+    assert engine.generate([request()])[0].logprobs == (-100.0,)
+
+
+def test_a_server_that_cannot_generate_says_why(
+    engine: VLLMServerEngine, server: FakeVLLMServer
+) -> None:
+    server.statuses[GENERATE] = (500, {"error": {"message": "out of memory"}})
+    with pytest.raises(ServerLost, match=r"cannot generate \(status 500: out of memory\)"):
+        engine.generate([request()])
+
+
+def test_a_request_has_its_minutes(base: Base, server: FakeVLLMServer) -> None:
+    engine = built_engine(base, PLAIN, server, request_minutes=0.1)
+    assert engine.link.timeout == pytest.approx(6.0)
+    engine.close()
+
+
+@pytest.mark.parametrize("key", [None, "secret"])
+def test_the_servers_key_comes_from_the_environment(
+    base: Base, server: FakeVLLMServer, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    if key is not None:
+        monkeypatch.setenv("VLLM_API_KEY", key)
+    built_engine(base, PLAIN, server).close()
+    assert server.tokens == {None if key is None else f"Bearer {key}"}
+
+
+@pytest.mark.parametrize(("asked", "longest"), [(None, 4096), (100, 100), (9999, 4096)])
+def test_a_history_is_as_long_as_the_server_and_the_setting_allow(
+    base: Base, server: FakeVLLMServer, asked: int | None, longest: int
+) -> None:
+    engine = built_engine(base, PLAIN, server, max_length=asked)
+    assert engine.max_length == longest
+    engine.close()

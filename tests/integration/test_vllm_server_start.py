@@ -1,0 +1,158 @@
+"""A vLLM server that a run starts: with which options, and that it ends with its engine."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import os
+import shlex
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from served_engine import *  # noqa: F403 - the fixtures
+from served_engine import PLAIN, adapted
+
+from colearn.errors import ColearnError, MissingExtra, ServerLost
+from colearn.generate.kinds import VLLMServer
+from colearn.generate.server_process import ServerStart
+from colearn.generate.vllm_server import VLLMServerEngine
+from colearn.generate.vllm_server_command import server_command, server_environment
+from colearn.models.base import Base
+
+PROGRAM = Path(__file__).parent / "fake_vllm_program.py"
+
+
+def python(folder: Path, command: str) -> str:
+    """A program in place of Python."""
+    file = folder / "python"
+    file.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    file.chmod(0o755)
+    return str(file)
+
+
+def start(**given: Any) -> ServerStart:
+    defaults: dict[str, Any] = {
+        "python": None,
+        "gpus": None,
+        "cache_gib": None,
+        "max_length": None,
+        "max_rows": 256,
+        "arguments": (),
+        "minutes": 1.0,
+    }
+    return ServerStart(**defaults | given)
+
+
+def test_a_server_of_full_weights_on_the_cpu_is_started_with_these_options(base: Base) -> None:
+    assert server_command(base, PLAIN, start(), Path("/m"), "8001") == [
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", "/m", "--port", "8001", "--dtype", "float32", "--max-num-seqs", "256"),
+        *("--kv-cache-memory-bytes", "1073741824", "--host", "127.0.0.1"),
+        *("--served-model-name", "base", "--generation-config", "vllm"),
+        *("--logprobs-mode", "processed_logprobs", "--enable-scale-out"),
+        *("--enable-prompt-tokens-details", "--enable-prefix-caching", "--worker-extension-cls"),
+        *("colearn.generate.vllm_worker.WorkerExtension", "--enforce-eager"),
+        *("--block-size", "32", "--no-enable-chunked-prefill"),
+    ]
+
+
+def test_settings_and_adapters_are_options_of_a_started_server(base: Base) -> None:
+    voices = PLAIN | {"ben": adapted(base, "first")["ann"]}
+    given = start(
+        python="/v/python", cache_gib=0.25, max_length=99, max_rows=7, arguments=("--seed", "3")
+    )
+    command = server_command(base, voices, given, Path("/m"), "8001")
+    options = dict(itertools.pairwise(command))
+    assert command[0] == "/v/python" and command[-2:] == ["--seed", "3"]
+    assert options["--kv-cache-memory-bytes"] == "268435456"
+    assert (options["--max-model-len"], options["--max-num-seqs"]) == ("99", "7")
+    assert "--enable-lora" in command
+    assert (options["--max-loras"], options["--max-lora-rank"]) == ("2", "8")
+
+
+class OnGPU:
+    """A base on a GPU that is not there."""
+
+    device, compute = torch.device("cuda"), torch.bfloat16
+
+
+def test_a_server_on_a_gpu_has_a_larger_cache_and_none_of_the_cpus_options() -> None:
+    command = server_command(OnGPU(), PLAIN, start(), Path("/m"), "8001")  # type: ignore[arg-type]
+    options = dict(itertools.pairwise(command))
+    assert options["--kv-cache-memory-bytes"] == "4294967296" and options["--dtype"] == "bfloat16"
+    assert not {"--enforce-eager", "--block-size", "--no-enable-chunked-prefill"} & set(command)
+
+
+def test_a_started_servers_variables(base: Base) -> None:
+    always = {
+        "VLLM_SERVER_DEV_MODE": "1",
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+        "VLLM_USE_V2_MODEL_RUNNER": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+    }
+    assert server_environment(OnGPU(), start()) == always  # type: ignore[arg-type]
+    assert server_environment(base, start(gpus="2,3")) == {
+        **always,
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "CUDA_VISIBLE_DEVICES": "2,3",
+    }
+
+
+def test_a_started_server_answers_and_ends_with_its_engine(
+    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    notes = tmp_path / "notes"
+    program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
+    kind = VLLMServer(python=program, gpus="3", arguments=("--seed", "3"), start_minutes=5.0)
+    generator = kind.build(base, PLAIN)
+    engine = generator.engine  # type: ignore[attr-defined]
+    told = json.loads(notes.read_text())
+    assert told["arguments"][-2:] == ["--seed", "3"]
+    assert told["environment"]["CUDA_VISIBLE_DEVICES"] == "3"
+    assert told["environment"]["VLLM_SERVER_DEV_MODE"] == "1"
+    generator.close()  # type: ignore[attr-defined]
+    assert not Path(f"/proc/{told['number']}/environ").exists()
+    assert not engine._folder.exists()
+
+
+def test_a_server_that_never_answers_is_given_up_and_ended(base: Base, tmp_path: Path) -> None:
+    file = tmp_path / "number"
+    program = python(tmp_path, f"sh -c 'echo $$ > {file}; exec sleep 600'")
+    began = time.monotonic()
+    with pytest.raises(ServerLost, match=r"did not start within 0\.02 minutes"):
+        VLLMServer(python=program, start_minutes=0.02).build(base, PLAIN)
+    assert time.monotonic() - began < 30
+    assert not Path(f"/proc/{file.read_text().strip()}").exists()
+
+
+def test_what_was_begun_for_a_server_that_does_not_start_is_gone(
+    base: Base, tmp_path: Path
+) -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(ColearnError, match="ended while it started"):
+        VLLMServer(python=python(tmp_path, "false"), folder=str(tmp_path)).build(base, PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["python"]
+    assert set(threading.enumerate()) <= before
+
+
+def test_without_vllm_and_a_python_that_has_it_the_extra_is_named(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="vllm"):
+        VLLMServer().build(base, PLAIN)
+
+
+def test_a_python_of_its_own_needs_no_vllm_here(
+    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ColearnError, match="ended while it started"):
+        VLLMServerEngine(base, PLAIN, None, start(python=python(tmp_path, "false")))
