@@ -143,7 +143,7 @@ class WorkerProgram(Program):
         self._house: Employer | None = None
         self._over = threading.Event()
         self._starting = threading.Lock()
-        """Held while a worker starts: `end` stops every worker that was started before it."""
+        """Held while a worker starts or is struck off: `end` stops all that were started before."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         """Worker by the URL at which it asks for episodes."""
 
@@ -165,8 +165,8 @@ class WorkerProgram(Program):
     def end(self) -> None:
         with self._starting:
             self._over.set()
-        for process in self._processes.values():
-            kill(process)
+            for process in self._processes.values():
+                kill(process)
 
     def _hire(self, house: Employer) -> str | None:
         """Starts a worker; returns its URL, or None after the end."""
@@ -184,9 +184,9 @@ class WorkerProgram(Program):
             stderr = _tail_of(process)
             failure = f"a worker ended with code {process.wait()}: {stderr}"
             kill(process)
-            if self._over.is_set():
-                return
             with self._starting:
+                if self._over.is_set():
+                    return
                 del self._processes[url]
             house.lose(url, failure)
             print(f"warning: gateway: {failure}", file=sys.stderr, flush=True)

@@ -6,6 +6,9 @@ import asyncio
 import os
 import signal
 import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,15 @@ from colearn.gateway.live import Live
 from colearn.gateway.programs import CommandProgram, Endpoints, FunctionProgram, WorkerProgram
 
 URLS = Endpoints("http://127.0.0.1:9/episodes/0", {"one": "http://127.0.0.1:9"})
+
+
+@pytest.fixture(autouse=True)
+def threads_end(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """What a test's threads print is the test's own."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
 
 
 @pytest.fixture
@@ -110,3 +122,139 @@ def test_a_worker_that_died_before_the_end_is_neither_replaced_nor_killed_again(
     assert not any(keeper.is_alive() for keeper in keepers)
     assert house.hired == 1
     assert killed.count(started[0].pid) == 1
+
+
+class Slow(House):
+    """Hires the worker of that number once it is let go."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+        self.entered, self.go = threading.Event(), threading.Event()
+
+    def hire(self) -> str:
+        url = super().hire()
+        if self.hired == self.number:
+            self.entered.set()
+            assert self.go.wait(60)
+        return url
+
+
+def test_a_worker_that_starts_while_the_end_comes_is_stopped_by_it(started: list[Any]) -> None:
+    house, program = Slow(2), WorkerProgram(("sleep", "600"), workers=2)
+    begins = threading.Thread(target=program.begin, args=(house,))
+    begins.start()
+    assert house.entered.wait(60)
+    ends = threading.Thread(target=program.end)
+    ends.start()
+    ends.join(0.3)
+    house.go.set()
+    ends.join(60)
+    begins.join(60)
+    assert not ends.is_alive() and len(started) == 2
+    assert [one.wait(60) for one in started] == [-signal.SIGKILL] * 2
+
+
+def test_after_the_end_no_worker_is_started(started: list[Any]) -> None:
+    program = WorkerProgram(("sleep", "600"), workers=0)
+    program.end()
+    assert program._hire(House()) is None
+    assert started == []
+
+
+class Pausing(threading.Event):
+    """Stands still where a keeper has seen that it is not yet set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen, self.go = threading.Event(), threading.Event()
+
+    def is_set(self) -> bool:
+        found = super().is_set()
+        if not found and threading.current_thread() is not threading.main_thread():
+            self.seen.set()
+            assert self.go.wait(60)
+        return found
+
+
+def test_the_end_stops_the_others_while_a_worker_that_died_is_struck_off(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It goes through a dictionary from which the dead worker's keeper is about to take it."""
+    first = f"test -e {tmp_path}/one && exec sleep 600; touch {tmp_path}/one; exit 1"
+    program, house = WorkerProgram(("sh", "-c", first), workers=1), House()
+    program._over = over = Pausing()
+    program._processes["other"] = other = programs.run_command(("sleep", "600"), {})
+    program.begin(house)
+    assert over.seen.wait(60)
+    kill = programs.kill
+
+    def lets_go(process: Any) -> None:
+        over.go.set()
+        house.lost.wait(2)
+        kill(process)
+
+    monkeypatch.setattr(programs, "kill", lets_go)
+    threading.Timer(0.3, over.go.set).start()
+    program.end()
+    assert other.wait(60) == -signal.SIGKILL
+    assert house.hired == 1
+
+
+def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(programs, "_SOON", 0.1)
+    told: list[tuple[str, str]] = []
+
+    class Noting(House):
+        def lose(self, url: str, failure: str) -> None:
+            told.append((url, failure))
+            super().lose(url, failure)
+
+    house = Noting()
+    program = WorkerProgram(("sh", "-c", "echo no more >&2; exit 3"), workers=1)
+    program.begin(house)
+    while house.hired < 3:
+        time.sleep(0.01)
+    program.end()
+    failure = "a worker ended with code 3: no more"
+    urls = [f"http://127.0.0.1:9/workers/{number}/next" for number in (1, 2)]
+    assert told[:2] == [(url, failure) for url in urls]
+    assert capfd.readouterr().err.splitlines()[0] == f"warning: gateway: {failure}"
+    assert not program._processes.keys() & {*urls}
+
+
+def test_what_a_dead_worker_left_running_is_killed(
+    started: list[Any], killed: list[int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    house, program = House(), WorkerProgram(("false",), workers=1)
+    program.begin(house)
+    assert house.lost.wait(60)
+    assert killed.count(started[0].pid) == 1
+    program.end()
+
+
+@pytest.mark.parametrize(("lives", "pauses"), [(0.0, True), (0.5, False)])
+def test_only_a_worker_that_ended_soon_is_started_again_after_a_pause(
+    started: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    lives: float,
+    pauses: bool,
+) -> None:
+    monkeypatch.setattr(programs, "_SOON", 0.3)
+    waited: list[float | None] = []
+
+    class Noting(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout)
+            return super().wait(timeout)
+
+    house, program = House(), WorkerProgram(("sh", "-c", f"sleep {lives}; exit 1"), workers=1)
+    program._over = Noting()
+    program.begin(house)
+    while house.hired < 2:
+        time.sleep(0.01)
+    program.end()
+    assert waited[:1] == ([0.3] if pauses else [])
