@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +27,7 @@ class EnvironmentSource:
 
     env: str
     """Family and name, classic/rps_v2."""
-    settings: tuple[tuple[str, Any], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     parallel: bool = False
 
 
@@ -66,7 +67,7 @@ def module(source: EnvironmentSource) -> Any:
 def make(source: EnvironmentSource) -> Any:
     """A fresh environment, not yet reset."""
     return (module(source).parallel_env if source.parallel else module(source).env)(
-        **dict(source.settings)
+        **deepcopy(dict(source.settings))
     )
 
 

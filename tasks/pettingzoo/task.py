@@ -72,7 +72,7 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         team: bool = False,
         invalid_penalty: float = 1.0,
     ) -> None:
-        self.source = EnvironmentSource(env, tuple(sorted((settings or {}).items())), parallel)
+        self.source = EnvironmentSource(env, dict(settings or {}), parallel)
         self.phrasing, self.team = phrasing, team
         check_whole("horizon", horizon, 1)
         check_finite("invalid_penalty", invalid_penalty, least=0)

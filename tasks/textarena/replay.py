@@ -8,13 +8,14 @@ earlier.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 from colearn.errors import ConfigError, nearest, reason_of, required
-from colearn.seeding import OwnGenerators, borrowed_global_generators
+from colearn.seeding import OwnGenerators
 
 from ..live_games import LiveGames
 
@@ -25,7 +26,7 @@ class GameSource:
 
     env: str
     players: int
-    settings: tuple[tuple[str, Any], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,9 @@ class _Game:
 
     def __init__(self, source: GameSource, seed: int) -> None:
         arena = _package()
-        self.wrapped = arena.make(source.env, **dict(source.settings))
-        self.env: Any = self.wrapped
+        self.generators = OwnGenerators(seed)
+        with self.generators.drawn_from():
+            self.env: Any = arena.make(source.env, **deepcopy(dict(source.settings)))
         self.actions = []
         while isinstance(self.env, arena.Wrapper):
             if isinstance(self.env, arena.ActionWrapper):
@@ -56,7 +58,6 @@ class _Game:
             self.env = self.env.env
         self.own = arena.ObservationType.PLAYER_ACTION
         self.players = source.players
-        self.generators = OwnGenerators(seed)
         with self.generators.drawn_from():
             self.env.reset(num_players=source.players, seed=seed)
         self.unread: list[list[str]] = [[] for _ in range(source.players)]
@@ -107,18 +108,17 @@ def check(source: GameSource) -> None:
 @lru_cache(maxsize=4096)
 def position(source: GameSource, seed: int, actions: tuple[str, ...]) -> Position:
     """The position after `actions`."""
-    with borrowed_global_generators():
-        game = _live.take((source, seed, actions[:-1])) if actions else None
-        rest = actions[-1:]
-        if game is None:
-            game, rest = _Game(source, seed), actions
-        with game.generators.drawn_from():
+    game = _live.take((source, seed, actions[:-1])) if actions else None
+    rest = actions[-1:]
+    if game is None:
+        game, rest = _Game(source, seed), actions
+    with game.generators.drawn_from():
+        reached = game.position()
+        for action in rest:
+            game.step(action)
             reached = game.position()
-            for action in rest:
-                game.step(action)
-                reached = game.position()
-        _live.keep((source, seed, actions), game)
-        return reached
+    _live.keep((source, seed, actions), game)
+    return reached
 
 
 def _package() -> Any:

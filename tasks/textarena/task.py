@@ -69,7 +69,7 @@ class TextArena(DecPOMDP[Game, ArenaState]):
     ) -> None:
         check_whole("players", players, 1)
         check_whole("horizon", horizon, 1)
-        self.source = GameSource(env, players, tuple(sorted((settings or {}).items())))
+        self.source = GameSource(env, players, dict(settings or {}))
         check(self.source)
         self.agents = tuple(f"player_{number}" for number in range(players))
         self.horizon, self.words = horizon, words

@@ -1,0 +1,220 @@
+"""How a game of TextArena is made, shown and gone on from; and who is paid what."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.tasks.textarena import TextArena
+from colearn.tasks.textarena import replay as replays
+
+arena = pytest.importorskip("textarena")
+from textarena.envs.registration import ENV_REGISTRY, EnvSpec  # noqa: E402
+from textarena.envs.TicTacToe.env import TicTacToeEnv  # noqa: E402
+
+BIDS = ("[bid: 1, 3]", "[bid: 2, 3]", "[call]")
+
+
+def begun(task, seed=0):
+    return task.reset(task.items("train")[0], np.random.default_rng(seed))
+
+
+def said(task, state, *texts):
+    """The last outcome after the players in turn have said these texts."""
+    for text in texts:
+        [agent] = task.joint_observations(state)
+        outcome = task.step(state, {agent: text}, None)
+        state = outcome.state
+    return outcome
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Registers a form of tic-tac-toe for one test."""
+
+    def add(form, *wrappers):
+        spec = EnvSpec(id="Own-v0", entry_point=form, default_wrappers=list(wrappers))
+        monkeypatch.setitem(ENV_REGISTRY, "Own-v0", spec)
+        replays.position.cache_clear()
+        replays._live._by_play.clear()
+        return TextArena("Own-v0")
+
+    yield add
+    replays.position.cache_clear()
+
+
+def test_a_setting_may_be_a_list():
+    task = TextArena("Nim-v0", settings={"piles": [1, 2]}, words=("[0 1]",))
+    state = begun(task)
+    assert "pile 0: 1\n  pile 1: 2" in task.observe(state, "player_0")
+    lost = said(task, state, "[1 2]", "[0 1]")
+    assert lost.local_rewards == {"player_0": -1.0, "player_1": 1.0}
+
+
+def test_games_of_other_settings_are_other_games():
+    shown = []
+    for piles in ([1, 2], [2, 1]):
+        task = TextArena("Nim-v0", settings={"piles": piles})
+        shown.append(task.observe(begun(task), "player_0"))
+    assert shown[0] != shown[1]
+
+
+class Spends(TicTacToeEnv):
+    """Uses up the list that it is made with."""
+
+    def __init__(self, names=None):
+        super().__init__()
+        self.first = (names or ["nobody"]).pop()
+
+    def reset(self, num_players, seed=None):
+        super().reset(num_players, seed)
+        self.state.add_observation(f"{self.first} begins", arena.ObservationType.GAME_MESSAGE)
+
+
+def test_a_game_that_uses_up_a_setting_is_made_from_all_of_it_again(registered):
+    registered(Spends)
+    task = TextArena("Own-v0", settings={"names": ["ann"]})
+    for seed in (0, 1):
+        assert "ann begins" in task.observe(begun(task, seed), "player_0")
+
+
+class Draws(Spends):
+    """Draws from the global generators when it is made."""
+
+    def __init__(self):
+        super().__init__([f"{random.random()} {np.random.random()}"])
+
+
+def test_what_a_game_draws_when_it_is_made_follows_from_its_seed(registered):
+    task = registered(Draws)
+    shown = []
+    for seed in (5, 5, 6):
+        replays.position.cache_clear()
+        replays._live._by_play.clear()
+        random.seed(len(shown))
+        shown.append(replays.position(task.source, seed, ()).shown[0])
+    assert shown[0] == shown[1] != shown[2]
+
+
+def test_making_a_game_leaves_the_global_generators_alone(registered):
+    random.seed(5)
+    np.random.seed(5)
+    registered(Draws)
+    assert random.random() == random.Random(5).random()
+    assert np.random.random() == np.random.RandomState(5).random()
+
+
+class Strips(arena.ActionWrapper):
+    def action(self, action):
+        return action.strip("()")
+
+
+class Brackets(arena.ActionWrapper):
+    def action(self, action):
+        return f"[{action}]"
+
+
+def test_the_outer_form_of_an_action_is_applied_first(registered):
+    task = registered(TicTacToeEnv, Brackets, Strips)
+    after = said(task, begun(task), "(4)").state
+    assert "placed their symbol (O) in cell 4" in task.observe(after, "player_1")
+
+
+def test_a_player_reads_what_the_others_said_and_not_what_it_said_itself():
+    task = TextArena("IteratedPrisonersDilemma-v0")
+    state = said(task, begun(task), "I am Ann.", "I am Ben.").state
+    shown = task.observe(state, "player_0")
+    assert "[Player 1] I am Ben." in shown and "I am Ann." not in shown
+
+
+def test_a_player_is_called_by_the_name_that_the_game_gives_it(registered):
+    class Named(TicTacToeEnv):
+        def reset(self, num_players, seed=None):
+            super().reset(num_players, seed)
+            self.state.role_mapping |= {0: "Ann", 1: "Ben"}
+
+    task = registered(Named)
+    after = said(task, begun(task), "[4]").state
+    assert task.observe(after, "player_1").startswith("[GAME] You are Player 1")
+    assert "[Ann] [4]" in task.observe(after, "player_1")
+
+
+def test_what_is_shown_has_no_spaces_around_it(registered):
+    class Spaced(TicTacToeEnv):
+        def reset(self, num_players, seed=None):
+            super().reset(num_players, seed)
+            self.state.add_observation("go \n", arena.ObservationType.GAME_MESSAGE)
+
+    task = registered(Spaced)
+    assert task.observe(begun(task), "player_0").endswith("[GAME] go")
+
+
+def test_an_episode_is_played_in_one_game(monkeypatch):
+    made = []
+
+    class Counted(replays._Game):
+        def __init__(self, *source):
+            made.append(source)
+            super().__init__(*source)
+
+    task = TextArena("TicTacToe-v0")
+    replays.position.cache_clear()
+    replays._live._by_play.clear()
+    monkeypatch.setattr(replays, "_Game", Counted)
+    assert said(task, begun(task), "[0]", "[4]", "[1]", "[5]", "[2]").done
+    assert len(made) == 1
+
+
+def test_episodes_are_seeded_by_their_generators():
+    task = TextArena("TicTacToe-v0")
+    assert begun(task, 0).seed == begun(task, 0).seed != begun(task, 1).seed
+
+
+def test_an_unknown_split_is_one_line():
+    with pytest.raises(ConfigError, match="unknown split 'valid'; known: test, train"):
+        TextArena("TicTacToe-v0").items("valid")
+
+
+class Shares(TicTacToeEnv):
+    """Pays both players."""
+
+    def close(self):
+        return {0: 1.0, 1: 0.5}, {0: {"invalid_move": False}, 1: {"invalid_move": True}}
+
+
+def test_a_team_is_paid_the_mean_and_its_players_nothing_of_their_own(registered):
+    registered(Shares)
+    team = TextArena("Own-v0", team=True)
+    outcome = said(team, begun(team), "[0]", "[4]", "[1]", "[5]", "[2]")
+    assert (outcome.done, outcome.reward, outcome.local_rewards) == (True, 0.75, {})
+    assert team.pays == {"team"}
+
+
+def test_players_are_paid_alone_and_one_invalid_action_is_measured(registered):
+    task = registered(Shares)
+    outcome = said(task, begun(task), "[0]", "[4]", "[1]", "[5]", "[2]")
+    assert (outcome.reward, outcome.local_rewards) == (0.0, {"player_0": 1.0, "player_1": 0.5})
+    assert task.pays == {"local"} and task.metrics(outcome.state)["invalid"] == 1.0
+
+
+def test_words_are_drawn_from_all_that_are_given():
+    task = TextArena("LiarsDice-v0", players=3, words=BIDS)
+    state, rng = begun(task), np.random.default_rng(0)
+    drawn = {task.legal_action(state, "player_0", rng) for _ in range(60)}
+    assert drawn == set(BIDS)
+
+
+def test_of_the_actions_that_a_game_lists_those_of_its_last_message_are_legal():
+    task = TextArena("TicTacToe-v0")
+    after = said(task, begun(task), "[4]").state
+    rng = np.random.default_rng(0)
+    drawn = {task.legal_action(after, "player_1", rng) for _ in range(200)}
+    assert drawn == {f"[{cell}]" for cell in range(9) if cell != 4}
+
+
+def test_without_words_and_a_list_no_action_is_known():
+    task = TextArena("GuessTheNumber-v0", players=1)
+    assert task.legal_action(begun(task), "player_0", np.random.default_rng(0)) is None
