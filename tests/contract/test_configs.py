@@ -22,6 +22,7 @@ from colearn.config import (
     is_suite,
     load_config,
     load_suite,
+    resolve,
     shipped_configs,
 )
 from colearn.contract.algorithm import ValueLoss
@@ -280,6 +281,27 @@ def offline(name: str) -> Config:
     here = "generated" if config.task.name == "math_duo" else "packaged"
     own = {f"task.{k}": None for k in ("corpus", "test_data") if k in config.task.settings}
     return load_config(name, {"task.data": here, **own}) if hub else config
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_config_is_a_run_of_its_own_without_an_entry_of_its_comparison(name: str) -> None:
+    """As `colearn train NAME` takes it."""
+    assert resolve(offline(name)).learns
+
+
+PAPERS = {"search_mhgpo": "mhgpo", "search": "mappo", "code_loop": "mappo", "marshal": "marshal"}
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name.startswith("paper/")])
+def test_a_papers_config_alone_is_the_papers_own_method(name: str) -> None:
+    """The same run as the entry of that name."""
+    config, file = load_config(name), name.removeprefix("paper/")
+    own = "at_grpo" if file.startswith("stronger_mas") else "collm_cc"
+    own = next((method for start, method in PAPERS.items() if file.startswith(start)), own)
+    assert config.algorithm.name == own
+    if own != "collm_cc":  # whose entry leaves the library's recipe out
+        entry = config_of(config, own).model_dump(exclude={"compare", "train"})
+        assert config.model_dump(exclude={"compare", "train"}) == entry
 
 
 @pytest.mark.parametrize("name", CONFIGS)

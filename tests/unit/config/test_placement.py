@@ -75,6 +75,11 @@ def test_a_host_that_is_configured_stays() -> None:
             {"critic": None, "algorithm": {"name": "magrpo"}},
             r"placement\.critic: there is no critic model",
         ),
+        (
+            {"critic": "cuda:0"},
+            {"critic": {"share": "actor"}, "algorithm": {"name": "collm_dc"}},
+            r"placement\.critic: there is no critic model",
+        ),
     ],
 )
 def test_bad_placements_are_one_line(
