@@ -109,13 +109,23 @@ class Learner(Timed, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Memory of one process for one network between updates, in bytes."""
+    """Memory of one process for one network, in bytes, on the network's device."""
 
     weights: int
+    """Between updates."""
     gradients: int
+    """From the network's pass to its step."""
     adam: int
     master: int = 0
     """A second copy of trained weights, such as ZeRO's copy of the rank's partition."""
+    step: int = 0
+    """Temporary memory of a step."""
+    updating: int | None = None
+    """Weights during its own update; None: `weights`."""
+    gradients_stay: bool = False
+    """Whether the gradients' memory is never freed."""
+    offloaded: int = 0
+    """In the CPU's memory, beside the rest."""
 
 
 class LearnerConstructor(Protocol):

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from torch import Tensor
+from torch.utils.hooks import RemovableHandle
+
 from colearn.contract.rows import Row
 from colearn.learn.batch import make_batch, micro_batches
 from colearn.models.network import Network
@@ -25,6 +28,11 @@ class Work:
     micro_batches: int
     padded_tokens: int
     """Over all micro-batches."""
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one micro-batch."""
+        return self.micro_batches > 1
 
     @property
     def size(self) -> int:
@@ -47,16 +55,35 @@ def _padded(rows: Sequence[Row]) -> int:
     return len(rows) * max((len(row.tokens) for row in rows), default=0)
 
 
-def rehearse_update(ledger: Ledger, network: Network, work: Work, *, entropy: bool) -> int:
-    """Peak bytes of an update above the bytes already live, gradients included; inside a rehearsal.
+def rehearse_update(
+    ledger: Ledger, network: Network, work: Work, *, entropy: bool, keeps_gradients: bool
+) -> int:
+    """Peak bytes of an update above the bytes already live; inside a rehearsal.
 
-    With several micro-batches the second one runs with the gradients of the first in memory.
+    With several micro-batches the second one runs with the gradients of the first in memory, which
+    are part of the peak. Without `keeps_gradients` each gradient is gone as soon as it is complete,
+    as where it is divided among processes.
     """
-    return peak_of(ledger, network.base, partial(_rehearse, ledger, network, work, entropy))
+    handles = [] if keeps_gradients else _dropping_gradients(network)
+    try:
+        return peak_of(ledger, network.base, partial(_rehearse, ledger, network, work, entropy))
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _dropping_gradients(network: Network) -> list[RemovableHandle]:
+    def drop(parameter: Tensor) -> None:
+        parameter.grad = None
+
+    return [
+        parameter.register_post_accumulate_grad_hook(drop)
+        for parameter in network.trained().values()
+    ]
 
 
 def _rehearse(ledger: Ledger, network: Network, work: Work, entropy: bool) -> None:
-    for _ in range(min(work.micro_batches, 2)):
+    for _ in range(2 if work.several else 1):
         batch = make_batch(work.largest, 0, network.base.device)
         with marked_layers(ledger, network.base):
             outputs = network(batch, entropy=entropy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from colearn.config import ResolvedRun
 from colearn.contract import Kept, NetworkKey
@@ -19,15 +19,35 @@ class NetworkMemory:
 
     key: NetworkKey
     device: str
+    base: int
+    """Number of its base: networks on one base stay on one device."""
     trained: int
     """Number of trained parameters."""
-    weights: int
-    """Weights that it does not share with an earlier network."""
-    gradients: int
-    adam: int
-    """Both moments, and ZeRO's copy of the weights."""
+    kept: Kept
+    """Its memory, without weights that it shares with an earlier network."""
     missing: str | None = None
     """Why the network was not counted, with the remedy; None if it was."""
+
+    @property
+    def weights(self) -> int:
+        return self.kept.weights
+
+    @property
+    def gradients(self) -> int:
+        return self.kept.gradients
+
+    @property
+    def adam(self) -> int:
+        """Both moments, and ZeRO's copy of the weights."""
+        return self.kept.adam + self.kept.master
+
+    @property
+    def always(self) -> int:
+        """Bytes on its device in every phase."""
+        return self.weights + self.adam + (self.gradients if self.kept.gradients_stay else 0)
+
+
+_NOTHING = Kept(weights=0, gradients=0, adam=0)
 
 
 def count_networks(
@@ -39,21 +59,21 @@ def count_networks(
 ) -> tuple[NetworkMemory, ...]:
     """Errors: ConfigError for a DeepSpeed JSON that the learner rejects."""
     resolve = resolve_device if machine is None else machine.device
-    seen: set[int] = set()
+    bases: dict[int, int] = {}
     counted = []
     for key, network in networks.items():
         settings = run.learners.get(key)
         weights = list(network.base.causal.named_parameters())
         trained = 0 if settings is None else sum(p.numel() for p in network.trained().values())
         others = {id(p): p for name, p in weights if not _is_adapter(name)}
-        if id(network.base) in seen or (settings is not None and network.adapter is None):
+        if id(network.base) in bases or (settings is not None and network.adapter is None):
             others = {}
-        seen.add(id(network.base))
+        base = bases.setdefault(id(network.base), len(bases))
         held = sum(p.numel() * p.element_size() for p in others.values())
         if settings is None and network.adapter is not None:  # a follower has its own adapter
             held += sum(p.numel() * p.element_size() for p in network.trained().values())
-        bytes_ = (
-            Kept(weights=held, gradients=0, adam=0)
+        kept = (
+            replace(_NOTHING, weights=held)
             if settings is None
             else run.learner.kept(trained, held, settings, processes=processes)
         )
@@ -62,10 +82,9 @@ def count_networks(
             NetworkMemory(
                 key=key,
                 device=str(resolve(*run.device(key))),
+                base=base,
                 trained=0 if gone else trained,
-                weights=0 if gone else bytes_.weights,
-                gradients=0 if gone else bytes_.gradients,
-                adam=0 if gone else bytes_.adam + bytes_.master,
+                kept=_NOTHING if gone else kept,
                 missing=gone,
             )
         )

@@ -57,7 +57,8 @@ class Phases:
         self.memory = {network.key: network for network in memory}
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
         for network in memory:
-            self.static[network.device] += network.weights + network.adam
+            self.static[network.device] += network.always
+            self.static["cpu"] += network.kept.offloaded
         self.rehearsed = rehearsed
         self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
@@ -101,14 +102,13 @@ class Phases:
             for key in works:
                 if key.kind == kind:
                     network = self.memory[key]
-                    at = network.device
-                    # the pass counts full gradients; ZeRO may keep a shard of them
-                    passing = needed[key] - 4 * network.trained + network.gradients
-                    self._note(at, f"{kind} update", held[at] + passing)
-                    held[at] += network.gradients
+                    at, kept = network.device, network.kept
+                    divided = 0 if kept.updating is None else kept.updating - kept.weights
+                    self._note(at, f"{kind} update", held[at] + needed[key] + divided)
+                    held[at] += 0 if kept.gradients_stay else kept.gradients
         for key in works:
             network = self.memory[key]
-            self._note(network.device, "optimizer step", held[network.device] + self._step(key))
+            self._note(network.device, "optimizer step", held[network.device] + network.kept.step)
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 
@@ -156,14 +156,19 @@ class Phases:
         return peaks
 
     def _update(self, key: NetworkKey, work: Work, entropy: bool) -> int:
-        network, device = self.networks[key], _rehearsal_device(self.memory[key].device)
+        memory, network = self.memory[key], self.networks[key]
+        device, kept = _rehearsal_device(memory.device), memory.kept
+        whole = kept.gradients == 4 * memory.trained
         entropy = entropy and key.kind == "actor"
-        passes = (device, self._kind(key), entropy, work.largest, min(work.micro_batches, 2))
+        passes = (device, self._kind(key), entropy, whole, work.largest, work.several)
         if passes not in self.rehearsed:
             with rehearsal() as ledger:
                 make_fake(network, device)
-                self.rehearsed[passes] = rehearse_update(ledger, network, work, entropy=entropy)
-        return self.rehearsed[passes]
+                self.rehearsed[passes] = rehearse_update(
+                    ledger, network, work, entropy=entropy, keeps_gradients=whole
+                )
+        passing = self.rehearsed[passes]
+        return passing if whole or kept.gradients_stay else passing + kept.gradients
 
     def _kind(self, key: NetworkKey) -> str:
         """What a network's memory depends on, apart from its device."""
@@ -171,14 +176,6 @@ class Phases:
             mode="json", include={"path", "dtype", "lora", "trained", "checkpointing"}
         )
         return json.dumps([key.kind, chosen])
-
-    def _step(self, key: NetworkKey) -> int:
-        """Temporary bytes of an AdamW step: on an accelerator the roots of all second moments at
-        once, on a CPU the root and the quotient of one tensor at a time."""
-        memory, network = self.memory[key], self.networks[key]
-        if memory.device != "cpu":
-            return memory.adam // 2
-        return 8 * max(parameter.numel() for parameter in network.trained().values())
 
 
 def _rehearsal_device(name: str) -> torch.device:

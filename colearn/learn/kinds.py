@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from colearn.config import OptimizerSettings
 from colearn.contract import Kept, LearnerConstructor, LearnerKind
 
 from .deepspeed_config import engine_config
-
-_FLOAT = 4
-_BUCKET = 500_000_000
-"""DeepSpeed's default reduce_bucket_size, in elements."""
+from .zero_memory import kept_by_zero, kept_locally
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +22,7 @@ class Local(LearnerKind):
         return LocalLearner
 
     def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
-        return kept_by_zero(trained, frozen_bytes)
+        return kept_locally(trained, frozen_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,38 +37,7 @@ class DeepSpeed(LearnerKind):
 
         return partial(DeepSpeedLearner, config_source=self.config)
 
-    def kept(
-        self, trained: int, frozen_bytes: int, settings: OptimizerSettings, *, processes: int
-    ) -> Kept:
+    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
         zero = engine_config(self.config, settings)["zero_optimization"]
-        bucket = int(zero.get("reduce_bucket_size", _BUCKET))
-        return kept_by_zero(
-            trained, frozen_bytes, stage=zero["stage"], processes=processes, bucket=bucket
-        )
-
-
-def kept_by_zero(
-    trained: int,
-    frozen_bytes: int,
-    *,
-    stage: int = 0,
-    processes: int = 1,
-    bucket: int = _BUCKET,
-) -> Kept:
-    """Bytes per process under ZeRO. Stage 0 partitions nothing. Stage 1 partitions Adam's two
-    states and adds a master copy of each process's part. Stage 2 also partitions the gradients,
-    except two buckets of `bucket` elements. Stage 3 partitions the trained weights within an update
-    and keeps them whole outside of it.
-    """
-    part = -(-trained // processes)
-    gradients, weights = trained, trained
-    if stage >= 2:
-        gradients = part + 2 * min(bucket, trained)
-    if stage >= 3:
-        weights += part  # whole for generation and evaluation, beside this process's part
-    return Kept(
-        weights=_FLOAT * weights + frozen_bytes,
-        gradients=_FLOAT * gradients,
-        adam=2 * _FLOAT * (part if stage else trained),
-        master=_FLOAT * part if stage else 0,
-    )
+        whole = settings.lora is not None
+        return kept_by_zero(trained, frozen_bytes, zero, processes=processes, whole=whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from colearn.estimate import Estimate, estimate
 from colearn.estimate.learning import plan_work
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.script import ONE_TOKEN, Script, live_nodes, read_script, rehearse
-from colearn.learn.kinds import Local, kept_by_zero
+from colearn.learn.kinds import Local
+from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -68,27 +70,47 @@ def test_a_local_learner_keeps_sixteen_bytes_for_each_trained_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "weights", "gradients", "adam", "master"),
+    ("stage", "weights", "gradients", "adam", "master", "step"),
     [
-        (0, 4000, 4000, 8000, 0),
-        # a quarter of the moments, and a copy of the quarter that this process steps
-        (1, 4000, 4000, 2000, 1000),
-        # a quarter of the gradients and two buckets of 50
-        (2, 4000, 1400, 2000, 1000),
+        (0, 4000, 4000, 8000, 0, 8000),
+        # a quarter of the gradients and two buckets of 50, a quarter of the moments, and a copy
+        # of the quarter that this process steps
+        (2, 4000, 1400, 2000, 1000, 2000),
         # whole weights, as a rollout needs them, and this process's quarter of them
-        (3, 5000, 1400, 2000, 1000),
+        (3, 5000, 1400, 2000, 1000, 3000),
     ],
 )
 def test_zero_divides_among_four_processes(
-    stage: int, weights: int, gradients: int, adam: int, master: int
+    stage: int, weights: int, gradients: int, adam: int, master: int, step: int
 ) -> None:
-    kept = kept_by_zero(1000, 0, stage=stage, processes=4, bucket=50)
-    assert (kept.weights, kept.gradients, kept.adam, kept.master) == (
+    kept = kept_by_zero(1000, 0, {"stage": stage, "reduce_bucket_size": 50}, processes=4)
+    assert (kept.weights, kept.gradients, kept.adam, kept.master, kept.step) == (
         weights,
         gradients,
         adam,
         master,
+        step,
     )
+
+
+LIVE = {"stage": 3, "stage3_max_live_parameters": 100, "stage3_prefetch_bucket_size": 20}
+
+
+def test_stage_3_divides_weights_within_their_update_only() -> None:
+    kept = kept_by_zero(1000, 300, LIVE, processes=4)
+    # this process's quarter, 120 gathered elements, and 300 frozen bytes
+    assert (kept.weights, kept.updating) == (5300, 1000 + 480 + 300)
+    assert kept_by_zero(1000, 300, LIVE, processes=4, whole=True).updating is None
+
+
+def test_what_is_offloaded_is_counted_in_the_cpus_memory() -> None:
+    cpu = {"device": "cpu"}
+    zero = LIVE | {"offload_optimizer": cpu, "offload_param": cpu, "reduce_bucket_size": 50}
+    kept = kept_by_zero(1000, 0, zero, processes=4)
+    # whole weights and two buckets on the device; quarters of both moments, master and gradients
+    # on the CPU, and of the weights
+    assert (kept.weights, kept.gradients, kept.adam, kept.master, kept.step) == (4000, 400, 0, 0, 0)
+    assert (kept.updating, kept.offloaded) == (480, 5 * 1000)
 
 
 SHARED = ("models.*.lora={rank: 2}", "critic.lora={rank: 2}")
@@ -195,6 +217,34 @@ def test_deepspeed_divides_moments_among_processes(estimated: Any) -> None:
     total, _ = weights_of_tiny_llama()
     part = total // 2 + total % 2
     assert network.adam == 8 * part + 4 * part  # two moments, and the copy that is stepped
+
+
+ONE = {"models": {"team": {"path": "?"}}, "agents": {"*": {"model": "team"}}}
+
+
+def test_a_pass_needs_its_activations_also_where_gradients_are_divided(
+    estimated: Any, model: str, tmp_path: Path
+) -> None:
+    """One micro-batch, whose peak comes before there is any gradient."""
+    file = tmp_path / "zero.json"
+    file.write_text('{"zero_optimization": {"stage": 2, "reduce_bucket_size": 1}}')
+    needed = []
+    for learner in ("local", {"name": "deepspeed", "config": str(file)}):
+        made = estimated(
+            f"models.team.path={model}",
+            "agents.*.sampling.max_tokens=40",
+            "train.token_budget=100000",
+            **ONE,
+            algorithm={"name": "magrpo"},
+            critic=None,
+            run={"device": "cpu", "learner": learner},
+            processes=1 if learner == "local" else 2,
+        )
+        (network,) = made.networks
+        phases = made.phases["cpu"]
+        always = phases["optimizer step"] - network.gradients - network.kept.step
+        needed.append(phases["actor update"] - always)
+    assert needed[1] >= needed[0]
 
 
 def rehearsed(shape: Any, script: Script) -> Counts:

@@ -1,0 +1,74 @@
+"""Memory of one network in one process, under the local learner and under ZeRO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from colearn.contract import Kept
+
+_FLOAT = 4
+_BUCKET = 500_000_000
+"""DeepSpeed's default reduce_bucket_size, in elements."""
+_LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
+"""DeepSpeed's default stage3_max_live_parameters, stage3_prefetch_bucket_size, sub_group_size."""
+
+
+def kept_locally(trained: int, frozen_bytes: int) -> Kept:
+    """Every process has all of it. A step needs no memory: AdamW is fused."""
+    return Kept(
+        weights=_FLOAT * trained + frozen_bytes,
+        gradients=_FLOAT * trained,
+        adam=2 * _FLOAT * trained,
+    )
+
+
+def kept_by_zero(
+    trained: int,
+    frozen_bytes: int,
+    zero: Mapping[str, Any],
+    *,
+    processes: int,
+    whole: bool = False,
+) -> Kept:
+    """Bytes per process under DeepSpeed's section `zero_optimization`.
+
+    Stage 0 divides nothing. Stage 2 divides Adam's moments and the gradients, except two buckets,
+    and adds a copy of the weights that this process steps. Stage 3 also divides the trained weights
+    within an update, except those that DeepSpeed has gathered, and keeps its gradients' memory.
+    A step has a flat copy of the gradients, and the moments' roots; at stage 3 twice on the CPU.
+
+    whole: stage 3 does not divide these weights, which are an adapter's.
+    """
+    stage: int = zero["stage"]
+    if not stage:
+        kept = kept_locally(trained, frozen_bytes)
+        return Kept(kept.weights, kept.gradients, kept.adam, step=2 * _FLOAT * trained)
+    part = _FLOAT * -(-trained // processes)
+    bucket = _FLOAT * min(int(zero.get("reduce_bucket_size", _BUCKET)), trained)
+    frozen = frozen_bytes
+    if stage < 3:
+        return Kept(
+            weights=_FLOAT * trained + frozen,
+            gradients=part + 2 * bucket,
+            adam=2 * part,
+            master=part,
+            step=2 * part,
+        )
+    on_device = 0 if "offload_param" in zero else part
+    weights = _FLOAT * trained + on_device + frozen  # whole for generation and evaluation
+    live = int(zero.get("stage3_max_live_parameters", _LIVE)) + int(
+        zero.get("stage3_prefetch_bucket_size", _PREFETCHED)
+    )
+    offloads = "offload_optimizer" in zero
+    stepped = _FLOAT * int(zero.get("sub_group_size", _STEPPED))
+    return Kept(
+        weights=weights,
+        gradients=2 * bucket + (0 if offloads else part),
+        adam=0 if offloads else 2 * part,
+        master=0 if offloads else part,
+        step=0 if offloads else 3 * min(part, stepped),
+        updating=None if whole else min(_FLOAT * live, _FLOAT * trained) + on_device + frozen,
+        gradients_stay=True,
+        offloaded=(4 * part if offloads else 0) + part - on_device,
+    )
