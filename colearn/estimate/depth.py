@@ -66,7 +66,7 @@ def marked_layers(ledger: Ledger, base: Base) -> Iterator[None]:
             tensor.register_hook(end_stage)
 
     def end_forward(_: object, __: object, made: object) -> None:
-        ledger.end_stage()  # autocast drops the casts of weights that it kept during the layers
+        ledger.end_stage()  # what follows does not grow with the layers
         mark(made[0] if isinstance(made, tuple) else made)
 
     layers = layers_of(base)

@@ -144,7 +144,7 @@ def _forward(
         hidden = base.hidden(
             ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
         )
-        ledger.end_stage()  # autocast drops the casts of weights that it kept during the layers
+        ledger.end_stage()  # what follows does not grow with the layers
         logits = base.logits(hidden[:, -1])
     del hidden
     each = _CUT if any(_cuts(speakers[agent]) for agent in rows) else _SAMPLED

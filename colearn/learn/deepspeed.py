@@ -123,7 +123,8 @@ class DeepSpeedLearner(NetworkLearner):
     def save(self, folder: Path) -> None:
         """Save a checkpoint: the first process writes, all processes must call."""
         with self.network.base.using(self.network.adapter):  # stage 3 has no state of others
-            state = read_state(self.engine, list(self.parameters.values()))
+            parameters = list(self.parameters.values())
+            state = read_state(self.engine, parameters, keep=self.rank == 0)
         if self.rank == 0:
             checkpoint_files.save_learner(folder, self.network.state(), state, self.steps)
         gathered(None)

@@ -19,8 +19,13 @@ from .deepspeed_shards import Shards
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-def read_state(engine: Any, parameters: Sequence[nn.Parameter]) -> dict[str, Any]:
-    """The full state, in every process; all processes must call."""
+def read_state(
+    engine: Any, parameters: Sequence[nn.Parameter], *, keep: bool = True
+) -> dict[str, Any]:
+    """The full state in the CPU's memory, without moments if not `keep`; all processes must call.
+
+    One moment at a time is whole on the device: together they are twice as large as the weights.
+    """
     from deepspeed.utils import safe_get_full_optimizer_state
 
     adam = _adam(engine)
@@ -31,8 +36,13 @@ def read_state(engine: Any, parameters: Sequence[nn.Parameter]) -> dict[str, Any
     elif adam.state:
         flat = next(iter(adam.state))
         for number, parameter in enumerate(parameters):
-            moments = {key: safe_get_full_optimizer_state(parameter, key) for key in _MOMENTS}
-            state[number] = {"step": adam.state[flat]["step"], **moments}
+            moments: dict[str, Any] = {"step": adam.state[flat]["step"]}
+            for key in _MOMENTS:
+                whole = safe_get_full_optimizer_state(parameter, key)
+                if keep:
+                    moments[key] = whole.cpu()
+            if keep:
+                state[number] = moments
     numbered = list(range(len(parameters)))
     return {"state": state, "param_groups": [{**group, "params": numbered}]}
 

@@ -113,8 +113,13 @@ class Base(Adapted):
         return recomputing(self._causal, partial(self.using, self.selected))
 
     def _autocast(self) -> Any:
+        """Without a cache of casts, which would keep a copy of all weights during a pass that uses
+        each of them once."""
         return torch.autocast(
-            self.device.type, dtype=self.compute, enabled=self.compute != torch.float32
+            self.device.type,
+            dtype=self.compute,
+            enabled=self.compute != torch.float32,
+            cache_enabled=False,
         )
 
     def _masks(self, mask: Tensor | Visibility, position_ids: Tensor | None, cache: Any) -> Any:
