@@ -315,6 +315,9 @@ class TrainSettings(_Settings):
     joint actions gives more iterations. None: `environment_steps` alone decides."""
     episodes: int = Field(default=4, ge=1)
     """Items rolled out per iteration: the paper's buffer B."""
+    at_once: int | None = Field(default=None, ge=1)
+    """Episodes rolled out in parallel, in each process; None: all of them. Affects memory and
+    speed, not the experience."""
     epochs: int = Field(default=1, ge=1)
     """E: passes over the iteration's experience."""
     minibatch: int | None = Field(default=None, ge=1)
@@ -344,7 +347,8 @@ class EvaluationSettings(_Settings):
     repeats: int = Field(default=1, ge=1)
     """Episodes per item."""
     at_once: int | None = Field(default=None, ge=1)
-    """Episodes in parallel; None: all. 1 measures each response time alone."""
+    """Episodes in parallel, in each process; None: all. Fewer need less memory, and 1 measures each
+    response time alone."""
     pass_at: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """The k of pass@k; an item needs at least k episodes (`repeats`)."""
     split: str = "test"

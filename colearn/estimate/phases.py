@@ -26,13 +26,14 @@ FIXED_BYTES = 420_000_000
 imports of a run and one step of AdamW."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PhasePlay:
     """Episodes of one phase."""
 
     scripts: Sequence[Script]
     shape: Rollout
     episodes: int
+    """Those that are played together."""
 
 
 Rehearsed = dict[Hashable, int]

@@ -14,7 +14,7 @@ from typing import Any
 
 from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, build_task, resolve
-from colearn.contract import DecPOMDP, NetworkKey, Rollout
+from colearn.contract import DecPOMDP, NetworkKey
 from colearn.errors import DataNotHere, MissingExtra, TaskError
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
@@ -132,12 +132,11 @@ def estimate(
             resident = tokenizer_bytes(run, architectures)
             phases = Phases(run, networks, memory, voices, resident=resident, rehearsed=rehearsed)
             played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
-            phases.add_play(
-                "evaluation", _play(_scripts(task, held_out), Chain(), played, processes)
-            )
+            evaluated = _at_once(played, processes, config.evaluation.at_once)
+            phases.add_play("evaluation", PhasePlay(_scripts(task, held_out), Chain(), evaluated))
             if updates is not None:
-                episodes = config.train.episodes
-                phases.add_play("rollout", _play(scripts, parts.rollout, episodes, processes))
+                rolled = _at_once(config.train.episodes, processes, config.train.at_once)
+                phases.add_play("rollout", PhasePlay(scripts, parts.rollout, rolled))
                 phases.add_updates(updates.works, entropy=parts.loss.needs_entropy)
         return Estimate(
             run=run,
@@ -186,8 +185,10 @@ def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
     return read
 
 
-def _play(scripts: Sequence[Script], shape: Rollout, episodes: int, processes: int) -> PhasePlay:
-    return PhasePlay(scripts=scripts, shape=shape, episodes=-(-episodes // processes))
+def _at_once(episodes: int, processes: int, limit: int | None) -> int:
+    """Most episodes that one process plays together."""
+    share = -(-episodes // processes)
+    return share if limit is None else min(share, limit)
 
 
 def _steps(

@@ -45,6 +45,8 @@ class TrainingEpisodes:
     count: int
     """Episodes per iteration."""
     order: Literal["lockstep", "free"]
+    at_once: int | None = None
+    """Episodes that grow together, in each process; None: all."""
 
     def draw(self, at: At) -> list[Any]:
         """The next items of an endless sequence of shuffled passes over all of them."""
@@ -71,6 +73,7 @@ class TrainingEpisodes:
             first_episode=at.episodes + first,
             pool=pool,
             order=self.order,
+            at_once=self.at_once,
         )
 
 

@@ -91,6 +91,7 @@ class Experiment:
                 seed=self.config.run.seed,
                 count=self.config.train.episodes,
                 order=self.config.run.order,
+                at_once=self.config.train.at_once,
             )
             self.experience: Experience = self._experience()
             undo.callback(self.experience.close)

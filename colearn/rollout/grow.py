@@ -33,20 +33,29 @@ def grow(
     greedy: bool = False,
     pool: Executor | None = None,
     order: Order = "lockstep",
+    at_once: int | None = None,
 ) -> tuple[list[Tree[Any]], Counts]:
     """Play every item to its end. The seed and the episode numbers determine all randomness.
 
     `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep" all trees
-    advance turn by turn, bit for bit repeatable; with "free" no tree waits for another.
+    advance turn by turn, bit for bit repeatable; with "free" no tree waits for another. `at_once`
+    bounds the items whose trees grow together, and so the generators' caches; None: all of them.
 
     Errors: TaskError if the task breaks its contract, ConfigError from a generator.
     """
-    growths = list(
-        plant(task, items, players, shape, seed=seed, credit=credit, cast=cast, first=first_episode)
-    )
-    driver = (Lockstep if order == "lockstep" else Free)(greedy=greedy, pool=pool)
-    driver.grow(growths)
-    return [growth.tree() for growth in growths], driver.counts
+    trees: list[Tree[Any]] = []
+    counts = Counts()
+    wave = at_once or max(1, len(items))
+    for start in range(0, len(items), wave):
+        first, some = first_episode + start, items[start : start + wave]
+        growths = list(
+            plant(task, some, players, shape, seed=seed, credit=credit, cast=cast, first=first)
+        )
+        driver = (Lockstep if order == "lockstep" else Free)(greedy=greedy, pool=pool)
+        driver.grow(growths)
+        trees += [growth.tree() for growth in growths]
+        counts.add(driver.counts)
+    return trees, counts
 
 
 def plant(

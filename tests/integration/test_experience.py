@@ -18,14 +18,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_model(tmp_path_factory.mktemp("models") / "actor"))
 
 
-def experiment(model: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
+def experiment(
+    model: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **train: Any
+) -> Experiment:
     register(monkeypatch, notes="tiny:Notes")
     settings = {
         "task": {"name": "notes", "horizon": 2, "items": 3},
         "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
         "models": {"*": {"path": model, "learning_rate": 1e-3}},
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
-        "train": {"environment_steps": 24, "episodes": 2},
+        "train": {"environment_steps": 24, "episodes": 2, **train},
         "evaluation": {"every": 9, "episodes": 1},
         "run": {"device": "cpu"},
     }
@@ -55,6 +57,40 @@ def test_now_grows_what_the_next_update_learns_from_and_nothing_before_it_is_ask
     assert isinstance(run.experience, Now)
     assert said(trees) == said(wanted)
     assert counts.joint_actions == sum(len(tree.nodes) - 1 for tree in trees)
+
+
+def requested(run: Experiment, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of requests in the calls of its generators from now on."""
+    sizes = list[int]()
+    for generator in run.parts.generators:
+        generate = generator.generate
+
+        def watched(requests: Any, *, greedy: bool = False, generate: Any = generate) -> Any:
+            sizes.append(len(requests))
+            return generate(requests, greedy=greedy)
+
+        monkeypatch.setattr(generator, "generate", watched)
+    return sizes
+
+
+def test_at_once_bounds_the_episodes_that_grow_together(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, sizes = [], []
+    for name, train in (("all", {}), ("waves", {"at_once": 1})):
+        run = experiment(model, tmp_path / name, monkeypatch, **train)
+        sizes.append(requested(run, monkeypatch))
+        grown.append(run.experience.take(At(0, 0, 0.0)))
+    tokens = [
+        [[a.tokens for n in tree.nodes for a in n.actions.values()] for tree in trees]
+        for trees, _ in grown
+    ]
+    assert tokens[0] == tokens[1]
+    assert [[tree.episode for tree in trees] for trees, _ in grown] == [[0, 1]] * 2
+    counts = [(one.generations, one.joint_actions, one.tokens) for _, one in grown]
+    assert counts[0] == counts[1]
+    # two episodes, one after the other
+    assert (max(sizes[1]), len(sizes[1])) == (max(sizes[0]) / 2, 2 * len(sizes[0]))
 
 
 class Watched(Experience):

@@ -16,7 +16,6 @@ from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
 from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes
 from colearn.models.load import resolve_device
-from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.seeding import derive_seed
@@ -52,25 +51,20 @@ def evaluate_team(
     """Play the items of a split with the same items and seeds at every call."""
     items, split_size = evaluation_items(task, settings)
     first, items_of_rank = processes.share_of(items)
-    trees: list[Tree[Any]] = []
-    counts = Counts()
-    at_once = settings.at_once or max(1, len(items_of_rank))
-    for start in range(0, len(items_of_rank), at_once):
-        grown, cost = grow(
-            task,
-            items_of_rank[start : start + at_once],
-            players,
-            Chain(),
-            seed=derive_seed(seed, "evaluation"),
-            credit=credit,
-            cast=cast,
-            first_episode=first + start,
-            greedy=settings.greedy,
-            pool=pool,
-        )
-        trees += grown
-        counts.add(cost)
-    trees, counts = processes.exchange(trees, counts)
+    grown, counts = grow(
+        task,
+        items_of_rank,
+        players,
+        Chain(),
+        seed=derive_seed(seed, "evaluation"),
+        credit=credit,
+        cast=cast,
+        first_episode=first,
+        greedy=settings.greedy,
+        pool=pool,
+        at_once=settings.at_once,
+    )
+    trees, counts = processes.exchange(grown, counts)
     metrics = mean_outcomes(trees, task.pays, credit) | pass_metrics(trees, settings, split_size)
     metrics["turns"] = mean_turns(trees)
     metrics["tokens_per_turn"] = counts.tokens / counts.generations

@@ -212,6 +212,16 @@ def test_keys_and_values_of_the_widest_turn(estimated: Any) -> None:
     assert run.caches["cpu"] == 256 * 2 * 8 * (64 + 64)
 
 
+def test_caches_of_the_episodes_that_are_played_together(estimated: Any) -> None:
+    slots = 256 * 2 * (64 + 64)  # bytes of both agents' blocks in two consecutive turns
+    assert estimated("evaluation.episodes=8", "evaluation.at_once=3").caches["cpu"] == 3 * slots
+    run = estimated("train.episodes=8", "train.at_once=5")
+    assert run.caches["cpu"] == 5 * slots
+    # a process has four of the eight
+    shared = estimated("train.episodes=8", "train.at_once=5", processes=2)
+    assert shared.caches["cpu"] == 4 * slots
+
+
 def test_deepspeed_divides_moments_among_processes(estimated: Any) -> None:
     network = estimated("run.learner=deepspeed", processes=2).networks[0]
     total, _ = weights_of_tiny_llama()
