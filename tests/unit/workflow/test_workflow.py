@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from colearn.errors import ConfigError, TaskError
+from colearn.testing import check_task
 from colearn.types import Outcome
 from colearn.workflow import Tool, ToolError, Workflow, WorkflowState
 
@@ -350,6 +351,45 @@ def test_a_mistake_of_a_run_is_one_line(program, message):
     with pytest.raises(TaskError, match=message) as error:
         task.reset(Sum(()), RNG)
     assert "\n" not in str(error.value)
+
+
+class Unmeasured(Workflow[Sum]):
+    """Sets what it must and nothing else."""
+
+    agents = ("a",)
+    horizon = 2
+
+    def items(self, split):
+        return [Sum((1, 2))]
+
+    async def run(self, team, item):
+        await team.a("one")
+        team.reward(1.0)
+
+
+def test_a_workflow_that_measures_nothing_holds_the_contract():
+    check_task(Unmeasured())
+
+
+class Misspelt(Unmeasured):
+    """Reads what its item does not have, before or after its role has answered."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    async def run(self, team, item):
+        for _ in range(self.asked):
+            await team.a("one")
+        await team.a(item.nubmers)
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_an_attribute_that_a_run_misspells_is_told_with_its_line(asked):
+    line = Misspelt.run.__code__.co_firstlineno + 3
+    with pytest.raises(TaskError) as error:
+        check_task(Misspelt(asked))
+    assert "raised AttributeError: 'Sum' object has no attribute 'nubmers'" in str(error.value)
+    assert f"({__file__}, line {line})" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_run_that_does_not_replay_is_told_so():
