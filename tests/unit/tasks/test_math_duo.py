@@ -1,4 +1,5 @@
 import ast
+import itertools
 import json
 import operator
 import time
@@ -6,7 +7,12 @@ import time
 import numpy as np
 import pytest
 
+from colearn.agents import Program
+from colearn.agents.programs import Says as Always
+from colearn.algorithms.at_grpo import ATGRPO
 from colearn.errors import ConfigError, MissingExtra
+from colearn.rollout.greedy_tree import GreedyTree
+from colearn.rollout.grow import grow
 from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.math_duo import reward as terms
 from colearn.tasks.math_duo.checker import equal, number
@@ -216,6 +222,39 @@ def test_a_turn_pays_what_it_adds_so_that_candidates_of_one_turn_differ_by_the_p
     right = task.step(mended.state, {"reasoner": "#### 7", "tool": program("print(9)")}, RNG)
     assert (spoilt.reward, right.reward) == (-1, 0)
     assert wrong.reward + mended.reward + spoilt.reward == 0
+
+
+class Says:
+    """Gives a turn's candidates in order, at each turn the same ones."""
+
+    def __init__(self, *candidates):
+        self.candidates = itertools.cycle(candidates)
+
+    def act(self, view):
+        return next(self.candidates)
+
+
+class Candidate(Program):
+    """A program that is drawn from as a learner is."""
+
+    draws_candidates = True
+
+
+def test_at_grpo_compares_the_candidates_of_every_turn_by_the_broadcast_reward():
+    """The tool user never agrees, so two turns are played. With B.1's r_team of 0 or 1 at each turn
+    the reasoner's candidates (no number, 8, 7) are worth 0, 0.2 and 1 + 1, at the second turn, too,
+    where the answer was right before: mean 0.733, deviation 0.899."""
+    task = MathDuo(train=4, test=2, turns=2, prompt="compact")
+    reasoner = Candidate(Says("none", "8", "7"))
+    players = {"reasoner": reasoner, "tool": Program(Always(text="9"))}
+    parts = ATGRPO(rollout=GreedyTree(3)).checked_parts()
+    item = Problem("What is 3 + 4?", 7.0)
+    (tree,), _ = grow(task, [item], players, parts.rollout, seed=0, credit=parts.credit)
+    (advantages,) = parts.advantage(parts.credited([tree]))
+    own = [row["reasoner"] for row in advantages if "reasoner" in row]
+    worth = np.array([0.0, 0.2, 2.0])
+    assert [node.turn for node in tree.nodes] == [0, 1, 1, 1, 2, 2, 2]
+    assert own == pytest.approx([*((worth - worth.mean()) / worth.std())] * 2, abs=1e-4)
 
 
 def test_in_sequence_the_tool_user_sees_the_reasoners_new_answer():
