@@ -172,8 +172,14 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
 
 
 def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
-    """The first validation error as one line with its dotted key; `cls` is the class read."""
-    first = error.errors()[0]
+    """The first validation error as one line with its dotted key; `cls` is the class read.
+
+    Of a missing key and an unknown one beside it, the unknown one: it may be the other misspelt.
+    """
+    first, *others = error.errors()
+    if first["type"] == "missing":
+        beside = (one for one in others if one["loc"][:-1] == first["loc"][:-1])
+        first = next((one for one in beside if one["type"] == "extra_forbidden"), first)
     where = ".".join(_key(str(part)) for part in first["loc"]) or "config"
     if first["type"] == "extra_forbidden":
         key, siblings = str(first["loc"][-1]), _siblings(first["loc"], cls)

@@ -59,6 +59,7 @@ def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
 
     Errors: ConfigError that names the dotted key below `cls` and the remedy.
     """
+    values = _values(cls, settings, None)  # first: a missing setting may be the misspelt one
     missing = [
         field.name
         for field in fields(cls)  # type: ignore[arg-type] # every part and algorithm is one
@@ -66,7 +67,7 @@ def build_dataclass(cls: type[Built], settings: Mapping[str, Any]) -> Built:
     ]
     if missing:
         raise ConfigError(f"{missing[0]}: missing; it has no default")
-    return cls(**_values(cls, settings, None))
+    return cls(**values)
 
 
 def build_part(kind: type[Any], chosen: Named, where: str) -> Any:

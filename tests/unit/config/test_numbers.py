@@ -88,6 +88,39 @@ def test_a_number_of_an_algorithm_is_checked(data: dict[str, Any], pair: str, me
 
 
 @pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (
+            "evaluation.headline.metirc=solved",
+            "evaluation.headline.metirc: unknown key; did you mean 'metric'?",
+        ),
+        (
+            "agents.*.sampling.anneal.strat=1.0",
+            "agents.*.sampling.anneal.strat: unknown key; did you mean 'start'?",
+        ),
+        (
+            "agents.*.sampling.anneal.end=0.5",
+            "agents.*.sampling.anneal.start: missing; add it to the config",
+        ),
+        (
+            "algorithm.rollout={name: fork_on, aegnt: ada}",
+            "algorithm.rollout.aegnt: unknown setting; did you mean 'agent'?",
+        ),
+        (
+            "algorithm.rollout={name: fork_on}",
+            "algorithm.rollout.agent: missing; it has no default",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_told_rather_than_that_it_is_missing(
+    data: dict[str, Any], pair: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_algorithm(load_config(data, [pair]))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
     ("algorithm", "pair", "message"),
     [
         (
