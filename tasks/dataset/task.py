@@ -17,8 +17,8 @@ from .data import SPLIT, Source, read_rows
 from .prompt import AskedPrompt, read_prompt
 
 TEAM = "team"
-_NOT_COLUMNS = ("prompt", "completion", "completion_ids")
-"""Columns that TRL does not pass under their names."""
+_NOT_COLUMNS = ("prompt", "completion")
+"""Columns that TRL does not pass; sampled ids stand in place of `completion_ids`."""
 _ARGUMENTS = ("prompts", "completions", "team_completions", "log_extra", "log_metric")
 """Names of other arguments, which no column can have."""
 
