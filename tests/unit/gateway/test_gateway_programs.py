@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,18 @@ from colearn.gateway.programs import CommandProgram, Endpoints, FunctionProgram,
 URLS = Endpoints("http://127.0.0.1:9/episodes/0", {"one": "http://127.0.0.1:9"})
 
 
-@pytest.fixture(autouse=True)
-def threads_end(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
-    """What a test's threads print is the test's own."""
+@pytest.fixture
+def end() -> Callable[[WorkerProgram], None]:
+    """Ends a program, and waits until its keepers have printed what they print."""
     before = set(threading.enumerate())
-    yield
-    for thread in set(threading.enumerate()) - before:
-        thread.join(20)
+
+    def ended(program: WorkerProgram) -> None:
+        program.end()
+        for keeper in set(threading.enumerate()) - before:
+            keeper.join(60)
+            assert not keeper.is_alive()
+
+    return ended
 
 
 @pytest.fixture
@@ -108,18 +113,16 @@ class House:
 
 
 def test_a_worker_that_died_before_the_end_is_neither_replaced_nor_killed_again(
-    started: list[Any], killed: list[int], capfd: pytest.CaptureFixture[str]
+    started: list[Any],
+    killed: list[int],
+    end: Callable[[WorkerProgram], None],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The end comes in the pause before its restart; by then its number may be another's."""
-    house, before = House(), set(threading.enumerate())
-    program = WorkerProgram(("false",), workers=1)
+    house, program = House(), WorkerProgram(("false",), workers=1)
     program.begin(house)
-    keepers = set(threading.enumerate()) - before
     assert house.lost.wait(60)
-    program.end()
-    for keeper in keepers:
-        keeper.join(60)
-    assert not any(keeper.is_alive() for keeper in keepers)
+    end(program)
     assert house.hired == 1
     assert killed.count(started[0].pid) == 1
 
@@ -178,7 +181,10 @@ class Pausing(threading.Event):
 
 
 def test_the_end_stops_the_others_while_a_worker_that_died_is_struck_off(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    end: Callable[[WorkerProgram], None],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """It goes through a dictionary from which the dead worker's keeper is about to take it."""
     first = f"test -e {tmp_path}/one && exec sleep 600; touch {tmp_path}/one; exit 1"
@@ -196,13 +202,15 @@ def test_the_end_stops_the_others_while_a_worker_that_died_is_struck_off(
 
     monkeypatch.setattr(programs, "kill", lets_go)
     threading.Timer(0.3, over.go.set).start()
-    program.end()
+    end(program)
     assert other.wait(60) == -signal.SIGKILL
     assert house.hired == 1
 
 
 def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    end: Callable[[WorkerProgram], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(programs, "_SOON", 0.1)
     told: list[tuple[str, str]] = []
@@ -217,7 +225,7 @@ def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
     program.begin(house)
     while house.hired < 3:
         time.sleep(0.01)
-    program.end()
+    end(program)
     failure = "a worker ended with code 3: no more"
     urls = [f"http://127.0.0.1:9/workers/{number}/next" for number in (1, 2)]
     assert told[:2] == [(url, failure) for url in urls]
@@ -226,18 +234,21 @@ def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
 
 
 def test_what_a_dead_worker_left_running_is_killed(
-    started: list[Any], killed: list[int], capfd: pytest.CaptureFixture[str]
+    started: list[Any],
+    killed: list[int],
+    end: Callable[[WorkerProgram], None],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     house, program = House(), WorkerProgram(("false",), workers=1)
     program.begin(house)
     assert house.lost.wait(60)
     assert killed.count(started[0].pid) == 1
-    program.end()
+    end(program)
 
 
 @pytest.mark.parametrize(("lives", "pauses"), [(0.0, True), (0.5, False)])
 def test_only_a_worker_that_ended_soon_is_started_again_after_a_pause(
-    started: list[Any],
+    end: Callable[[WorkerProgram], None],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     lives: float,
@@ -256,5 +267,5 @@ def test_only_a_worker_that_ended_soon_is_started_again_after_a_pause(
     program.begin(house)
     while house.hired < 2:
         time.sleep(0.01)
-    program.end()
+    end(program)
     assert waited[:1] == ([0.3] if pauses else [])
