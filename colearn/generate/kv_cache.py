@@ -28,6 +28,7 @@ class CachedRow:
 
     slab: Slab
     row: int
+    """Its row when it was handed out; `slab.place` says where it is."""
     length: int
     offset: int
     """Positions dropped at the front: slot s is position s + offset."""
@@ -62,6 +63,8 @@ class Slab:
         self._used = 0
         self._level: int | None = None
         """First new slot of every row, if they are equal and it is known."""
+        self._places: dict[int, int] | None = None
+        """Rows by earlier rows, after `split`."""
 
     def begin(self, count: int, used: int, level: int | None = None) -> Tensor:
         """Prepare for `count` new tokens per row, after which at most `used` slots are in use.
@@ -123,14 +126,39 @@ class Slab:
         taken.lengths, taken.offsets = self.lengths[rows], self.offsets[rows]
         used = int(taken.lengths.max()) if len(rows) else 0
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
-            for layer in old:
-                if taken.capacity == layer.shape[2] and taken.room == taken.rows:
-                    new.append(layer.index_select(0, rows))  # one pass over the memory
-                    continue
-                copy = layer.new_zeros(taken.room, layer.shape[1], taken.capacity, layer.shape[3])
-                copy[: taken.rows, :, :used] = layer[rows, :, :used]
-                new.append(copy)
+            new += [_copied(layer, rows, used, taken) for layer in old]
         return taken
+
+    def split(self, rows: Sequence[int], capacity: int, room: int) -> Slab:
+        """Move rows to a new slab. This one keeps the others, at their lengths, for those who hold
+        a `CachedRow` of them, and cannot be written any more.
+
+        Layer by layer: together the two are no larger than this one was, where `room` is the
+        number of rows and `capacity` the same.
+        """
+        gone = set(rows)
+        kept = [row for row in range(self.rows) if row not in gone]
+        moved, left = (
+            torch.tensor(some, dtype=torch.long, device=self.device) for some in (rows, kept)
+        )
+        taken = Slab(len(rows), capacity, self.device, room)
+        taken.lengths, taken.offsets = self.lengths[moved], self.offsets[moved]
+        used = int(taken.lengths.max()) if len(rows) else 0
+        longest = int(self.lengths[left].max()) if kept else 0
+        for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
+            for number, layer in enumerate(old):
+                new.append(_copied(layer, moved, used, taken))
+                old[number] = layer[left, :, :longest]
+                del layer
+        self.lengths, self.offsets = self.lengths[left], self.offsets[left]
+        self.rows = self.room = len(kept)
+        self.capacity = longest
+        self._places = {row: number for number, row in enumerate(kept)}
+        return taken
+
+    def place(self, row: int) -> int:
+        """Where the row of a `CachedRow` is."""
+        return row if self._places is None else self._places[row]
 
     def append(self, source: Slab, rows: Tensor) -> None:
         """Copy rows of another slab after the rows in use; there must be room for them."""
@@ -156,6 +184,15 @@ class Slab:
                 layer[places, :, :used] = layer[rows, :, :used]
 
 
+def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
+    """Rows of a layer, `used` slots of them, in a tensor for another slab."""
+    if into.capacity == layer.shape[2] and into.room == into.rows:
+        return layer.index_select(0, rows)  # one pass over the memory
+    copy = layer.new_zeros(into.room, layer.shape[1], into.capacity, layer.shape[3])
+    copy[: into.rows, :, :used] = layer[rows, :, :used]
+    return copy
+
+
 def gather(
     sources: Sequence[CachedRow | None], cuts: Sequence[int], capacity: int, device: torch.device
 ) -> Slab:
@@ -174,7 +211,7 @@ def gather(
         first = sources[numbers[0]]
         assert first is not None
         old = first.slab
-        from_rows = torch.tensor([sources[n].row for n in numbers], device=device)  # type: ignore[union-attr]
+        from_rows = torch.tensor([old.place(sources[n].row) for n in numbers], device=device)  # type: ignore[union-attr]
         to_rows = torch.tensor(numbers, device=device)
         cut = torch.tensor([cuts[n] for n in numbers], device=device)
         width = max(kept[n] for n in numbers)

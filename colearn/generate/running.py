@@ -18,7 +18,7 @@ class Running:
 
     The last row takes the place of a row that leaves. If a caller holds the leaving row's cache,
     the row stays in the slab: steps compute it and ignore the result. Once half of the slab's rows
-    are such, the others move to a new slab.
+    are such, the others move to a new slab and leave it to them.
     """
 
     def __init__(self, base: Base) -> None:
@@ -154,9 +154,8 @@ class Running:
         self._take(self._places, slots + slots // 4 + 1, room)
 
     def _take(self, places: Sequence[int], capacity: int, room: int) -> None:
-        """Move to a new slab; the old one is unchanged for holders of its rows."""
-        rows = torch.tensor(places, dtype=torch.long, device=self.base.device)
-        self._slab = self._slab.select(rows, capacity, room)
+        """Move to a new slab; the old one stays for holders of its other rows."""
+        self._slab = self._slab.split(places, capacity, room)
         self._rearrange(places)
 
     def _rearrange(self, order: Sequence[int]) -> None:

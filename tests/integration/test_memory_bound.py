@@ -1,0 +1,86 @@
+"""Bytes that a rollout and an evaluation really allocate: at most what the dry run counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+from colearn.config import load_config
+from colearn.estimate import estimate
+from colearn.estimate.ledger import Ledger
+from colearn.experiment.evaluation.evaluate import evaluate_team
+from colearn.experiment.experience import At
+from colearn.experiment.loop import Experiment
+
+EPISODES = 6
+SHAPES: dict[str, dict[str, Any]] = {
+    "chains": {"name": "marloo", "rollout": {"name": "parallel", "k": 2}},
+    "trees": {"name": "magrpo", "rollout": {"k": 2}},
+}
+
+
+def allocated(shape: str, at_once: int | None, model: str, folder: Path) -> dict[str, list[int]]:
+    """Counted and real bytes above the weights, by phase."""
+    config = load_config(
+        {
+            "task": {"name": "notes", "horizon": 2, "items": 3},
+            "algorithm": SHAPES[shape],
+            "models": {"team": {"path": model}},
+            "agents": {"*": {"model": "team", "sampling": {"max_tokens": 40}}},
+            "train": {"episodes": EPISODES, "environment_steps": 1000, "at_once": at_once},
+            "evaluation": {"episodes": EPISODES, "at_once": at_once},
+            "run": {"device": "cpu"},
+        }
+    )
+    counted = estimate(config)
+    assert counted.phases is not None
+    (network,) = counted.networks
+    phases = counted.phases["cpu"]
+    always = phases["checkpoint"] - 8 * network.trained
+    run = Experiment(config, folder)
+    plays: dict[str, Callable[[], object]] = {
+        "rollout": lambda: run.experience.take(At(0, 0, 0.0)),
+        "evaluation": lambda: evaluate_team(
+            run.parts.task,
+            run.parts.players,
+            config.evaluation,
+            seed=0,
+            credit=run.parts.parts.credit,
+            cast=run.parts.cast,
+            processes=run.processes,
+        ),
+    }
+    found: dict[str, list[int]] = {}
+    for phase, play in plays.items():
+        with Ledger() as ledger:
+            for one in run.parts.networks.values():
+                for weight in one.base.causal.parameters():
+                    ledger._note(weight.untyped_storage())
+            weights = ledger.live
+            ledger.begin()
+            play()
+        found[phase] = [phases[phase] - always, ledger.peak - weights]
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_model(tmp_path_factory.mktemp("models") / "llama", "llama"))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_run_keeps_what_its_dry_run_promises(
+    shape: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    together = allocated(shape, None, model, tmp_path / "all")
+    waves = allocated(shape, 2, model, tmp_path / "waves")
+    for found in (together, waves):
+        for counted, real in found.values():
+            assert counted / 2 < real <= counted
+    for phase in together:
+        assert waves[phase][1] < together[phase][1] / 2
