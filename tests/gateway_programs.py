@@ -113,6 +113,16 @@ async def notes_usage(item: str, endpoints: Any) -> None:
         messages += [said(answer), user("b")]
 
 
+LOGPROBS: list[Any] = []
+
+
+async def notes_logprobs(item: str, endpoints: Any) -> None:
+    """Two requests, the second for log-probabilities; what is told of them is kept."""
+    for fields in ({}, {"logprobs": True}):
+        answer = await ask(endpoints["one"], [user("a")], **fields)
+        LOGPROBS.append(answer["choices"][0]["logprobs"])
+
+
 async def warms_up(item: str, endpoints: Any) -> float:
     """Sets a temperature; 1.0 if it is answered."""
     return float("choices" in await ask(endpoints["one"], [user("a")], temperature=0.5))

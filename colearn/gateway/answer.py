@@ -21,7 +21,7 @@ def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
     choice = {
         "index": 0,
         "message": message(content, calls),
-        "logprobs": _logprobs(said),
+        "logprobs": _logprobs(said) if call.logprobs else None,
         "finish_reason": "tool_calls" if calls else finish,
     }
     body = {

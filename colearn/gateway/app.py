@@ -62,8 +62,7 @@ def build_app(house: Reception) -> Starlette:
             answer = await while_connected(request, _wrapped(asked.answer))
         finally:
             live.withdraw(asked)
-        completion = {**answer, "choices": [{**one, **_without(body)} for one in answer["choices"]]}
-        return JSONResponse(completion)
+        return JSONResponse(answer)
 
     async def models(request: Request) -> Response:
         live, agent = _live(house, request), request.path_params["agent"]
@@ -150,10 +149,6 @@ async def _withdrawing(
 async def _wrapped(answer: Any) -> Any:
     waiting: asyncio.Future[Any] = asyncio.wrap_future(answer)
     return await waiting
-
-
-def _without(body: ChatRequest) -> dict[str, Any]:
-    return {} if body.logprobs else {"logprobs": None}
 
 
 async def _fields(request: Request) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class GatewayCall(Call):
     """Names of the functions that the answer may call."""
     several: bool = True
     """True if the answer may hold more than one call."""
+    logprobs: bool = False
+    """True if the answer tells its tokens' log-probabilities."""
     context: Context
     """The agent's context, this request included."""
     reason: Reason

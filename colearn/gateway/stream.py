@@ -25,7 +25,6 @@ class Streamed:
     def __init__(self, body: ChatRequest) -> None:
         self._stops = body.stops
         self._usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-        self._logprobs = bool(body.logprobs)
         self._loop = asyncio.get_running_loop()
         self._parts: asyncio.Queue[str | None] = asyncio.Queue()
         """Texts in order; None: the answer is complete."""
@@ -66,9 +65,8 @@ class Streamed:
         (choice,) = answer["choices"]
         said = choice["message"]
         rest = (said["content"] or "")[sent:]
-        logprobs = choice["logprobs"] if self._logprobs else None
-        if rest or logprobs:
-            yield self._chunk(head, {"content": rest}, logprobs)
+        if rest or choice["logprobs"]:
+            yield self._chunk(head, {"content": rest}, choice["logprobs"])
         for number, call in enumerate(said.get("tool_calls", ())):
             yield self._chunk(head, {"tool_calls": [{**call, "index": number}]})
         yield self._chunk(head, {}, finish=choice["finish_reason"])

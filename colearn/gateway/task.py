@@ -274,6 +274,7 @@ class Gateway(RecordedTask[Any, State]):
             request=asked.name,
             offered=tuple(one.name for one in asked.body.offered),
             several=asked.body.parallel_tool_calls is not False,
+            logprobs=bool(asked.body.logprobs),
             context=context,
             reason=reason,
         )

@@ -11,7 +11,7 @@ from colearn.experiment.loop import Experiment
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.wire.tools import write_call
-from tests.gateway_programs import USAGE, gateway
+from tests.gateway_programs import LOGPROBS, USAGE, gateway
 from tests.scripted_voice import scripted_players
 
 
@@ -40,6 +40,17 @@ def test_usage_counts_the_tokens_of_the_context_and_of_the_answer():
         {"prompt_tokens": tokens, "completion_tokens": 4, "total_tokens": tokens + 4}
         for tokens in contexts
     ] == USAGE
+
+
+def test_log_probabilities_of_the_sampled_tokens_are_told_where_they_are_asked_for():
+    players, _ = scripted_players(("one", "two"), "yes")
+    LOGPROBS.clear()
+    (tree,), _ = grow(gateway("notes_logprobs"), ["owl"], players, Chain(), seed=0, order="free")
+    action = tree.nodes[-1].actions["one"]
+    without, told = LOGPROBS
+    assert without is None
+    assert [one["logprob"] for one in told["content"]] == list(action.logprobs)
+    assert "".join(one["token"] for one in told["content"]) == action.text
 
 
 def test_a_run_ends_the_server_that_its_programs_asked(tmp_path):

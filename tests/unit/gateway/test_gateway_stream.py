@@ -22,9 +22,11 @@ CALLS = [
 ]
 
 
-def answer(content: str | None, finish: str = "stop", **message: Any) -> dict[str, Any]:
+def answer(
+    content: str | None, finish: str = "stop", logprobs: Any = None, **message: Any
+) -> dict[str, Any]:
     said = {"role": "assistant", "content": content, **message}
-    choice = {"index": 0, "message": said, "logprobs": LOGPROBS, "finish_reason": finish}
+    choice = {"index": 0, "message": said, "logprobs": logprobs, "finish_reason": finish}
     return {"choices": [choice], "usage": USAGE}
 
 
@@ -102,11 +104,11 @@ def test_usage_comes_last_and_only_where_it_is_asked_for() -> None:
     assert not any("usage" in chunk for chunk in chunks(streamed(["hi"], answer("hi"))))
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_log_probabilities_are_sent_once_where_they_are_asked_for(asked: bool) -> None:
-    told = chunks(streamed(["hi"], answer("hi"), logprobs=asked))
+@pytest.mark.parametrize("known", [LOGPROBS, None])
+def test_log_probabilities_of_the_answer_are_sent_once(known: Any) -> None:
+    told = chunks(streamed(["hi"], answer("hi", logprobs=known)))
     given = [chunk["choices"][0]["logprobs"] for chunk in told]
-    assert [one for one in given if one is not None] == ([LOGPROBS] if asked else [])
+    assert [one for one in given if one is not None] == ([] if known is None else [known])
 
 
 def test_a_failure_in_the_middle_is_the_last_event() -> None:

@@ -1,0 +1,52 @@
+"""Completions that answer a program's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from colearn.contract import Player, Said, Table
+from colearn.gateway.answer import completion
+from colearn.gateway.contexts import Context
+from colearn.gateway.state import GatewayCall
+from colearn.types import Action, Prompt
+
+TOKENS = [
+    {"token": "blue", "logprob": -0.25, "bytes": [98, 108, 117, 101], "top_logprobs": []},
+    {"token": "!", "logprob": -0.5, "bytes": [33], "top_logprobs": []},
+]
+
+
+class Speller(Player):
+    """Counts how often it is asked for the texts of tokens, which costs time by the token."""
+
+    spelled = 0
+
+    @property
+    def table(self) -> Table:
+        raise NotImplementedError
+
+    def spell(self, action: Action) -> Sequence[str]:
+        self.spelled += 1
+        return ["blue", "!"]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_tokens_are_spelled_where_a_request_asks_for_their_log_probabilities(asked: bool) -> None:
+    player = Speller()
+    call = GatewayCall(
+        number=0,
+        name="one",
+        text="which?",
+        prompt=Prompt("which?"),
+        request="chatcmpl-0",
+        logprobs=asked,
+        context=Context(None, (("user", "which?"),)),
+        reason="first",
+    )
+    said = Said.of(Action("blue!", (3, 7), (-0.25, -0.5)), player, 5)
+    body, _ = completion(call, said)
+    known = {"content": TOKENS, "refusal": None} if asked else None
+    assert body["choices"][0]["logprobs"] == known
+    assert player.spelled == asked
