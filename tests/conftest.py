@@ -22,9 +22,9 @@ NOT_FAST = {
     for name in (
         *("comparison", "coop_humaneval", "estimate", "pictures", "play_runner"),
         *("remote_agent", "report", "serve_text", "suite", "tabular_search"),
-        *("coder_tester", "debate", "depth", "house_build", "malformed", "malformed_answers"),
-        *("malformed_files", "math_duo", "registry", "search_teams", "sokoban", "sudoku"),
-        *("tabular_evaluate", "writing_tasks"),
+        *("coder_tester", "debate", "depth", "house_build", "machine", "malformed"),
+        *("malformed_answers", "malformed_files", "math_duo", "propose", "registry"),
+        *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
     )
 }
 """Unit tests that start processes, draw reports or search; and the tasks that take seconds, whose
