@@ -1,5 +1,19 @@
 """Comparisons: algorithms x seeds on one task, planned, run in parallel and reported."""
 
-from .api import compare
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import compare
 
 __all__ = ["compare"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports lazily: the fork server is in this package, and its runs draw no report."""
+    if name != "compare":
+        raise AttributeError(f"module 'colearn.comparison' has no attribute '{name}'")
+    from .api import compare
+
+    return compare

@@ -9,11 +9,10 @@ from rich.console import Console
 
 from colearn.config import Config
 from colearn.record.place import check_place, held_folder
-from colearn.report import write_report
 
 from .check import check_plans
 from .claim import check_claim, claim
-from .launch import Command, launch, launched_runs, raise_failures
+from .launch import Command, early_forks, launch, launched_runs, raise_failures
 from .plan import make_plan
 from .progress import watch
 
@@ -38,17 +37,20 @@ def compare(
     ColearnError naming the first failed run, its log and its last error line.
     """
     folder = Path(out)
-    plan = make_plan(config, algorithms)
-    check_place(folder)
-    check_claim(plan, folder)
-    check_plans([plan])
-    with held_folder(folder):
-        claim(plan, folder, command_line)
-        goals = {job.name: job.goal for job in launched_runs(plan, folder)}
-        with watch(console or Console(), goals) as watcher:
-            failures = launch(plan, folder, watcher, command=command)
-        if len(failures) == len(plan.runs):
-            raise_failures(failures, len(plan.runs))
-        report = write_report(folder)
+    with early_forks(config.compare.threads, command) as forks:
+        from colearn.report import write_report  # imports beside the fork server
+
+        plan = make_plan(config, algorithms)
+        check_place(folder)
+        check_claim(plan, folder)
+        check_plans([plan])
+        with held_folder(folder):
+            claim(plan, folder, command_line)
+            goals = {job.name: job.goal for job in launched_runs(plan, folder)}
+            with watch(console or Console(), goals) as watcher:
+                failures = launch(plan, folder, watcher, command=command, forks=forks)
+            if len(failures) == len(plan.runs):
+                raise_failures(failures, len(plan.runs))
+            report = write_report(folder)
     raise_failures(failures, len(plan.runs))
     return report

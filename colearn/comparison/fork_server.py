@@ -3,16 +3,18 @@
 Requests are lines of JSON on standard input, answers lines on standard output: `started` with the
 process ID, sent by the process itself, and `ended` with its exit code. Where forking an initialised
 process is unsafe (an accelerator, a system other than Linux), the forked process starts a new
-Python.
+Python. The server ends without a message when the process that started it has ended.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
 import runpy
 import select
+import signal
 import sys
 from typing import Any
 
@@ -26,13 +28,15 @@ _NEEDED = (
 )
 """Modules that every run imports; the last one is the embedded model's."""
 _POLL_SECONDS = 0.05
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
+    _end_with_parent()
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what an import prints is no answer
     new_python = _must_start_python()
-    running = 0
+    server, running = os.getpid(), 0
     buffered = b""
     while True:
         ready = select.select([sys.stdin], [], [], _POLL_SECONDS if running else None)[0]
@@ -45,9 +49,24 @@ def main() -> None:
         *lines, buffered = (buffered + data).split(b"\n")
         for line in lines:
             if os.fork() == 0:
-                _become(json.loads(line), answers, new_python)
+                _become(json.loads(line), answers, server, new_python)
                 return
             running += 1
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process when its parent has ended, also during the imports."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if _input_is_closed():  # the parent had ended before the system was asked
+            sys.exit()
+
+
+def _input_is_closed() -> bool:
+    """Whether nobody can write requests any more; requests that were written may be left."""
+    poll = select.poll()
+    poll.register(sys.stdin, 0)
+    return bool(poll.poll(0))
 
 
 def _must_start_python() -> bool:
@@ -77,8 +96,8 @@ def _report_ended(answers: int) -> int:
         count += 1
 
 
-def _become(request: dict[str, Any], answers: int, new_python: bool) -> None:
-    """Run `colearn` with the arguments, in the forked process."""
+def _become(request: dict[str, Any], answers: int, server: int, new_python: bool) -> None:
+    """Run `colearn` with the arguments, in a process forked from `server`."""
     os.setsid()  # its own workers end with it
     _send(answers, {"started": os.getpid()})
     os.close(answers)
@@ -89,7 +108,7 @@ def _become(request: dict[str, Any], answers: int, new_python: bool) -> None:
         os.dup2(file, stream)
     os.close(null)
     os.close(log)
-    os.environ["COLEARN_PARENT"] = str(os.getppid())  # the run ends with that process
+    os.environ["COLEARN_PARENT"] = str(server)  # the run ends with that process
     if new_python:
         os.execv(sys.executable, [sys.executable, "-m", "colearn", *request["arguments"]])
     sys.argv = ["colearn", *request["arguments"]]
@@ -97,7 +116,10 @@ def _become(request: dict[str, Any], answers: int, new_python: bool) -> None:
 
 
 def _send(answers: int, message: dict[str, int]) -> None:
-    os.write(answers, json.dumps(message).encode() + b"\n")
+    try:
+        os.write(answers, json.dumps(message).encode() + b"\n")
+    except BrokenPipeError:  # the parent has ended
+        sys.exit()
 
 
 if __name__ == "__main__":

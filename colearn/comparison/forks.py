@@ -46,6 +46,8 @@ class Forks:
         self._environment = dict(environment)
         self._server: subprocess.Popen[bytes] | None = None
         self._buffered = b""
+        self._used = False
+        """Whether a run was requested."""
         self._started: list[int] = []
         self._codes: dict[int, int] = {}
 
@@ -58,18 +60,18 @@ class Forks:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the server; runs that still work stop as if their parent had died."""
+        """Close the server; runs that still work stop as if their parent had died. A server that
+        has started no run may still be importing and is not waited for."""
         if self._server is not None:
+            if not self._used:
+                self._server.kill()
             for pipe in (self._server.stdin, self._server.stdout):
                 assert pipe is not None
                 pipe.close()
             self._server.wait()
 
-    def start(self, arguments: Sequence[str], log: Path, *, append: bool) -> Fork:
-        """Start `colearn ARGUMENTS`; its output goes to the file `log`.
-
-        Errors: ColearnError where no process can be started.
-        """
+    def begin(self) -> None:
+        """Start the server, which begins to import what runs need."""
         if self._server is None:
             self._server = subprocess.Popen(
                 # -P: a file `json.py` in the current folder must not shadow Python's
@@ -80,6 +82,15 @@ class Forks:
                 env=self._environment,
                 start_new_session=True,  # Ctrl-C is for us; we tell the runs
             )
+
+    def start(self, arguments: Sequence[str], log: Path, *, append: bool) -> Fork:
+        """Start `colearn ARGUMENTS`; its output goes to the file `log`.
+
+        Errors: ColearnError where no process can be started.
+        """
+        self.begin()
+        assert self._server is not None
+        self._used = True
         request = {"arguments": list(arguments), "log": str(log), "append": append}
         pipe = self._server.stdin
         assert pipe is not None

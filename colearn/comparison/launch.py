@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -72,6 +72,7 @@ def launch(
     watcher: Watcher,
     *,
     command: Command | None = None,
+    forks: Forks | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
     """Run `launch_jobs` on every run of a plan, with its `compare.workers` and `threads`."""
@@ -81,8 +82,25 @@ def launch(
         workers=plan.config.compare.workers,
         threads=plan.config.compare.threads,
         command=command,
+        forks=forks,
         poll_seconds=poll_seconds,
     )
+
+
+@contextmanager
+def early_forks(threads: int | None, command: Command | None) -> Iterator[Forks | None]:
+    """A fork server that imports while the runs are still planned. None for runs of another
+    program, and where the number of threads, which the imports read, depends on the plan."""
+    if threads is None or command is not None:
+        yield None
+        return
+    with Forks(_environment(threads)) as forks:
+        forks.begin()
+        yield forks
+
+
+def _environment(threads: int) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
 
 def launched_runs(plan: Plan, out: Path) -> list[LaunchedRun]:
@@ -97,10 +115,11 @@ def launch_jobs(
     workers: int,
     threads: int | None,
     command: Command | None = None,
+    forks: Forks | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
     """Make every run that is not finished, `workers` at a time, in their order; by `colearn train`,
-    or by another program.
+    or by another program. `forks` is a fork server that the caller has started and ends.
 
     Unfinished runs are resumed. A failing run does not stop the others. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
@@ -110,13 +129,14 @@ def launch_jobs(
     waiting = [job for job in jobs if not _already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    with Forks(environment) as forks, _termination_interrupts():
+    environment = _environment(threads)
+    own: AbstractContextManager[Forks] = Forks(environment) if forks is None else nullcontext(forks)
+    with own as server, _termination_interrupts():
         try:
             while waiting or active:
                 while waiting and len(active) < workers:
                     job = waiting.pop(0)
-                    active.append(_start(job, forks, environment, command, watcher))
+                    active.append(_start(job, server, environment, command, watcher))
                 time.sleep(poll_seconds)
                 for process in list(active):
                     code = process.handle.poll()

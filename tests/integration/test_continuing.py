@@ -253,12 +253,16 @@ def test_runs_keep_their_state_and_stop_when_their_comparison_is_killed(
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(settings))
     out = tmp_path / "out"
     command = [sys.executable, "-m", "colearn", "compare", str(tmp_path / "long.yaml")]
-    process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL)
+    with (tmp_path / "told").open("wb") as told:  # the fork server holds it, too
+        process = subprocess.Popen(
+            [*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=told
+        )
     runs = [RunFolder(out / "runs" / f"magrpo-s{seed}") for seed in (0, 1)]
     until(lambda: all(run.environment_steps() > 0 for run in runs))
     process.kill()
     process.wait()
     until(lambda: all(run.record().status == "interrupted" for run in runs))
+    assert "Traceback" not in (tmp_path / "told").read_text()
     for run in runs:
         newest = run.checkpoints.newest()
         assert newest is not None

@@ -7,23 +7,27 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from colearn.comparison import compare
 from colearn.comparison.forks import Forks
+from colearn.config import load_config
 from colearn.errors import ColearnError
 
 PROBE = """
-import json, os, sys, threading
+import json, os, signal, sys, threading
 print(json.dumps({
     "threads": os.environ["OMP_NUM_THREADS"],
     "parent": os.environ["COLEARN_PARENT"] == str(os.getppid()),
     "own session": os.getsid(0) == os.getpid(),
     "imported": "transformers.models.llama.modeling_llama" in sys.modules,
     "alone": len(os.listdir("/proc/self/task")) == 1,
+    "broken pipe": signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN,
     "input": sys.stdin.read(),
 }), flush=True)
 """
@@ -53,6 +57,7 @@ def test_a_run_has_its_own_session_and_what_it_needs(forks: Forks, tmp_path: Pat
         "own session": True,
         "imported": sys.platform == "linux",
         "alone": True,
+        "broken pipe": True,
         "input": "",
     }
     assert mistake.startswith("error: ") and "probe" in mistake
@@ -107,9 +112,138 @@ def test_where_there_is_an_accelerator_a_run_starts_python_anew(
     assert (told["threads"], told["parent"], told["own session"]) == ("3", True, True)
 
 
+SLOW_TORCH = """
+import pathlib, time
+pathlib.Path("importing").touch()
+time.sleep(600)
+"""
+PARENT = """
+import os
+from pathlib import Path
+from colearn.comparison.forks import Forks
+with Forks(os.environ) as forks:
+    forks.start(["train"], Path("log"), append=False)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is imported before a run")
+def test_the_server_ends_with_its_parent_even_while_it_imports(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(SLOW_TORCH)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    parent = subprocess.Popen(
+        [sys.executable, "-P", "-c", PARENT],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+    )
+    until(lambda: (tmp_path / "importing").exists())
+    parent.kill()
+    _, told = parent.communicate(timeout=60)  # the server holds the same standard error
+    assert told == b""
+
+
+FOREIGN_TORCH = """
+from types import SimpleNamespace
+accelerator = SimpleNamespace(is_available=lambda: True)
+"""
+
+
+@pytest.mark.parametrize("change", [signal.SIG_BLOCK, signal.SIG_UNBLOCK])
+def test_an_answer_that_nobody_reads_ends_the_server_without_a_message(
+    tmp_path: Path, change: int
+) -> None:
+    (tmp_path / "torch.py").write_text(FOREIGN_TORCH)
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    before = signal.pthread_sigmask(change, [signal.SIGPIPE])  # some service managers block it
+    try:
+        server = subprocess.Popen(
+            [sys.executable, "-P", "-m", "colearn.comparison.fork_server"],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert server.stdin and server.stdout and server.stderr
+    server.stdout.close()
+    request = {"arguments": ["train"], "log": str(tmp_path / "log"), "append": False}
+    server.stdin.write(json.dumps(request).encode() + b"\n")
+    server.stdin.flush()
+    assert server.wait(120) == 0
+    assert server.stderr.read() == b""
+    assert not (tmp_path / "log").exists(), "a run began although nobody was told of it"
+
+
+def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_it_is_said_when_nothing_can_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with Forks({}) as forks, pytest.raises(ColearnError, match=r"ended \(exit code 1\)"):
         forks.start(["train"], tmp_path / "log", append=False)
+
+
+def test_a_server_that_began_early_makes_the_runs_and_a_second_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = started_servers(monkeypatch)
+    with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
+        forks.begin()
+        assert len(servers) == 1
+        assert forks.start(["train"], tmp_path / "log", append=False).wait(120) == 2
+    (server,) = servers
+    assert server.returncode == 0, "it ended by itself"
+
+
+def test_a_server_that_started_no_run_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = started_servers(monkeypatch)
+    with Forks(dict(os.environ)) as forks:
+        forks.begin()
+    (server,) = servers
+    assert server.returncode == -signal.SIGKILL
+
+
+def test_imports_begin_before_the_runs_are_planned_where_the_threads_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = started_servers(monkeypatch)
+    counts = []
+
+    def planned(*_: Any) -> None:
+        counts.append(len(servers))
+        raise ColearnError("enough")
+
+    monkeypatch.setattr("colearn.comparison.api.make_plan", planned)
+    for threads in (1, None):
+        config = load_config("quickstart", [f"compare.threads={threads or 'null'}"])
+        with pytest.raises(ColearnError, match="enough"):
+            compare(config, tmp_path / "out")
+    assert counts == [1, 1], "the second comparison has begun none"
+
+
+def test_the_fork_server_imports_no_report() -> None:
+    program = "import colearn.comparison.fork_server, sys; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
+def started_servers(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The fork servers that this process starts from now on."""
+    servers: list[subprocess.Popen[bytes]] = []
+    real = subprocess.Popen
+
+    def popen(arguments: Any, *more: Any, **settings: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = real(arguments, *more, **settings)
+        if arguments[-1] == "colearn.comparison.fork_server":  # imports start processes, too
+            servers.append(process)
+        return process
+
+    monkeypatch.setattr("colearn.comparison.forks.subprocess.Popen", popen)
+    return servers
