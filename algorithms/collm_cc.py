@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.contract import Advantage, Critic, Rollout
 from colearn.critic.centralized import Centralized
 from colearn.rollout.shapes import Chain
@@ -25,4 +25,4 @@ class CoLLMCC(PolicyAlgorithm):
 
     rollout: Rollout = Chain()
     critic: Critic | None = Centralized()
-    advantage: Advantage = Bootstrap()
+    advantage: Advantage = GAE()

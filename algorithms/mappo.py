@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout
 from colearn.credit.invocation import Invocation
@@ -53,4 +53,4 @@ class MAPPOInvocation(MAPPO):
     """
 
     critic: Critic | None = Decentralized(global_info=False)
-    advantage: Advantage = Bootstrap(lam=1.0)
+    advantage: Advantage = GAE(lam=1.0)

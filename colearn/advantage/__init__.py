@@ -1,7 +1,7 @@
 """Shipped advantages, by name."""
 
 NAMES = {
-    "bootstrap": "gae:Bootstrap",
+    "gae": "gae:GAE",
     "counterfactual": "counterfactual:CounterfactualBaseline",
     "q_value": "q_value:QValue",
     "group_mean": "group_baseline:GroupMean",

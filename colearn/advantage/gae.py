@@ -23,7 +23,7 @@ from .own_rewards import own_rewards
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bootstrap(Advantage):
+class GAE(Advantage):
     """A = r + gamma worth(h') - V(h), where worth mixes V with the later return: with `lam`
     lambda, A_k = delta_k + gamma lambda * mean over children of A (Schulman et al. 2016).
 
@@ -52,13 +52,20 @@ class Bootstrap(Advantage):
     critic trained to the same expectile (`ValueLoss.expectile`) this is risk-seeking above 1/2."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
+    if_deterministic: bool = False
+    """Use `expectile` only until equal joint actions after equal joint histories of one iteration
+    have earned different rewards, then 1/2. Wrong when joint histories seldom repeat: random
+    rewards are then not found."""
 
     reads = "v"
 
-    def at(self, done: float) -> Bootstrap:
+    def at(self, done: float) -> GAE:
         return replace(
             self, expectile=faded(self.expectile, self.anneal_fraction, done), anneal_fraction=None
         )
+
+    def risk_neutral(self) -> GAE:
+        return replace(self, expectile=MEAN) if self.if_deterministic else self
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

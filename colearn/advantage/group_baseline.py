@@ -134,11 +134,18 @@ class GroupExpectile(GroupBaseline):
     """tau; 1/2 is `GroupMean`."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `level` anneals to 1/2; None: constant."""
+    if_deterministic: bool = False
+    """Use `level` only until equal joint actions after equal joint histories of one iteration
+    have earned different rewards, then 1/2. Wrong when joint histories seldom repeat: random
+    rewards are then not found."""
 
     def at(self, done: float) -> GroupExpectile:
         return replace(
             self, level=faded(self.level, self.anneal_fraction, done), anneal_fraction=None
         )
+
+    def risk_neutral(self) -> GroupExpectile:
+        return replace(self, level=MEAN) if self.if_deterministic else self
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         baseline = expectile(returns, self.level)

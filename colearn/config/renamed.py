@@ -16,6 +16,9 @@ SETTINGS = {
 }
 """Keys of `algorithm.loss`, `algorithm.advantage` and `algorithm.value_loss`."""
 
+PARTS = {"bootstrap": "gae"}
+"""Names of parts: `algorithm.advantage.name`."""
+
 REPLACED = {
     "batch_agents": "generator: {batch_agents: false}",
     "deepspeed": "learner: {name: deepspeed, config: zero2}",

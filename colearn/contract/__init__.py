@@ -14,6 +14,7 @@ from .advantage import (
     Values,
 )
 from .algorithm import Algorithm, Parts, ValueLoss
+from .arrivals import Arrivals, Given
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
 from .headline import OWN_METRICS, Better, Headline
@@ -45,6 +46,7 @@ __all__ = [
     "Advantages",
     "AgentValues",
     "Algorithm",
+    "Arrivals",
     "Ask",
     "AsyncTable",
     "Better",
@@ -59,6 +61,7 @@ __all__ = [
     "Follower",
     "Generator",
     "GeneratorKind",
+    "Given",
     "Headline",
     "HostKind",
     "Hosted",

@@ -90,6 +90,10 @@ class Advantage(ABC):
         """The advantage after the fraction `done` of the training budget; most do not change."""
         return self
 
+    def risk_neutral(self) -> Advantage:
+        """The advantage once rewards are found to be random; most do not change."""
+        return self
+
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
         """The weight group of an agent's actions in an episode. A model's loss weighs its groups
         equally, whatever their sizes. None: every action has equal weight."""

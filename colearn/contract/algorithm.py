@@ -35,6 +35,8 @@ class ValueLoss:
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
+    if_deterministic: bool = False
+    """Use `expectile` only until rewards are found to be random, then the mean."""
     rescale: bool = False
     """Scale the head by the returns seen so far: V = centre + deviation * output, where the centre
     is their `expectile`. V starts at the centre of the first iteration's returns instead of 0, so a
@@ -47,6 +49,10 @@ class ValueLoss:
         """The settings after the fraction `done` of the training budget."""
         expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal_fraction, done)
         return replace(self, expectile=expectile, anneal_fraction=None)
+
+    def risk_neutral(self) -> ValueLoss:
+        """The settings once rewards are found to be random."""
+        return replace(self, expectile=0.5) if self.if_deterministic else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +81,20 @@ class Parts:
             advantage=self.advantage.at(done),
             loss=self.loss.at(done),
             value_loss=self.value_loss.at(done),
+        )
+
+    @property
+    def if_deterministic(self) -> bool:
+        """Whether some part changes once rewards are found to be random."""
+        return self.risk_neutral() != self
+
+    def risk_neutral(self) -> Parts:
+        """The parts once rewards are found to be random: equal joint actions after equal joint
+        histories earned different rewards."""
+        return replace(
+            self,
+            advantage=self.advantage.risk_neutral(),
+            value_loss=self.value_loss.risk_neutral(),
         )
 
 

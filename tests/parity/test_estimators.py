@@ -15,7 +15,7 @@ from tiny import Notes, cast, play
 from torch import Tensor
 from updates import new_trainer, value_network
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.config import OptimizerSettings
 from colearn.critic.centralized import Centralized
 from colearn.learn.local import LocalLearner
@@ -67,7 +67,7 @@ def row(numbers, dtype=torch.float32):
 def critic():
     network = value_network(5, dtype=torch.float32)
     learner = LocalLearner("team", network, OptimizerSettings(), token_budget=4096)
-    return new_trainer(Centralized(), Bootstrap(), {"team": learner})
+    return new_trainer(Centralized(), GAE(), {"team": learner})
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_these_episodes_differ_in_length_and_in_how_they_end(episodes):
 )
 def test_gae_is_that_of_torchrl(episodes, name, lam):
     expected = getattr(functional, name)(GAMMA, lam, state_value=episodes.value, **episodes.after)
-    ours = episodes.ours(Bootstrap(lam=lam))
+    ours = episodes.ours(GAE(lam=lam))
     assert gap(ours[0], expected[0]) < CLOSE
     assert gap(ours[1], expected[1]) < CLOSE
 
@@ -121,7 +121,7 @@ def test_gae_is_that_of_torchrl(episodes, name, lam):
 @pytest.mark.parametrize("name", ["td_lambda_return_estimate", "vec_td_lambda_return_estimate"])
 def test_the_targets_of_gae_are_the_td_lambda_returns_of_torchrl(episodes, name):
     expected = getattr(functional, name)(GAMMA, LAMBDA, **episodes.after)
-    _, targets = episodes.ours(Bootstrap(lam=LAMBDA))
+    _, targets = episodes.ours(GAE(lam=LAMBDA))
     assert gap(targets, expected) < CLOSE
 
 
@@ -132,12 +132,12 @@ def test_gae_is_the_td_lambda_advantage_of_torchrl(episodes, name):
     expected = getattr(functional, name)(
         GAMMA, LAMBDA, state_value=episodes.value, **episodes.after
     )
-    advantages, _ = episodes.ours(Bootstrap(lam=LAMBDA))
+    advantages, _ = episodes.ours(GAE(lam=LAMBDA))
     assert gap(advantages, expected) < CLOSE
 
 
 def test_the_td_error_and_its_target_are_td0_of_torchrl(episodes):
-    advantages, targets = episodes.ours(Bootstrap())
+    advantages, targets = episodes.ours(GAE())
     expected = functional.td0_advantage_estimate(
         GAMMA, state_value=episodes.value, **episodes.after
     )
@@ -147,7 +147,7 @@ def test_the_td_error_and_its_target_are_td0_of_torchrl(episodes):
 
 @pytest.mark.parametrize("prefix", ["", "vec_"])
 def test_monte_carlo_is_td1_of_torchrl(episodes, prefix):
-    advantages, targets = episodes.ours(Bootstrap(lam=1.0))
+    advantages, targets = episodes.ours(GAE(lam=1.0))
     advantage, target = (
         getattr(functional, f"{prefix}td1_{kind}_estimate") for kind in ("advantage", "return")
     )
@@ -173,6 +173,6 @@ def test_the_n_step_target_is_that_of_torchrls_multi_step(episodes, n):
     result = postprocs.MultiStep(gamma=GAMMA, n_steps=n)(frames)
     future = result["gamma"][..., None] * result["next", "value"]
     expected = result["next", "reward"][..., None] + future
-    advantages, targets = episodes.ours(Bootstrap(lam=1.0, steps=n))
+    advantages, targets = episodes.ours(GAE(lam=1.0, steps=n))
     assert gap(targets, expected) < CLOSE
     assert gap(advantages, expected - episodes.value) < CLOSE

@@ -4,7 +4,7 @@ from credited import credited
 from trees import chain, tree
 
 from colearn.advantage.expectile import expectile, weighted
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
 from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.advantage.q_value import QValue
@@ -44,7 +44,7 @@ def test_returns_follow_the_recursion_over_children():
 
 
 def test_the_td_error_of_each_edge_is_its_own():
-    advantages = Bootstrap()(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
+    advantages = GAE()(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     assert advantages[0] == {}
     # 1 + 3/2 - 5, 3 + 1/2 - 5, then r - V with nothing after the last turn
     assert of(advantages) == [-2.5, -1.5, -1.0, 3.0, -1.0, 3.0]
@@ -52,13 +52,13 @@ def test_the_td_error_of_each_edge_is_its_own():
 
 
 def test_the_td_target_is_the_mean_over_the_edges_of_a_node():
-    targets = Bootstrap().targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
+    targets = GAE().targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     # (2.5 + 3.5) / 2, (2 + 6) / 2, (0 + 4) / 2
     assert list(targets) == [3.0, 4.0, 2.0, None, None, None, None]
 
 
 def test_the_clip_clamps_the_advantage_and_leaves_the_target():
-    part = Bootstrap(clip=2.0)
+    part = GAE(clip=2.0)
     assert of(part(credited([FORK], 0.5), [team(FORK_VALUES)])[0]) == [
         -2.0,
         -1.5,
@@ -68,24 +68,24 @@ def test_the_clip_clamps_the_advantage_and_leaves_the_target():
         2.0,
     ]
     episodes, values = credited([FORK], 0.5), [team(FORK_VALUES)]
-    assert part.targets(episodes, values) == Bootstrap().targets(episodes, values)
+    assert part.targets(episodes, values) == GAE().targets(episodes, values)
 
 
 def test_a_value_read_after_the_end_does_not_enter():
     ended = chain([1.0])
-    assert of(Bootstrap()(credited([ended]), [team((0.5, 99.0))])[0]) == [0.5]
+    assert of(GAE()(credited([ended]), [team((0.5, 99.0))])[0]) == [0.5]
 
 
 def test_two_steps_look_one_turn_further():
     line = chain([1.0, 2.0, 4.0])
     values = [team((10.0, 20.0, 30.0, None))]
     # 1 + 2/2 + 30/4 - 10; 2 + 4/2 - 20; 4 - 30
-    assert of(Bootstrap(lam=1.0, steps=2)(credited([line], 0.5), values)[0]) == [
+    assert of(GAE(lam=1.0, steps=2)(credited([line], 0.5), values)[0]) == [
         -0.5,
         -16.0,
         -26.0,
     ]
-    targets = Bootstrap(lam=1.0, steps=2).targets(credited([line], 0.5), values)[0]["alice"]
+    targets = GAE(lam=1.0, steps=2).targets(credited([line], 0.5), values)[0]["alice"]
     assert list(targets) == [9.5, 4.0, 4.0, None]
 
 
@@ -95,7 +95,7 @@ def test_a_trace_cut_after_n_steps_mixes_the_returns_of_up_to_n_steps():
     # from the root: G1 = 1 + 20/2 = 11, G2 = 1 + 2/2 + 30/4 = 9.5, G3 = 1 + 1 + 4/4 + 40/8 = 8;
     # truncated at 2: G1/2 + G2/2 - 10, at 3: G1/2 + G2/4 + G3/4 - 10
     for steps, first in ((2, 0.25), (3, -0.125)):
-        part = Bootstrap(lam=0.5, steps=steps)
+        part = GAE(lam=0.5, steps=steps)
         advantages = of(part(credited([line], 0.5), values)[0])
         assert advantages[0] == first
         # the last two turns have no more steps to look at: 4 + (40/2 + 8/2)/2 - 30 and 8 - 40
@@ -107,35 +107,35 @@ def test_a_trace_cut_after_n_steps_mixes_the_returns_of_up_to_n_steps():
 def test_one_step_is_the_td_error_and_many_are_monte_carlo():
     values = [team(FORK_VALUES)]
     episodes = credited([FORK], 0.5)
-    assert Bootstrap(lam=1.0, steps=1)(episodes, values) == Bootstrap()(episodes, values)
+    assert GAE(lam=1.0, steps=1)(episodes, values) == GAE()(episodes, values)
     for n in (2, 7):
-        advantages = Bootstrap(lam=1.0, steps=n)(episodes, values)
-        assert advantages == Bootstrap(lam=1.0)(episodes, values)
+        advantages = GAE(lam=1.0, steps=n)(episodes, values)
+        assert advantages == GAE(lam=1.0)(episodes, values)
 
 
 def test_the_monte_carlo_advantage_is_the_return_minus_the_value():
-    advantages = Bootstrap(lam=1.0)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
+    advantages = GAE(lam=1.0)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     assert of(advantages) == [3.0 - 5, 4.0 - 5, 2.0 - 3, 6.0 - 3, 0.0 - 1, 4.0 - 1]
-    targets = Bootstrap(lam=1.0).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
+    targets = GAE(lam=1.0).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     assert list(targets)[:3] == [3.5, 4.0, 2.0]
 
 
 def test_a_trace_adds_the_mean_of_the_childrens_advantages():
-    advantages = Bootstrap(lam=0.5)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
+    advantages = GAE(lam=0.5)(credited([FORK], 0.5), [team(FORK_VALUES)])[0]
     # deltas -2.5 and -1.5, each plus 1/4 of the mean of (-1, 3)
     assert of(advantages) == [-2.25, -1.25, -1.0, 3.0, -1.0, 3.0]
-    targets = Bootstrap(lam=0.5).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
+    targets = GAE(lam=0.5).targets(credited([FORK], 0.5), [team(FORK_VALUES)])[0]["alice"]
     assert list(targets)[:3] == [5.0 - 1.75, 3.0 + 1.0, 1.0 + 1.0]
 
 
 def test_the_ends_of_the_trace_are_the_td_error_and_monte_carlo():
     values = [team(FORK_VALUES)]
     episodes = credited([FORK], 0.5)
-    one_step = Bootstrap(lam=1.0, steps=1)(episodes, values)
-    assert Bootstrap(lam=0.0)(episodes, values) == one_step
-    assert Bootstrap(lam=0.0, steps=3)(episodes, values) == one_step
+    one_step = GAE(lam=1.0, steps=1)(episodes, values)
+    assert GAE(lam=0.0)(episodes, values) == one_step
+    assert GAE(lam=0.0, steps=3)(episodes, values) == one_step
     returns = FORK.returns(0.5)
-    assert of(Bootstrap(lam=1.0)(episodes, values)[0]) == [
+    assert of(GAE(lam=1.0)(episodes, values)[0]) == [
         returns[node.index] - FORK_VALUES[node.parent] for node in FORK.nodes[1:]
     ]
 
@@ -157,7 +157,7 @@ def test_a_trace_on_a_chain_is_the_gae_of_torchrl():
         done=done,
         terminated=done,
     )
-    part, given = Bootstrap(lam=0.8), [team((*values, None))]
+    part, given = GAE(lam=0.8), [team((*values, None))]
     episodes = credited([chain(rewards)], 0.9)
     assert of(part(episodes, given)[0]) == pytest.approx(expected[:, 0].tolist())
     ours = part.targets(episodes, given)[0]["alice"][:4]
@@ -170,30 +170,30 @@ TURN_VALUES = {"alice": (10.0, None, 30.0, None), "bob": (None, 20.0, None, None
 
 
 def test_a_decentral_critic_looks_past_turns_of_others():
-    advantages = Bootstrap()(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    advantages = GAE()(credited([TURNS], 0.5), [TURN_VALUES])[0]
     # alice 1 + 2/2 + 30/4 - 10 and 4 - 30; bob 2 + 4/2 - 20: the rest of the episode
     assert advantages == ({}, {"alice": -0.5}, {"bob": -16.0}, {"alice": -26.0})
-    targets = Bootstrap().targets(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    targets = GAE().targets(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert list(targets["alice"]) == [9.5, None, 4.0, None]
     assert list(targets["bob"]) == [None, 4.0, None, None]
 
 
 def test_lambda_counts_the_agents_own_decisions():
-    advantages = Bootstrap(lam=0.5)(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    advantages = GAE(lam=0.5)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     # alice's next decision is two turns on: -0.5 + 0.5 * 0.5^2 * -26
     assert advantages[1]["alice"] == -3.75
-    full = Bootstrap(lam=1.0)(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    full = GAE(lam=1.0)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert full[1]["alice"] == TURNS.returns(0.5)[1] - 10.0
 
 
 def test_two_steps_count_the_agents_own_decisions():
-    advantages = Bootstrap(lam=1.0, steps=2)(credited([TURNS], 0.5), [TURN_VALUES])[0]
+    advantages = GAE(lam=1.0, steps=2)(credited([TURNS], 0.5), [TURN_VALUES])[0]
     assert advantages[1]["alice"] == TURNS.returns(0.5)[1] - 10.0
 
 
 def test_a_value_at_every_turn_makes_the_td_error_that_of_eq_4():
     joint = (10.0, 20.0, 30.0, None)
-    advantages = Bootstrap()(credited([TURNS], 0.5), [team(joint)])[0]
+    advantages = GAE()(credited([TURNS], 0.5), [team(joint)])[0]
     assert advantages[1] == {"alice": 1.0 + 10.0 - 10.0}
     assert advantages[2] == {"bob": 2.0 + 15.0 - 20.0}
 
@@ -202,24 +202,24 @@ def test_a_cut_branch_is_worth_what_the_critic_says():
     cut = tree([(0, 1.0), (0, 2.0), (1, 4.0)], cut=(2,))
     values = [team((1.0, 2.0, 8.0, None))]
     for part in (
-        Bootstrap(),
-        Bootstrap(lam=0.5),
-        Bootstrap(lam=1.0, steps=3),
-        Bootstrap(lam=1.0),
+        GAE(),
+        GAE(lam=0.5),
+        GAE(lam=1.0, steps=3),
+        GAE(lam=1.0),
     ):
         assert of(part(credited([cut]), values)[0])[1] == 2.0 + 8.0 - 1.0
         assert part.targets(credited([cut]), values)[0]["alice"][2] == 8.0
 
 
 def test_agents_without_a_critic_get_no_advantage():
-    advantages = Bootstrap()(credited([chain([1.0])]), [{"alice": (0.25, None)}])[0]
+    advantages = GAE()(credited([chain([1.0])]), [{"alice": (0.25, None)}])[0]
     assert advantages == ({}, {"alice": 0.75})
 
 
 def test_normalising_takes_all_actions_of_an_agent_in_the_call():
     trees = [chain([1.0]), chain([3.0])]
     values = [{"alice": (0.0, None), "bob": (0.0, None)}, {"alice": (0.0, None)}]
-    first, second = Bootstrap(normalize=True)(credited(trees), values)
+    first, second = GAE(normalize=True)(credited(trees), values)
     assert first[1]["alice"] == pytest.approx(-1.0, abs=1e-5)
     assert second[1] == {"alice": pytest.approx(1.0, abs=1e-5)}
     assert first[1]["bob"] == 1.0, "a lone action keeps its advantage"
@@ -258,7 +258,7 @@ def test_a_cut_branchs_q_is_its_own_target():
 
 
 def test_values_are_asked_for():
-    for part, kind in ((Bootstrap(), "v"), (QValue(), "q")):
+    for part, kind in ((GAE(), "v"), (QValue(), "q")):
         assert part.reads == kind
         with pytest.raises(TypeError, match="needs the critic's values"):
             part(credited([FORK]))
@@ -301,7 +301,7 @@ def test_expectiles_are_those_of_scipy():
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
 def test_a_level_that_is_no_expectile_is_refused(level):
-    for part, field in ((GroupExpectile, "level"), (Bootstrap, "expectile")):
+    for part, field in ((GroupExpectile, "level"), (GAE, "expectile")):
         with pytest.raises(ConfigError, match=rf"^{field}: must lie between 0 and 1"):
             part(**{field: level})
 
@@ -309,13 +309,13 @@ def test_a_level_that_is_no_expectile_is_refused(level):
 def test_the_expectile_weighs_good_surprises_more_and_before_the_clip():
     # V 2 and 1 with rewards 1 then 4: errors 1 + 1 - 2 = 0 and 4 - 1 = 3; then 1 + 1 - 4 = -2
     values = {"alice": (2.0, 1.0, None), "bob": (4.0, 1.0, None)}
-    part = Bootstrap(expectile=0.75)
+    part = GAE(expectile=0.75)
     advantages = part(credited([chain([1.0, 4.0])]), [values])[0]
     assert of(advantages) == [0.0, 4.5]
     assert of(advantages, "bob") == [-1.0, 4.5]
-    clipped = Bootstrap(expectile=0.75, clip=4.0)(credited([chain([1.0, 4.0])]), [values])[0]
+    clipped = GAE(expectile=0.75, clip=4.0)(credited([chain([1.0, 4.0])]), [values])[0]
     assert of(clipped) == [0.0, 4.0]
-    plain = Bootstrap().targets(credited([chain([1.0, 4.0])]), [values])
+    plain = GAE().targets(credited([chain([1.0, 4.0])]), [values])
     assert part.targets(credited([chain([1.0, 4.0])]), [values]) == plain, (
         "the critic's loss weighs, no target"
     )
@@ -418,8 +418,8 @@ def test_the_clip_also_bounds_group_advantages():
     ("make", "field"),
     [
         (lambda: RawReturn(clip=0.0), "clip"),
-        (lambda: Bootstrap(lam=2.0), "lam"),
-        (lambda: Bootstrap(steps=0), "steps"),
+        (lambda: GAE(lam=2.0), "lam"),
+        (lambda: GAE(steps=0), "steps"),
         (lambda: QValue(baseline="mean"), "baseline"),
     ],
 )
@@ -431,8 +431,8 @@ def test_a_bad_setting_is_one_line_that_names_the_field(make, field):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Bootstrap(lam=0.0, steps=1, clip=0.01, expectile=0.001),
-        lambda: Bootstrap(lam=1.0, expectile=0.999),
+        lambda: GAE(lam=0.0, steps=1, clip=0.01, expectile=0.001),
+        lambda: GAE(lam=1.0, expectile=0.999),
         lambda: Heterogeneous(size=2, clip=0.01),
         lambda: RoleBaseline(decay=0.0),
         lambda: TokenGAE(gamma=0.0, lam=0.0, clip=0.01),
@@ -446,7 +446,7 @@ def test_what_lies_within_the_bounds_is_taken(make):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: Bootstrap(lam=-0.1), "lam"),
+        (lambda: GAE(lam=-0.1), "lam"),
         (lambda: Heterogeneous(size=1), "size"),
         (lambda: RoleBaseline(decay=1.0), "decay"),
         (lambda: TokenGAE(gamma=-0.1), "gamma"),

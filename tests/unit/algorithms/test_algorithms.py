@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupExpectile, GroupMean
 from colearn.advantage.q_value import QValue
 from colearn.algorithms import NAMES
@@ -80,7 +80,7 @@ def test_the_defaults_of_the_critic_methods_are_the_papers():
         parts = build(name).parts()
         assert parts.rollout == Chain()
         assert parts.critic == critic
-        assert parts.advantage == Bootstrap()
+        assert parts.advantage == GAE()
         assert (parts.value_loss.coefficient, parts.value_loss.clip) == (1.0, None)
         assert not parts.value_loss.frozen_targets
 
@@ -91,10 +91,10 @@ Q = {"critic": {"value": "q"}, "advantage": {"name": "q_value"}}
 @pytest.mark.parametrize(
     ("settings", "advantage"),
     [
-        ({"advantage": {"clip": 0.2}, "discount": 0.9}, Bootstrap(clip=0.2)),
-        ({"advantage": {"lam": 1.0, "steps": 3}}, Bootstrap(lam=1.0, steps=3)),
-        ({"advantage": {"lam": 0.5}}, Bootstrap(lam=0.5)),
-        ({"advantage": {"lam": 1, "normalize": True}}, Bootstrap(lam=1.0, normalize=True)),
+        ({"advantage": {"clip": 0.2}, "discount": 0.9}, GAE(clip=0.2)),
+        ({"advantage": {"lam": 1.0, "steps": 3}}, GAE(lam=1.0, steps=3)),
+        ({"advantage": {"lam": 0.5}}, GAE(lam=0.5)),
+        ({"advantage": {"lam": 1, "normalize": True}}, GAE(lam=1.0, normalize=True)),
         (Q, QValue()),
     ],
 )
@@ -129,7 +129,7 @@ def test_an_expectile_changes_the_baseline_or_the_critic_and_nothing_else():
     settings = {"advantage": {"expectile": 0.9}, "value_loss": {"expectile": 0.9}}
     for name in ("collm_cc", "collm_dc"):
         parts = build(name, **settings).checked_parts()
-        assert parts.advantage == Bootstrap(expectile=0.9)
+        assert parts.advantage == GAE(expectile=0.9)
         assert parts.value_loss.expectile == 0.9
         assert parts.loss == build(name).parts().loss
 

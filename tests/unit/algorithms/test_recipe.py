@@ -9,7 +9,7 @@ import pytest
 import torch
 from trees import tree
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupExpectile, GroupMean
 from colearn.advantage.turn_weights import path_weights
 from colearn.config import OptimizerSettings
@@ -41,7 +41,7 @@ def test_without_a_schedule_the_loss_stays():
 
 
 HOPEFUL = [
-    (Bootstrap, "expectile"),
+    (GAE, "expectile"),
     (GroupExpectile, "level"),
     (ValueLoss, "expectile"),
 ]
@@ -53,6 +53,14 @@ def test_an_expectile_comes_to_the_mean_over_its_share_of_the_budget(part, level
     levels = [getattr(optimistic.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
     assert levels == pytest.approx([0.9, 0.7, 0.5, 0.5])
     assert getattr(part(**{level: 0.9}).at(0.9), level) == 0.9
+
+
+@pytest.mark.parametrize(("part", "level"), HOPEFUL)
+def test_an_expectile_for_deterministic_rewards_is_the_mean_for_random_ones(part, level):
+    asking = part(**{level: 0.9}, anneal_fraction=0.5, if_deterministic=True)
+    assert getattr(asking.risk_neutral(), level) == 0.5
+    assert getattr(asking.at(0.25).risk_neutral(), level) == 0.5
+    assert getattr(part(**{level: 0.9}).risk_neutral(), level) == 0.9
 
 
 @pytest.mark.parametrize("part", [PolicyGradient, *(part for part, _ in HOPEFUL)])

@@ -43,6 +43,12 @@ def test_an_earlier_name_of_a_setting_is_an_error_that_says_the_new_one(
         build_algorithm(load_config(*given))
 
 
+def test_an_earlier_name_of_a_part_is_an_error_that_says_the_new_one():
+    settings = ["algorithm.name=collm_cc", "algorithm.advantage.name=bootstrap"]
+    with pytest.raises(ConfigError, match=r"^algorithm\.advantage\.name: 'bootstrap' is gae now$"):
+        build_algorithm(load_config(CONFIG, settings))
+
+
 @pytest.mark.parametrize(("old", "new"), METRICS.items())
 def test_a_recorded_metric_is_read_under_its_present_name(old, new):
     metrics = {f"ada/{old}": 0.5, old: 0.25, "return": 1.0}

@@ -10,7 +10,7 @@ import pytest
 from credited import credited
 from trees import chain, tree
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.raw_return import RawReturn
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract.reward_credit import earned
@@ -88,7 +88,7 @@ def test_returns_and_advantages_differ_by_agent_where_credit_does():
     )
     values = {"alice": (3.0, 1.0, None), "bob": (3.0, 1.0, None)}
     # 0.5 + 1/2 - 3 and 0 + 1/2 - 3; -1 - 1 and 2 - 1
-    assert Bootstrap()([episode], [values])[0][1:] == (
+    assert GAE()([episode], [values])[0][1:] == (
         {"alice": -2.0, "bob": -2.5},
         {"alice": -2.0, "bob": 1.0},
     )
