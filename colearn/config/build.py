@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from math import isnan
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -15,7 +15,7 @@ from colearn import registry
 from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
-from .load import one_line
+from .messages import one_line
 from .numbers import number_problem
 from .parts import build_dataclass
 from .renamed import remedy
@@ -83,8 +83,7 @@ def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[st
     hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)
     typed = dict(settings)
     for key, value in settings.items():
-        if _has_nan(value):
-            raise ConfigError(f"{section}.{key}: must hold numbers, got nan")
+        _check_finite(value, f"{section}.{key}")
         if key == "horizon" and type(value) is int and not 1 <= value <= LONGEST:
             raise ConfigError(f"{section}.horizon: must lie in 1 to {LONGEST:,}, got {value}")
         problem = number_problem(hints.get(key), value)
@@ -99,16 +98,19 @@ def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[st
         try:
             typed[key] = check.validate_python(value)
         except ValidationError as error:
-            raise ConfigError(one_line(error).replace("config", f"{section}.{key}", 1)) from None
+            raise ConfigError(one_line(error, value, f"{section}.{key}")) from None
+        _check_finite(typed[key], f"{section}.{key}")  # YAML 1.1 reads 1e400 as text
     return typed
 
 
-def _has_nan(value: Any) -> bool:
+def _check_finite(value: Any, where: str) -> None:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        return any(map(_has_nan, value))
-    return isinstance(value, float) and isnan(value)
+        for one in value:
+            _check_finite(one, where)
+    elif isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{where}: must hold finite numbers, got {value}")
 
 
 def build_algorithm(config: Config) -> Algorithm:

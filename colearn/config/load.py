@@ -14,8 +14,8 @@ from colearn import registry
 from colearn.errors import ConfigError, nearest
 
 from .base import with_base
+from .messages import one_line
 from .numbers import EXPONENT, check_numbers
-from .renamed import remedy
 from .settings import Config
 from .suite import SuiteSettings
 from .yaml_text import parse_yaml
@@ -25,8 +25,6 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 _BY_NAME = ("run.generator.", "run.host.", "run.learner.", "task.", "wrapper.")
 """Sections that may be a plain name, to which a dotted key adds a setting."""
-_ROOM = 100
-"""Maximum number of characters of an input value in an error."""
 
 
 def load_config(
@@ -103,7 +101,7 @@ def _validated(
     try:
         return cls.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(one_line(error, cls)) from None
+        raise ConfigError(one_line(error, data, cls=cls)) from None
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -169,85 +167,3 @@ def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, whole: str) -
     if below is not None and not isinstance(below, Mapping):
         raise ConfigError(f"{whole}: {keys[0]} holds a value, not a section; set {keys[0]} itself")
     return {**data, keys[0]: _set(below or {}, keys[1:], value, whole)}
-
-
-def one_line(error: ValidationError, cls: type[BaseModel] = Config) -> str:
-    """The first validation error as one line with its dotted key; `cls` is the class read.
-
-    Of a missing key and an unknown one beside it, the unknown one: it may be the other misspelt.
-    """
-    first, *others = error.errors()
-    if first["type"] == "missing":
-        beside = (one for one in others if one["loc"][:-1] == first["loc"][:-1])
-        first = next((one for one in beside if one["type"] == "extra_forbidden"), first)
-    where = ".".join(_key(str(part)) for part in first["loc"]) or "config"
-    if first["type"] == "extra_forbidden":
-        key, siblings = str(first["loc"][-1]), _siblings(first["loc"], cls)
-        return f"{where}: unknown key; {_elsewhere(first, cls) or remedy(key, siblings)}"
-    if first["type"] == "missing":
-        return f"{where}: missing; add it to the config"
-    given = first.get("input")
-    if first["type"] in ("tuple_type", "list_type"):
-        whole = f"; write [{_key(str(given))}]" if isinstance(given, (str, int, float)) else ""
-        return f"{where}: must be a list, got {_shown(given)}{whole}"
-    if first["type"] in ("dict_type", "model_type"):
-        return f"{where}: must be a section with keys of its own, got {_shown(given)}"
-    message = first["msg"].removeprefix("Value error, ").lower()
-    got = "" if isinstance(given, (Mapping, BaseModel)) else f", got {_shown(given)}"
-    return f"{where}: {message}{got}"
-
-
-_OF_ALGORITHMS = ("rollout", "credit", "advantage", "loss", "value_loss", "discount")
-"""Settings of an algorithm, which belong in the section `algorithm`."""
-
-
-def _elsewhere(error: Any, cls: type[BaseModel]) -> str | None:
-    """The section that a key at the top level belongs to, if only one has it."""
-    key, given = str(error["loc"][-1]), error.get("input")
-    if cls is not Config or len(error["loc"]) > 1:
-        return None
-    if key in _OF_ALGORITHMS:
-        below = next(iter(given), None) if isinstance(given, Mapping) else None
-        return f"did you mean 'algorithm.{key}{f'.{below}' if below else ''}'?"
-    owners = [
-        name
-        for name, field in Config.model_fields.items()
-        if isinstance(field.annotation, type)
-        and issubclass(field.annotation, BaseModel)
-        and key in field.annotation.model_fields
-    ]
-    return f"did you mean '{owners[0]}.{key}'?" if len(owners) == 1 else None
-
-
-def _key(text: str) -> str:
-    """A key as written in the file, if it fits a line and is printable."""
-    return text if text.isprintable() and len(text) <= _ROOM else _shown(text)
-
-
-def _shown(value: Any) -> str:
-    """A value's repr, truncated to fit a line."""
-    text = repr(value)
-    return text if len(text) <= _ROOM else f"{text[:_ROOM]} ..."
-
-
-def _siblings(location: Sequence[int | str], cls: type[BaseModel]) -> list[str]:
-    fields: Any = cls
-    for part in location[:-1]:
-        if not (isinstance(fields, type) and issubclass(fields, BaseModel)):
-            break
-        if part in fields.model_fields:
-            fields = _settings_class(fields.model_fields[str(part)].annotation)
-    if isinstance(fields, type) and issubclass(fields, BaseModel):
-        return list(fields.model_fields)
-    return []
-
-
-def _settings_class(annotation: Any) -> Any:
-    """The settings class inside `X | None` or `dict[str, X]`, if there is one."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        settings_class = _settings_class(argument)
-        if settings_class is not None:
-            return settings_class
-    return None

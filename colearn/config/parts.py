@@ -31,9 +31,9 @@ from colearn.contract import (
 from colearn.errors import ConfigError
 from colearn.registry import Kind, is_target, load, name_of, names
 
-from .load import one_line
+from .messages import one_line
 from .numbers import NumberError, number_problem
-from .renamed import remedy
+from .renamed import PARTS, remedy
 from .settings import Config, Named
 
 Built = TypeVar("Built")
@@ -84,8 +84,12 @@ def build_part(kind: type[Any], chosen: Named, where: str) -> Any:
 def part_class(kind: type, name: str) -> type[Any]:
     """The class of a part of a kind (`Credit`, `Rollout`, ...), by its name.
 
-    Errors: ConfigError with the nearest name, or for a class that is not a dataclass.
+    Errors: ConfigError with the present or the nearest name, or for a class that is not a
+    dataclass.
     """
+    known = names(KINDS[kind])
+    if name not in known and (present := PARTS.get(name)) in known:
+        raise ConfigError(f"name: '{name}' is {present} now")
     cls: type[Any] = load(KINDS[kind], name, "name")
     if not is_dataclass(cls):
         raise ConfigError(
@@ -117,7 +121,7 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
         except ConfigError as error:
             raise ConfigError(f"{key}.{error}") from None
         except ValidationError as error:
-            raise ConfigError(one_line(error).replace("config", key, 1)) from None
+            raise ConfigError(one_line(error, value, key)) from None
     return values
 
 

@@ -129,8 +129,10 @@ class ResolvedRun:
 
     def device(self, key: NetworkKey) -> tuple[str, str]:
         """A network's device, and the config field that sets it."""
-        chosen = self.settings(key).device
-        run = self.config.run.device
+        settings, run = self.settings(key), self.config.run.device
+        if isinstance(settings, CriticSettings) and key.model in settings.devices:
+            return settings.devices[key.model], f"critic.devices.{key.model}"
+        chosen = settings.device
         return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
 
     def pace(self, key: NetworkKey) -> tuple[int, int | None]:
@@ -172,7 +174,14 @@ class ResolvedRun:
                         f"critic.readers.{name}: this critic has no such reader; "
                         f"{nearest(name, readers)}"
                     )
-            return {reader: settings.value_model(reader) for reader in readers}
+            chosen = {reader: settings.value_model(reader) for reader in readers}
+            for name in settings.devices:
+                if name not in chosen.values():
+                    raise ConfigError(
+                        f"critic.devices.{name}: no such value model; "
+                        f"{nearest(name, [*chosen.values()])}"
+                    )
+            return chosen
         if self.parts.critic.on_actor is None:
             raise ConfigError(
                 "critic.share: this critic needs a value model of its own; set critic.path"

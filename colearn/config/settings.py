@@ -4,7 +4,7 @@
     algorithm: {name: collm_cc, discount: 1.0}
     models:    {"*": {path: Qwen/Qwen3-0.6B}}      # one model per agent, named after it
     agents:    {"*": {sampling: {max_tokens: 128}}}
-players:   {rival: {program: {name: legal}}}    # additional players, without a seat of their own
+    players:   {rival: {program: {name: legal}}}   # additional players, without a seat of their own
     critic:    {path: Qwen/Qwen3-0.6B}
     train:     {environment_steps: 4000}
 
@@ -284,7 +284,9 @@ class CriticSettings(TrainedNetworkSettings):
     lora: LoRASettings | None = None
     """Low-rank adapter on a frozen base; None trains all weights."""
     device: Device | None = None
-    """Device of the value model; None follows `run.device`."""
+    """Device of the value models; None follows `run.device`."""
+    devices: dict[str, Device] = Field(default_factory=dict)
+    """Devices by value model, where they differ; the others are on `device`."""
     max_length: int = Field(default=16384, ge=1)
     """Maximum length of a stream in tokens; a longer stream is an error."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
@@ -450,8 +452,8 @@ class Config(_Settings):
     critic: CriticSettings | None = None
     """The value model; required by algorithms with a critic."""
     placement: dict[str, Device] = Field(default_factory=dict)
-    """Devices by model name, or `critic`, such as `{alice: cuda:0, critic: cuda:1}`. Models on
-    different devices update at the same time."""
+    """Devices by model name, such as `{alice: cuda:0, critic: cuda:1}`: `critic` is every value
+    model, `critic-NAME` one of several. Models on different devices update at the same time."""
     train: TrainSettings = TrainSettings()
     """Budget and batches of training."""
     evaluation: EvaluationSettings = EvaluationSettings()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from colearn.agents import ChatFormat
 from colearn.errors import ConfigError, nearest
+from colearn.json_text import read_json
 from colearn.types import Action
 
 IGNORED = -100
@@ -34,7 +34,7 @@ def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
     Errors: ConfigError naming the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--data {path}: {error}; name a .jsonl file") from None
     dialogues = [
@@ -63,9 +63,9 @@ def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
 
 def _dialogue(line: str, agents: Collection[str], where: str) -> Dialogue:
     try:
-        row = json.loads(line)
+        row = read_json(line)
     except ValueError as error:
-        raise ConfigError(f"{where}: {error}; write one JSON object per line") from None
+        raise ConfigError(f"{where} {error}; write one JSON object per line") from None
     if not isinstance(row, Mapping) or not isinstance(row.get("messages"), list):
         raise ConfigError(f"{where}: has no list of messages; write agent and messages")
     agent = row.get("agent", next(iter(agents)) if len(agents) == 1 else None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar
 
 from .errors import ServeError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+async def while_connected(request: Request, work: Awaitable[Result]) -> Result:
     """Returns the result of `work`, which is cancelled if the client disconnects.
 
     The body must have been read. `work` has ended when this returns.
@@ -25,7 +25,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    working, gone = asyncio.create_task(work), asyncio.create_task(leave())
+    working, gone = asyncio.ensure_future(work), asyncio.create_task(leave())
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from colearn.validation import first_fault
+
 from .errors import ServeError
 
 SESSION_ID = r"^[A-Za-z0-9_.-]{1,64}$"
@@ -39,8 +41,6 @@ _IGNORED = (
     "user",
 )
 """Fields that never change an answer."""
-_KINDS = ("str", "list[_Part]", "list[str]")
-"""What pydantic names beside fields: the kinds of which a field's value may be."""
 
 
 class _Part(BaseModel):
@@ -232,22 +232,16 @@ def parse(body: bytes) -> ChatRequest:
     try:
         return ChatRequest.model_validate(fields)
     except ValidationError as error:
-        raise _refusal(error) from None
+        raise _refusal(error, fields) from None
 
 
 def _no_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _refusal(error: ValidationError) -> ServeError:
-    errors = error.errors(include_input=False, include_url=False, include_context=False)
-    first, union = errors[0], errors[0]["loc"][:-1]
-    if union and first["loc"][-1] in _KINDS:  # the fault is in the kind where it is deepest
-        inside = (one for one in errors if one["loc"][: len(union)] == union)
-        first = max(inside, key=lambda one: len(one["loc"]))
-    # the first part is always a field, whether it is named as a kind or not
-    where = [part for at, part in enumerate(first["loc"]) if not at or part not in _KINDS]
-    field = ".".join(str(part) for part in where)[:80]
+def _refusal(error: ValidationError, fields: dict[str, Any]) -> ServeError:
+    where, (first, *_) = first_fault(error, fields)
+    field = ".".join(map(str, where))[:80]
     if first["type"] == "extra_forbidden":
         known = len(where) > 1 or not str(where[0]).isidentifier()
         name = "a field" if known else f"'{field}'"

@@ -32,6 +32,7 @@ from colearn.csv_text import as_objects, read_csv
 from colearn.errors import ConfigError
 from colearn.json_text import read_json
 from colearn.qa import accuracy, exact_match, f1
+from colearn.validation import first_fault
 
 from .graph import Graph
 from .graph_check import check_graph
@@ -112,19 +113,21 @@ def _filled(text: str, fields: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> Graph:
     try:
-        return Graph.model_validate(parse_yaml(path.read_bytes()))
+        data = parse_yaml(path.read_bytes())
     except OSError:
         raise ConfigError(
             f"task.graph: cannot read {path}; give the path of a .yaml file"
         ) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"task.graph: {where}: {first['msg'].removeprefix('Value error, ')}; correct {path}"
-        ) from None
     except ValueError as error:
         raise ConfigError(f"task.graph: {path} is {error}; correct the file") from None
+    try:
+        return Graph.model_validate(data)
+    except ValidationError as error:
+        place, faults = first_fault(error, data)
+        where = ".".join(map(str, place))
+        raise ConfigError(
+            f"task.graph: {where}: {faults[0]['msg'].removeprefix('Value error, ')}; correct {path}"
+        ) from None
 
 
 def _rows(path: Path, golds: Set[str]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from colearn.errors import ColearnError
+from colearn.validation import first_fault
 
 from .record import Call, Event
 
@@ -60,8 +61,8 @@ class Tool:
         try:
             return _arguments(self.function).model_validate(bound.arguments).model_dump()
         except ValidationError as error:
-            first = error.errors()[0]
-            return ToolError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+            path, faults = first_fault(error, bound.arguments)
+            return ToolError(f"{'.'.join(map(str, path))}: {faults[0]['msg']}")
 
     def spell(self, arguments: Mapping[str, Any]) -> str:
         """Returns arguments as JSON with sorted keys."""

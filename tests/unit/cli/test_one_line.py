@@ -20,8 +20,8 @@ from colearn.record.writer import resume_command
         (f"algorithm.{'x' * 3000}=1", "x: unknown setting"),
         ("run.trackers=wandb", "run.trackers: must be a list, got 'wandb'; write [wandb]"),
         ("agents.*.sampling.stop=['']", "error: agents.*.sampling.stop.0: string should have at"),
-        ("task.horizon=.nan", "error: task.horizon: must hold numbers, got nan"),
-        ("task.strings=[.nan]", "error: task.strings: must hold numbers, got nan"),
+        ("task.horizon=.nan", "error: task.horizon: must hold finite numbers, got nan"),
+        ("task.strings=[.nan]", "error: task.strings: must hold finite numbers, got nan"),
         (f"models.*.path={'x' * 3000}", "is neither a folder nor a name that a hub can have"),
     ],
 )

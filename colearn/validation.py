@@ -1,0 +1,65 @@
+"""Locates the value that a pydantic validation error is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+Place: TypeAlias = tuple[int | str, ...]
+Fault: TypeAlias = Mapping[str, Any]
+"""One of `ValidationError.errors()`."""
+
+
+def first_fault(error: ValidationError, given: Any) -> tuple[Place, Sequence[Fault]]:
+    """The keys and indices of the first invalid value in `given`, the validated data, and its
+    errors: one for each kind of value that a union allows there.
+
+    A location of pydantic also contains the kinds of a union, such as `str`, which are no keys. Of
+    these kinds, those count in which the fault is deepest: the data fit them best. Of a missing key
+    and an unknown one beside it, the unknown one counts: it may be the other misspelt.
+    """
+    first, *others = errors = error.errors(include_url=False)
+    if first["type"] == "missing":
+        beside = (one for one in others if one["loc"][:-1] == first["loc"][:-1])
+        first = next((one for one in beside if one["type"] == "extra_forbidden"), first)
+    path, union = _located(first, given)
+    if union is None:
+        return path, [first]
+    located = [
+        (_located(one, given)[0], one)
+        for one in errors
+        if one["loc"][:union] == first["loc"][:union]
+    ]
+    deepest = max(len(path) for path, _ in located)
+    path = next(path for path, _ in located if len(path) == deepest)
+    return path, [one for place, one in located if place == path]
+
+
+def _located(error: Fault, given: Any) -> tuple[Place, int | None]:
+    """The parts of an error's location that are keys or indices of `given`, and the position of the
+    first other part."""
+    path: list[int | str] = []
+    union = None
+    value = given
+    for position, part in enumerate(error["loc"]):
+        last = position == len(error["loc"]) - 1
+        if last and error["type"] == "missing":
+            path.append(part)
+            continue
+        # an error of the section itself ends in a kind, even if a key has that kind's name
+        if not _has(value, part) or (last and value is error["input"]):
+            union = position if union is None else union
+            continue
+        path.append(part)
+        value = value[part]
+    return tuple(path), union
+
+
+def _has(value: Any, part: int | str) -> bool:
+    """Whether a part of a location is a key or an index of `value`."""
+    if isinstance(value, Mapping):
+        return part in value
+    return isinstance(value, list | tuple) and isinstance(part, int) and part < len(value)

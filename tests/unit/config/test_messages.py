@@ -1,0 +1,60 @@
+"""Errors of settings with values of several kinds name the setting, not a kind or a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tiny import register
+
+from colearn.config import build_part, load_config
+from colearn.config.build import build_algorithm, build_task
+from colearn.config.settings import Named
+from colearn.contract import GeneratorKind
+from colearn.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"url": 7}, "url: input should be a valid string or must be a section with keys of its "
+                     "own, got 7"),
+        ({"url": {"ada": 7}}, "url.ada: input should be a valid string, got 7"),
+        ({"arguments": ["--a", 7]}, "arguments.1: input should be a valid string, got 7"),
+        ({"arguments": 7}, "arguments: must be a list, got 7; write [7]"),
+        ({"max_rows": {"a": 1}}, "max_rows: input should be a valid integer"),
+    ],
+)  # fmt: skip
+def test_a_setting_of_a_generator_is_named(settings: dict[str, Any], line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_part(GeneratorKind, Named(name="vllm_server", **settings), "run.generator")
+    assert str(caught.value) == f"run.generator.{line}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"command": ["a", 7]}, "command.1: input should be a valid string, got 7"),
+        ({"words": {"ada": ["a", [7]]}}, "words.ada.1: input should be a valid string, got [7]"),
+        ({"failure_reward": float("-inf")}, "failure_reward: must hold finite numbers, got -inf"),
+        ({"timeout": "1e400"}, "timeout: must hold finite numbers, got inf"),
+        ({"words": ["a"]}, "words: must be a section with keys of its own, got ['a']"),
+    ],
+)
+def test_a_setting_of_a_task_is_named(settings: dict[str, Any], line: str) -> None:
+    section = {"name": "gateway", "agents": ["ada"], "items": "x", **settings}
+    config = load_config({"task": section, "models": {"*": {"path": "x"}}})
+    with pytest.raises(ConfigError) as caught:
+        build_task(config)
+    assert str(caught.value) == f"task.{line}"
+
+
+def test_a_setting_of_an_algorithm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    section = {"name": "magrpo", "discount": [0.5, 1]}
+    config = load_config(
+        {"task": "notes", "algorithm": section, "models": {"*": {"path": "x"}}},
+    )
+    with pytest.raises(ConfigError) as caught:
+        build_algorithm(config)
+    assert str(caught.value) == "algorithm.discount: input should be a valid number, got [0.5, 1]"

@@ -1,0 +1,42 @@
+"""Rows of dialogues: what a line may hold, and what is told of a line that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colearn.errors import ConfigError
+from colearn.sft.dialogues import Dialogue, read_dialogues
+
+
+def row(text: str) -> str:
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": text}]
+    return json.dumps({"agent": "ada", "messages": messages}, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"messages": ' + "[" * 100_000 + "]" * 100_000 + "}", "is no JSON"),
+        ('{"messages": ' + "[" * 70 + "]" * 70 + "}", "holds more than 64 lists and objects"),
+        (row("a").replace("hello", "\\ud800"), "holds half of a surrogate pair"),
+        ("{", "is no JSON"),
+    ],
+    ids=["deep", "too deep to be kept", "half a pair", "cut"],
+)
+def test_a_line_that_is_no_row_is_named(line: str, problem: str, tmp_path: Path) -> None:
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(f"{row('a')}\n{line}\n")
+    with pytest.raises(ConfigError) as caught:
+        read_dialogues(data, ["ada"])
+    assert str(caught.value).startswith(f"--data: line 2 of {data} {problem}")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\u2029"])
+def test_a_sign_that_ends_lines_of_text_is_part_of_an_answer(sign: str, tmp_path: Path) -> None:
+    data = tmp_path / "dialogues.jsonl"
+    data.write_text(f"{row(f'one{sign}two')}\r\n", encoding="utf-8", newline="")
+    assert read_dialogues(data, ["ada"]) == [Dialogue("ada", (("hello", f"one{sign}two"),))]
