@@ -97,6 +97,9 @@ UPDATE = {
         "Time in which two or more generators or models worked.", "seconds", "higher"
     ),
     "staleness": Metric("Updates between the sampling and the trained weights.", "updates"),
+    "random_rewards": Metric(
+        "1 once rewards were found to be random; sought with `if_deterministic` only.", "share"
+    ),
     "advantage/actions": Metric("Actions with an advantage.", "actions"),
     "advantage/mean": Metric("Mean advantage.", "credited reward"),
     "advantage/std": Metric("Standard deviation of the advantages.", "credited reward"),

@@ -54,6 +54,9 @@ class Progress(BaseModel):
     best: Best | None = None
     baselines: dict[str, float] = {}
     """State of the advantage estimator."""
+    random_rewards: bool = False
+    """Whether equal joint actions after equal joint histories were found to earn different rewards;
+    sought only if a part of the algorithm asks (`if_deterministic`)."""
     cast: dict[str, float] = {}
     """State of the cast."""
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn.config import parse_yaml
 from colearn.errors import CheckpointError
+from colearn.validation import first_fault
 
 Fields = TypeVar("Fields", bound=BaseModel)
 
@@ -99,9 +100,9 @@ def _checked(cls: type[Fields], data: dict[str, Any], where: str, remedy: str) -
     try:
         return cls.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "missing":
+        place, faults = first_fault(error, data)
+        field = ".".join(map(str, place))
+        if faults[0]["type"] == "missing":
             raise CheckpointError(f"{where}: lacks '{field}'; {remedy}") from None
-        message = first["msg"].lower()
+        message = faults[0]["msg"].lower()
         raise CheckpointError(f"{where}: {field}: {message}; {remedy}") from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+from pydantic import ValidationError
 
 from colearn.notes import PREFIX
 
+from .fields import Line
 from .meter import Meter, Status
 
 
@@ -53,18 +54,16 @@ class MetricsTail:
             self._meter.reset()  # a resumed run removed what followed its checkpoint
         for line in lines:
             # a killed run may leave half a line behind; reports insist on whole ones
-            with suppress(ValueError):
-                self._take(json.loads(line))
+            with suppress(ValidationError):
+                self._take(Line.model_validate_json(line))
         return bool(lines)
 
-    def _take(self, record: dict[str, Any]) -> None:
-        at = (record.get("environment_steps", 0), record.get("iteration", 0))
-        metrics = record.get("metrics", {})
-        if record.get("kind") == "evaluation":
-            self._meter.evaluated(*at, metrics)
+    def _take(self, line: Line) -> None:
+        at = (line.environment_steps, line.iteration)
+        if line.kind == "evaluation":
+            self._meter.evaluated(*at, line.metrics)
         else:
-            cost = (record.get("generated_tokens", 0), record.get("wall_seconds", 0.0))
-            self._meter.updated(*at, *cost, metrics)
+            self._meter.updated(*at, line.generated_tokens, line.wall_seconds, line.metrics)
 
 
 class NotesTail:

@@ -14,7 +14,9 @@ from colearn.record.tail import MetricsTail, NotesTail
 
 
 def line(kind: str, steps: int, **fields: Any) -> str:
-    return json.dumps({"kind": kind, "environment_steps": steps, **fields}) + "\n"
+    costs = {"iteration": 1, "generated_tokens": 0, "updates": 0, "wall_seconds": 0.0}
+    whole = {"kind": kind, "environment_steps": steps, "metrics": {}, **costs, **fields}
+    return json.dumps(whole) + "\n"
 
 
 def test_a_tail_reads_whole_lines_once_and_notices_a_shorter_file(tmp_path: Path) -> None:
@@ -25,9 +27,29 @@ def test_a_tail_reads_whole_lines_once_and_notices_a_shorter_file(tmp_path: Path
     assert tail.advance()
     assert (tail.status.environment_steps, tail.status.evaluation) == (8, 0.5)
     assert not tail.advance()
-    path.write_text('{"environment_steps": 4}\n')
+    path.write_text(line("update", 4))
     assert tail.advance()
     assert (tail.status.environment_steps, tail.status.evaluation) == (4, None)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "7",
+        "[" * 100_000,
+        '{"kind": "update"}',
+        line("update", 4, metrics=7).strip(),
+        line("update", 4, wall_seconds="long").strip(),
+        line("update", 4, environment_steps=None).strip(),
+    ],
+    ids=["number", "deep", "short", "metrics", "seconds", "steps"],
+)
+def test_a_damaged_line_is_passed_over(damaged: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f"{damaged}\n{line('update', 8, metrics={'return': 0.5})}")
+    tail = MetricsTail(path)
+    assert tail.advance()
+    assert (tail.status.environment_steps, tail.status.training_return) == (8, 0.5)
 
 
 def test_the_headline_metric_is_the_one_that_is_followed(tmp_path: Path) -> None:

@@ -344,7 +344,7 @@ def test_the_parts_of_an_algorithm_are_named_among_its_settings():
     table = settings_table([config.model_dump(mode="json") for config in configs])
     values_by_key = {setting.key: setting.values for setting in table}
     assert values_by_key["algorithm.rollout.name"] == ("chain", "tree")
-    assert values_by_key["algorithm.advantage.name"] == ("bootstrap", "group_mean")
+    assert values_by_key["algorithm.advantage.name"] == ("gae", "group_mean")
     assert values_by_key["algorithm.critic.name"] == ("centralized", "-")
     assert "{}" not in {
         value for key in values_by_key for value in values_by_key[key] if "algorithm." in key
