@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from colearn.contract import Ask, Generator, Listener, Player, Request, Spoken, Table
+from colearn.contract import (
+    Arrivals,
+    Ask,
+    Generator,
+    Listener,
+    Player,
+    Request,
+    Sampled,
+    Spoken,
+    Table,
+)
 from colearn.errors import TaskError
 from colearn.types import Action, Observation, Prompt
 
@@ -28,27 +39,17 @@ class LanguageTable(Table):
         return self.generator.place
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        requests = []
         versions = [ask.player.version() for ask in asks]
-        for ask in asks:
-            assert isinstance(ask.player, Language)
-            requests.append(
-                Request(
-                    agent=ask.player.voice,
-                    session=ask.memory,
-                    tokens=ask.observation.tokens,
-                    seeds=ask.seeds,
-                    temperature=ask.player.temperature,
-                    limits=ask.observation.limits,
-                    listener=_listener(ask),
-                )
-            )
+        requests = [_request(ask) for ask in asks]
         with self.generator.busy("generate"):
             answers = self.generator.generate(requests, greedy=greedy)
-        return [
-            [Spoken(_versioned(one.action, version), one.session) for one in drawn]
-            for version, drawn in zip(versions, answers, strict=True)
-        ]
+        return [_spoken(drawn, version) for version, drawn in zip(versions, answers, strict=True)]
+
+    def speak_continuously(
+        self, asks: Arrivals[Ask, list[Spoken]], *, greedy: bool = False
+    ) -> None:
+        with self.generator.busy("generate"):
+            self.generator.generate_continuously(_Requests(asks), greedy=greedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,46 @@ def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> d
     """Players of one generator, one for each name in `chats`."""
     table = LanguageTable(generator)
     return {name: Language(table, name, chat) for name, chat in chats.items()}
+
+
+class _Requests:
+    """The asks of a table as requests to its generator."""
+
+    def __init__(self, asks: Arrivals[Ask, list[Spoken]]) -> None:
+        self._asks = asks
+        self._numbers = itertools.count()
+        self._versions: dict[int, int] = {}
+        """Version of the player's weights by number of an unanswered request."""
+
+    @property
+    def waiting(self) -> int:
+        return self._asks.waiting
+
+    def take(self) -> Sequence[Request]:
+        asks = self._asks.take()
+        for ask in asks:
+            self._versions[next(self._numbers)] = ask.player.version()
+        return [_request(ask) for ask in asks]
+
+    def answer(self, number: int, answer: list[Sampled]) -> None:
+        self._asks.answer(number, _spoken(answer, self._versions.pop(number)))
+
+
+def _request(ask: Ask) -> Request:
+    assert isinstance(ask.player, Language)
+    return Request(
+        agent=ask.player.voice,
+        session=ask.memory,
+        tokens=ask.observation.tokens,
+        seeds=ask.seeds,
+        temperature=ask.player.temperature,
+        limits=ask.observation.limits,
+        listener=_listener(ask),
+    )
+
+
+def _spoken(drawn: Sequence[Sampled], version: int) -> list[Spoken]:
+    return [Spoken(_versioned(one.action, version), one.session) for one in drawn]
 
 
 def _listener(ask: Ask) -> Listener | None:

@@ -72,14 +72,20 @@ class Prefill:
         ids, visible = self._ids[:, start:end], self._visible[:, start:end]
         width = ids.shape[1]
         positions = slab.begin(width, int(slab.lengths.max()) + width)
+        place = self._counts - 1 - start
+        (ending,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
+        # rows of several adapters are told apart by their number, which a selection would change
+        alike = len(ending) > 0 and len(set(self._adapters)) == 1
         with self.base.using(self._adapters), self.base.packed():
             hidden = self.base.hidden(
-                ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
+                ids,
+                position_ids=positions,
+                mask=slab.mask(positions, visible),
+                cache=slab,
+                read=ending * width + place[ending] if alike else None,
             )
             if self._last is None:
                 self._last = hidden.new_zeros(len(self._adapters), hidden.shape[-1])
-            place = self._counts - 1 - start
-            (ending,) = ((place >= 0) & (place < width)).nonzero(as_tuple=True)
             self._last[ending] = hidden[ending, place[ending]]
             self._done += width
             slab.lengths = slab.lengths + width

@@ -44,6 +44,11 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_columns += [mark.index for mark in row.marks]
         first_tokens.append(len(token_ids))
         first_marks.append(len(mark_rows))
+    read = {
+        number * width + column
+        for numbers, columns in ((token_rows, token_columns), (mark_rows, mark_columns))
+        for number, column in zip(numbers, columns, strict=True)
+    }
     action_of: list[int] = []
     token_places: list[int] = []
     mark_places: list[int] = []
@@ -76,6 +81,7 @@ def make_batch(rows: Sequence[Row], pad: int, device: torch.device) -> RowBatch:
         mark_rows=integers(mark_rows),
         mark_columns=integers(mark_columns),
         mark_places=integers(mark_places) if repeated else None,
+        read=integers(sorted(read)),
         rows=tuple(all_rows),
     )
 
@@ -94,26 +100,46 @@ def micro_batches(
 ) -> Iterator[list[tuple[int, int, Row]]]:
     """Cut groups, widest first, into lists of (group, place in it, row) within the padded budget.
 
-    Rows of one group stay together; a group larger than the budget is a separate micro-batch.
-    Rows with equal passages are adjacent and count once.
+    Rows of one group stay together if they fit the budget; a larger group is cut between its rows,
+    and a row beyond the budget is a separate micro-batch. Rows with equal passages are adjacent
+    and count once.
     """
-    widths = [max((len(row.tokens) for row in group), default=0) for group in groups]
-    passages = [{row.passage for row in group} for group in groups]
+    units = [
+        unit
+        for number, group in enumerate(groups)
+        for unit in _units([(number, place, row) for place, row in enumerate(group)], token_budget)
+    ]
     current: list[tuple[int, int, Row]] = []
     distinct: set[Hashable] = set()
     width = 0
-
-    def order(number: int) -> tuple[int, list[tuple[int, ...]]]:
-        return -widths[number], [row.tokens for row in groups[number]]
-
-    for number in sorted(range(len(groups)), key=order):
-        rows = [(number, place, row) for place, row in enumerate(groups[number])]
-        if current and width * len(distinct | passages[number]) > token_budget:
+    for unit in sorted(units, key=lambda unit: (-unit.width, unit.tokens)):
+        if current and width * len(distinct | unit.passages) > token_budget:
             yield current
             current, distinct = [], set()
         if not current:
-            width = widths[number]
-        current += rows
-        distinct |= passages[number]
+            width = unit.width
+        current += unit.rows
+        distinct |= unit.passages
     if current:
         yield current
+
+
+class _Unit:
+    """Rows that are not separated."""
+
+    def __init__(self, rows: list[tuple[int, int, Row]]) -> None:
+        self.rows = rows
+        self.tokens = [row.tokens for *_, row in rows]
+        self.width = max(map(len, self.tokens), default=0)
+        self.passages = {row.passage for *_, row in rows}
+
+
+def _units(rows: list[tuple[int, int, Row]], token_budget: int) -> list[_Unit]:
+    """A group's rows as one unit if they fit the budget, else one for each distinct row."""
+    whole = _Unit(rows)
+    if whole.width * len(whole.passages) <= token_budget:
+        return [whole]
+    alike: dict[Hashable, list[tuple[int, int, Row]]] = {}
+    for one in rows:
+        alike.setdefault(one[2].passage, []).append(one)
+    return [_Unit(some) for some in alike.values()]

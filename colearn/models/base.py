@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from colearn.contract.rows import Visibility
 from colearn.errors import ConfigError
 
 from .adapters import Adapted
+from .last_layer import WORTHWHILE, reading, saved
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
 from .tree_attention import NAME, by_blocks
@@ -64,11 +66,14 @@ class Base(Adapted):
         mask: Tensor | Visibility | None = None,
         cache: Any = None,
         checkpointing: bool = False,
+        read: Tensor | None = None,
     ) -> Tensor:
         """Last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's keys, or
         the attention pattern of packed trees. `checkpointing` recomputes activations in backward.
+        `read` are unique indices into the flattened [B, T]: states elsewhere may be undefined.
         """
-        with self._autocast(), self._recomputing(checkpointing):
+        at_read = self._reading(read, input_ids.numel())
+        with self._autocast(), at_read(), self._recomputing(checkpointing, at_read):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
                 attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
@@ -107,10 +112,31 @@ class Base(Adapted):
         """Free the packed weights."""
         self._packed = None
 
-    def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
+    def _reading(
+        self, read: Tensor | None, positions: int
+    ) -> Callable[[], AbstractContextManager[None]]:
+        """A context in which the last layer computes the read positions only, where that pays."""
+        layers = getattr(self._causal.get_decoder(), "layers", None)
+        if read is None or not layers:
+            return nullcontext
+        last = layers[self.config.num_hidden_layers - 1]
+        if saved(last, positions - len(read)) < WORTHWHILE:
+            return nullcontext
+        return partial(reading, last, read)
+
+    def _recomputing(
+        self, checkpointing: bool, at_read: Callable[[], AbstractContextManager[None]]
+    ) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):
             return nullcontext()
-        return recomputing(self._causal, partial(self.using, self.selected))
+        adapter = partial(self.using, self.selected)
+
+        @contextmanager
+        def again() -> Iterator[None]:
+            with adapter(), at_read():
+                yield
+
+        return recomputing(self._causal, again)
 
     def _autocast(self) -> Any:
         """Without a cache of casts, which would keep a copy of all weights during a pass that uses

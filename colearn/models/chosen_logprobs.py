@@ -1,4 +1,4 @@
-"""Log-probabilities of chosen tokens, with a backward pass that allocates one [N, V] tensor."""
+"""Log-probabilities of chosen tokens, with a backward pass that allocates no [N, V] tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def chosen_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
     """[N] log-softmax of `logits` [N, V] at `ids` [N].
 
     Values and gradients are bit for bit those of `logsumexp` and `gather`, whose backward passes
-    allocate three [N, V] tensors.
+    allocate three [N, V] tensors. This one overwrites `logits`, so it runs once.
     """
     logprobs: Tensor = _ChosenLogprobs.apply(logits, ids)
     return logprobs
@@ -30,5 +30,5 @@ class _ChosenLogprobs(torch.autograd.Function):
     @once_differentiable
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
         logits, ids, normaliser = context.saved_tensors
-        to_logits = (logits - normaliser[:, None]).exp_().mul_(-gradient[:, None])
+        to_logits = logits.sub_(normaliser[:, None]).exp_().mul_(-gradient[:, None])
         return to_logits.scatter_add_(-1, ids[:, None], gradient[:, None]), None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -12,6 +14,9 @@ from .base import Base
 from .chosen_logprobs import chosen_logprobs
 from .value_head import ValueHead
 
+Scores = tuple[Tensor, Tensor]
+"""Log-probabilities and entropies of a block's tokens."""
+Score = Callable[[slice], Scores]
 _LOGITS_AT_ONCE = 2**24
 """Elements in one block of logits. Longer batches compute blocks, and again in backward."""
 
@@ -72,6 +77,7 @@ class Network(nn.Module):
                 position_ids=batch.position_ids if batch.mask is not None else None,
                 mask=batch.mask,
                 checkpointing=self.checkpointing,
+                read=batch.read,
             )
         states = hidden[batch.token_rows, batch.token_columns]
         values = hidden.new_zeros(0, dtype=torch.float32)
@@ -117,9 +123,12 @@ class Network(nn.Module):
 
         block = max(1, _LOGITS_AT_ONCE // self.base.config.get_text_config().vocab_size)
         slices = [slice(start, start + block) for start in range(0, len(ids), block)]
-        if len(slices) > 1 and torch.is_grad_enabled():
-            parts = [checkpoint(score, part, use_reentrant=False) for part in slices]
-        else:
-            parts = [score(part) for part in slices]
+        parts = self._parts(score, slices, len(ids))
         logprobs = torch.cat([chosen for chosen, _ in parts])
         return logprobs, torch.cat([spread for _, spread in parts]) if entropy else None
+
+    def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
+        """Scores of `count` tokens, block by block; several are computed again in backward."""
+        if len(slices) > 1 and torch.is_grad_enabled():
+            return [checkpoint(score, part, use_reentrant=False) for part in slices]
+        return [score(part) for part in slices]

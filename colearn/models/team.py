@@ -23,6 +23,8 @@ from .value_head import ValueHead
 class TeamBuilder:
     """Builds networks; loads each set of base weights once."""
 
+    kind: type[Network] = Network
+
     def __init__(self, run: ResolvedRun) -> None:
         self.run = run
         self._frozen: dict[tuple[str, str, str], Base] = {}
@@ -60,18 +62,18 @@ class TeamBuilder:
     ) -> Network:
         if trained and settings.lora is None:
             base = self._load(key, trained=True, head=head)
-            return Network(base, checkpointing=self._checkpointing(key, base))
+            return self.kind(base, checkpointing=self._checkpointing(key, base))
         shared = (self.run.path(key), settings.dtype, str(self._device(key)))
         if shared not in self._frozen:
             self._frozen[shared] = self._load(key, trained=False)
         base = self._frozen[shared]
         if not trained or settings.lora is None:
-            return Network(base)
+            return self.kind(base)
         try:
             self._adapt(base, key.adapter, settings.lora)
         except ConfigError as error:
             raise ConfigError(f"{key.section}.{error}") from None
-        return Network(base, key.adapter, checkpointing=self._checkpointing(key, base))
+        return self.kind(base, key.adapter, checkpointing=self._checkpointing(key, base))
 
     def _checkpointing(self, key: NetworkKey, base: Base) -> bool:
         """Errors: ConfigError if the setting is on and the architecture has no such layers."""

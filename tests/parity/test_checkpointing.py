@@ -122,3 +122,12 @@ def test_a_second_derivative_of_chosen_logprobs_is_an_error_and_no_wrong_number(
     (gradient,) = torch.autograd.grad(values.square().sum(), logits, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
+
+
+def test_a_second_backward_pass_of_chosen_logprobs_is_an_error():
+    """The first one has overwritten the logits."""
+    logits = torch.zeros(1, 2, requires_grad=True)
+    total = chosen_logprobs(2.0 * logits, torch.tensor([0])).sum()
+    total.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()

@@ -206,3 +206,22 @@ def test_a_stream_that_a_critic_cannot_read_as_a_whole_is_one_line(critic, reade
 def test_a_head_on_an_actor_reads_states_or_actions_and_never_tokens():
     read = [critic.on_actor for critic in (Centralized(), Centralized(value="q"), Tokenwise())]
     assert read == ["observation", "action", None]
+
+
+def places(groups, budget):
+    """By micro-batch: the group of each row, and its place in it."""
+    cut = micro_batches(groups, budget)
+    return [[(group, place) for group, place, _ in micro] for micro in cut]
+
+
+def test_a_group_beyond_the_budget_is_cut_between_its_rows():
+    # four distinct rows, of five tokens at most; the first and the third are one reading
+    assert places([ROWS], 20) == [[(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)]]
+    assert places([ROWS], 19) == [[(0, 3), (0, 4), (0, 0), (0, 2)], [(0, 1)]]  # 15 and 4 tokens
+    assert places([ROWS], 10) == [[(0, 3), (0, 4)], [(0, 0), (0, 2), (0, 1)]]
+    assert places([ROWS], 1) == [[(0, 3)], [(0, 4)], [(0, 0), (0, 2)], [(0, 1)]]
+
+
+def test_a_group_within_the_budget_stays_together():
+    groups = [[ROWS[1]], [ROWS[0], ROWS[3]], [ROWS[4]]]
+    assert places(groups, 10) == [[(2, 0)], [(1, 0), (1, 1)], [(0, 0)]]
