@@ -6,9 +6,10 @@ from typing import Any
 
 from colearn.errors import ConfigError, nearest
 
-from .settings import Config, HostChoice
+from .settings import Config, CriticSettings, HostChoice
 
 _CRITIC = "critic"
+_ONE_CRITIC = "critic-"
 
 
 def place(config: Config) -> Config:
@@ -21,14 +22,17 @@ def place(config: Config) -> Config:
         return config
     models, critic = dict(config.models), config.critic
     for name, device in config.placement.items():
-        if name == _CRITIC and name not in models:
+        if name in models:
+            models[name] = _placed(models[name], device, f"models.{name}", name)
+        elif name == _CRITIC or name.startswith(_ONE_CRITIC):
             if critic is None or critic.path is None:
                 raise ConfigError(
-                    "placement.critic: there is no critic model; leave it out, or set critic.path"
+                    f"placement.{name}: there is no critic model; leave it out, or set critic.path"
                 )
-            critic = _placed(critic, device, "critic", "critic")
-        elif name in models:
-            models[name] = _placed(models[name], device, f"models.{name}", name)
+            if name == _CRITIC:
+                critic = _placed(critic, device, "critic", "critic")
+            else:
+                critic = _one_placed(critic, device, name.removeprefix(_ONE_CRITIC))
         else:
             raise ConfigError(
                 f"placement.{name}: no such model; {nearest(name, [*models, _CRITIC])}"
@@ -41,6 +45,16 @@ def place(config: Config) -> Config:
     return config.model_copy(
         update={"models": models, "critic": critic, "run": run, "placement": {}}
     )
+
+
+def _one_placed(critic: CriticSettings, device: str, value_model: str) -> CriticSettings:
+    before = critic.devices.get(value_model, device)
+    if before != device:
+        raise ConfigError(
+            f"placement.critic-{value_model}: is {device}, and critic.devices.{value_model} is "
+            f"{before}; leave one out"
+        )
+    return critic.model_copy(update={"devices": {**critic.devices, value_model: device}})
 
 
 def _placed(settings: Any, device: str, section: str, name: str) -> Any:

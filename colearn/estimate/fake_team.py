@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,11 +12,38 @@ from colearn.config import CriticSettings, LoRASettings, ModelSettings, Resolved
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.load import DTYPES
-from colearn.models.network import Network
+from colearn.models.network import Network, Score, Scores
 from colearn.models.team import TeamBuilder
+from colearn.models.tree_mask import TreeMask
 
 from .architecture import Architectures, NotHere
 from .machine import Machine
+
+_BLOCKS = 4
+"""Blocks of logits in a rehearsed pass: a first, a last and two between."""
+
+
+class DescribedBase(Base):
+    """A base on a device that this machine lacks, whose passes are rehearsed on the CPU. Packed
+    trees attend by a dense mask, as on every accelerator, and not block by block."""
+
+    def _masks(self, mask: Any, position_ids: Any, cache: Any) -> Any:
+        if isinstance(mask, TreeMask):
+            shape = (len(mask.pieces), 1, mask.width, mask.width)
+            mask = torch.ones(shape, dtype=torch.bool, device=self.device)
+        return super()._masks(mask, position_ids, cache)
+
+
+class RehearsedNetwork(Network):
+    """A network whose passes are rehearsed: of many blocks of logits only the first ones run. Each
+    block frees its memory before the next, so the peak is that of all."""
+
+    def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
+        parts = super()._parts(score, slices[:_BLOCKS], count)
+        if len(slices) > _BLOCKS:
+            rest = torch.zeros(count - slices[_BLOCKS].start, device=parts[0][0].device)
+            parts.append((rest, rest))
+        return parts
 
 
 class FakeTeamBuilder(TeamBuilder):
@@ -23,6 +51,8 @@ class FakeTeamBuilder(TeamBuilder):
 
     `missing` maps fields to models that were not found; a minimal model replaces each of them.
     """
+
+    kind = RehearsedNetwork
 
     def __init__(
         self, run: ResolvedRun, architectures: Architectures, machine: Machine | None
@@ -78,7 +108,8 @@ class FakeTeamBuilder(TeamBuilder):
         if not head:
             model.set_output_embeddings(nn.Identity())
         model.requires_grad_(trained)
-        base = Base(model, dtype)
+        kind = Base if self._device(key).type == "cpu" else DescribedBase
+        base = kind(model, dtype)
         if not available:
             self._stand_ins.add(base)
         return base

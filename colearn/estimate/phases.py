@@ -146,9 +146,9 @@ class Phases:
     def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:
         """Bytes of each learner's largest micro-batch; networks of one kind are rehearsed once,
         with the largest batch of all."""
-        kinds: dict[str, list[NetworkKey]] = {}
+        kinds: dict[tuple[str, torch.device], list[NetworkKey]] = {}
         for key in works:
-            kind = f"{self._kind(key)} {self.run.settings(key).device}"
+            kind = self._kind(key), _rehearsal_device(self.memory[key].device)
             kinds.setdefault(kind, []).append(key)
         peaks: dict[NetworkKey, int] = {}
         for alike in kinds.values():

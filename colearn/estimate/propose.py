@@ -1,89 +1,183 @@
-"""Proposes a placement of a run's models on the devices of a described machine."""
+"""Proposes settings under which a run fits a described machine and computes the same.
+
+No change affects the experience or, up to the order of sums, the gradient. From cheap to expensive:
+a placement of models on devices, fewer episodes at once, a smaller token budget, checkpointed
+activations, and ZeRO over a process for each device, at stage 2, at stage 3, and with offload.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
 
-from colearn.config import Config
+from colearn.config import LearnerChoice, load_config
 
-from .memory import NetworkMemory
 from .run import Estimate, estimate
+from .spread import spread
+
+LEAST_BUDGET = 1024
+"""Smallest proposed token budget."""
+_PLAYS = {"evaluation": "evaluation.at_once", "rollout": "train.at_once"}
+_UPDATES = ("critic update", "actor update")
+_STAGES = ("zero2", "zero3", "zero3_offload")
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A placement, and the estimate of the run with it."""
+    """Changed settings, and the estimate of the run with them."""
 
-    placement: Mapping[str, str]
+    changes: Mapping[str, Any]
+    """Values by dotted key."""
     estimate: Estimate
-    checkpointing: bool = False
-    """Whether it also sets `checkpointing` for every trained model."""
 
     @property
     def fits(self) -> bool:
         return not self.estimate.too_small
 
+    def changed(self, changes: Mapping[str, Any], *, processes: int | None = None) -> Proposal:
+        """With further changes. Errors: as for `estimate`."""
+        before = self.estimate
+        given = before.given.model_dump(mode="json", exclude_unset=True)
+        after = estimate(
+            load_config(given, changes),
+            processes=before.processes if processes is None else processes,
+            machine=before.machine,
+            rehearsed=before.rehearsed,
+            workload=before.workload,
+        )
+        return Proposal({**self.changes, **changes}, after)
 
-def propose(estimated: Estimate, *, processes: int = 1) -> Proposal | None:
-    """Spread models over the devices of the estimate's machine, the largest first, each on the
-    device with the fewest bytes so far; models that share a base stay together. If that does not
-    fit, activations are checkpointed, too.
+    def excess(self, phases: Sequence[str]) -> float:
+        """Bytes that these phases need beside the resident ones, per byte that is left for them, on
+        the fullest device: above 1 they do not fit."""
+        one, worst = self.estimate, 0.0
+        for device, peaks in (one.phases or {}).items():
+            capacity = one.capacity(device)
+            if capacity is None:
+                continue
+            left = capacity - one.resident[device]
+            for phase in phases:
+                if peaks.get(phase, 0) > capacity:
+                    needed = peaks[phase] - one.resident[device]
+                    worst = max(worst, needed / left if left > 0 else inf)
+        return worst
 
-    None if the machine has one device, the config names devices, a model was not counted, or a
-    launcher gives each of several processes a device.
+
+def propose(estimated: Estimate) -> Proposal | None:
+    """The first layout that fits, with the cheapest settings that make it fit; if none does, the
+    one that comes closest.
+
+    None if there is nothing to change: no machine is described, a model was not counted, or the
+    run fits and its layout is given (one device, a launcher's processes, devices in the config).
     Errors: as for `estimate`.
     """
-    machine, run = estimated.machine, estimated.run
-    named = any(run.settings(key).device is not None for key in run.networks)
-    if machine is None or machine.count == 1 or processes > 1:
+    if estimated.machine is None or estimated.phases is None:
         return None
-    if named or estimated.phases is None:
-        return None
-    units = _units(run.config, estimated.networks)
-    used = [0] * machine.count
-    placement: dict[str, str] = {}
-    for names, size in sorted(units, key=lambda unit: -unit[1]):
-        device = used.index(min(used))
-        used[device] += size
-        placement |= dict.fromkeys(names, f"cuda:{device}")
-    placed = run.config.model_copy(update={"placement": placement})
-    rehearsed = estimated.rehearsed
-    proposal = Proposal(placement, estimate(placed, machine=machine, rehearsed=rehearsed))
-    if proposal.fits or not run.learns:
+    tried = []
+    for layout in _layouts(estimated):
+        proposal = _tuned(layout)
+        if proposal.fits:
+            changed = bool(proposal.changes) or layout.estimate.processes != estimated.processes
+            return proposal if changed else None
+        tried.append(proposal)
+    return min(tried, key=_fullest)
+
+
+def _fullest(proposal: Proposal) -> float:
+    one, machine = proposal.estimate, proposal.estimate.machine
+    assert machine is not None and one.phases is not None
+    return max(one.peak(device) for device in one.too_small) / machine.memory
+
+
+def _layouts(estimated: Estimate) -> Iterator[Proposal]:
+    """Where networks may be, the cheapest first."""
+    run, machine, processes = estimated.run, estimated.machine, estimated.processes
+    assert machine is not None
+    start = Proposal({}, estimated)
+    named = any(run.settings(key).device is not None for key in run.networks) or (
+        run.config.critic is not None and bool(run.config.critic.devices)
+    )
+    if named or machine.count == 1 or processes > 1:
+        yield start
+    else:
+        yield start.changed({"placement": spread(estimated)})
+    if named or not run.learns or run.config.run.learner != LearnerChoice():
+        return
+    several = max(processes, machine.count)
+    for stage in _STAGES:
+        if several > 1 or stage == "zero3_offload":
+            learner = {"name": "deepspeed", "config": stage}
+            yield start.changed({"run.learner": learner}, processes=several)
+
+
+def _tuned(proposal: Proposal) -> Proposal:
+    """The same layout with what its phases need to fit; stops at a phase that cannot."""
+    if proposal.excess(("optimizer step",)) > 1:
         return proposal
-    again = estimate(_checkpointed(placed), machine=machine, rehearsed=rehearsed)
-    return Proposal(placement, again, checkpointing=True)
+    for phase, key in _PLAYS.items():
+        proposal = _fewer_at_once(proposal, phase, key)
+        if proposal.excess((phase,)) > 1:
+            return proposal
+    return _smaller_updates(proposal)
 
 
-def _checkpointed(config: Config) -> Config:
-    on = {"checkpointing": True}
-    models = {
-        name: model.model_copy(update=on) if model.trained else model
-        for name, model in config.models.items()
+def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
+    """Caches and activations of a phase grow with the episodes that it plays at once."""
+    together = proposal.estimate.together.get(phase, 1)
+    while together > 1 and 1 < (excess := proposal.excess((phase,))) < inf:
+        together = max(1, min(together - 1, int(together / excess)))
+        proposal = proposal.changed({key: together})
+    return proposal
+
+
+def _smaller_updates(proposal: Proposal) -> Proposal:
+    """With a smaller token budget; if none helps, with checkpointed activations, too."""
+    first = proposal
+    proposal = _smaller_budget(proposal)
+    if proposal.excess(_UPDATES) <= 1 or not (checkpointing := _checkpointing(proposal.estimate)):
+        return proposal
+    return _smaller_budget(first.changed(checkpointing))
+
+
+def _smaller_budget(proposal: Proposal) -> Proposal:
+    budget = proposal.estimate.run.config.train.token_budget
+    while 1 < (excess := proposal.excess(_UPDATES)) < inf:
+        before = _micro_batches(proposal.estimate, budget)
+        while budget // 2 >= LEAST_BUDGET:
+            budget //= 2
+            sizes = _micro_batches(proposal.estimate, budget)
+            # activations grow with the padded tokens, the rest does not become smaller
+            shares = [sizes[key] / before[key] for key in sizes if before[key]]
+            if min(shares, default=0) <= 1 / excess:
+                break
+        else:
+            return proposal
+        proposal = proposal.changed({"train.token_budget": budget})
+    return proposal
+
+
+def _micro_batches(estimated: Estimate, budget: int) -> dict[str, int]:
+    """Padded tokens of each learner's largest micro-batch under a token budget."""
+    run = estimated.run
+    train = run.config.train.model_copy(update={"token_budget": budget})
+    config = run.config.model_copy(update={"train": train})
+    updates = estimated.workload.updates(replace(run, config=config))
+    assert updates is not None, "an update was counted"
+    return {str(key): work.size for key, work in updates.works.items()}
+
+
+def _checkpointing(estimated: Estimate) -> dict[str, bool]:
+    """The setting of every trained network whose activations are not checkpointed yet."""
+    given, learners = estimated.given, estimated.run.learners
+    keys = {
+        f"models.{name}.checkpointing": True
+        for name, model in given.models.items()
+        if model.trained and not model.checkpointing
     }
-    critic = config.critic if config.critic is None else config.critic.model_copy(update=on)
-    return config.model_copy(update={"models": models, "critic": critic})
-
-
-def _units(config: Config, networks: Sequence[NetworkMemory]) -> list[tuple[tuple[str, ...], int]]:
-    """Names that a placement keeps together, with their persistent bytes."""
-    names_of: dict[tuple[str, ...], list[str]] = {}
-    unit_of: dict[str, tuple[str, ...]] = {}
-    settings = dict(config.models)
-    for name, model in settings.items():
-        shares = model.lora is not None or not model.trained
-        unit = (model.path, model.dtype) if shares else ("", name)
-        names_of.setdefault(unit, []).append(name)
-        unit_of[name] = unit
-    critic = config.critic
-    if critic is not None and critic.path is not None:
-        shared = (critic.path, critic.dtype)
-        unit = shared if critic.lora is not None and shared in names_of else ("", "critic")
-        names_of.setdefault(unit, []).append("critic")
-        unit_of["critic"] = unit
-    sizes = dict.fromkeys(names_of, 0)
-    for network in networks:
-        name = "critic" if network.key.kind == "critic" else network.key.model
-        sizes[unit_of[name]] += network.weights + network.gradients + network.adam
-    return [(tuple(names), sizes[unit]) for unit, names in names_of.items()]
+    critic = given.critic
+    learned = any(key.kind == "critic" for key in learners)
+    if learned and critic is not None and not critic.checkpointing:
+        keys["critic.checkpointing"] = True
+    return keys

@@ -10,29 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 from colearn.agents import Voice
-from colearn.config import Config, ResolvedRun, build_task, resolve
-from colearn.contract import DecPOMDP, NetworkKey
-from colearn.errors import DataNotHere, MissingExtra, TaskError
+from colearn.config import Config, ResolvedRun, resolve
+from colearn.contract import NetworkKey
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
-from colearn.rollout.transition import items_of
 
-from .architecture import Architectures
 from .fake_team import FakeTeamBuilder
 from .machine import Machine
 from .memory import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases, Rehearsed
-from .script import Script, check_lengths, read_script, rehearse
+from .script import Script, check_lengths, rehearse
 from .voices import read_voices, tokenizer_bytes
-from .work import Updates, plan_updates
-
-_DATA = ("data", "test_data", "corpus", "encoder")
-"""Task settings that name data and the models that read them."""
-_PROBES = 4
-"""Number of items read for the lengths of observations."""
+from .work import Updates
+from .workload import Workload, read_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +45,10 @@ class Steps:
 class Estimate:
     """Memory and work of a resolved run that has not started."""
 
+    given: Config = field(repr=False)
+    """The config, unresolved."""
     run: ResolvedRun
+    workload: Workload = field(repr=False)
     steps: Steps | None
     """None if nothing is learned."""
     networks: tuple[NetworkMemory, ...]
@@ -67,6 +62,11 @@ class Estimate:
     """By field: what replaces files that are not on this machine."""
     machine: Machine | None = None
     """Where the run will take place; None for this machine."""
+    processes: int = 1
+    together: Mapping[str, int] = field(default_factory=dict)
+    """Episodes that one process plays at once, by phase."""
+    resident: Mapping[str, int] = field(default_factory=dict)
+    """Bytes in every phase, by device."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
 
     def peak(self, device: str) -> int:
@@ -95,94 +95,63 @@ def estimate(
     processes: int = 1,
     machine: Machine | None = None,
     rehearsed: Rehearsed | None = None,
+    workload: Workload | None = None,
 ) -> Estimate:
     """Resolve a run and estimate what each of its `processes` needs.
 
     machine: where the run will take place, by default this machine.
     rehearsed: that of an estimate of the same models, whose passes are not rehearsed again.
+    workload: that of an estimate of the same task, agents and algorithm, which is not read again.
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
-    task, train, held_out, gone = _read_task(config)
-    with closing(task):
-        run = resolve(config, task=task)
+    given, work = config, read_workload(config) if workload is None else workload
+    with closing(work.task):
+        run = resolve(config, task=work.task)
         check_evaluation(run)
         config, parts = run.config, run.parts
-        architectures = Architectures(task, config)
+        architectures = work.architectures
         builder = FakeTeamBuilder(run, architectures, machine)
         networks = builder.build()
 
-        scripts = _scripts(task, train)
+        scripts = work.scripts
         memory = count_networks(run, networks, builder.missing, processes, machine)
         voices = read_voices(run, architectures)
         if voices is not None:
-            check_lengths(task, train, scripts, voices)
+            check_lengths(work.task, work.train, scripts, voices)
         updates = None
         if voices is not None and run.learns:
-            trees = [
-                tree
-                for number in range(config.train.episodes)
-                for tree in rehearse(
-                    number, scripts[number % len(scripts)], parts.rollout, voices
-                ).trees
-            ]
-            updates = plan_updates(run, trees, architectures)
+            work.grow(run, voices)
+            updates = work.updates(run)
         rehearsed = {} if rehearsed is None else rehearsed
+        played = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
+        together = {"evaluation": _at_once(played, processes, config.evaluation.at_once)}
         phases = None
         if voices is not None and not builder.missing:
             resident = tokenizer_bytes(run, architectures)
             phases = Phases(run, networks, memory, voices, resident=resident, rehearsed=rehearsed)
-            played = config.evaluation.repeats * (config.evaluation.episodes or len(held_out))
-            evaluated = _at_once(played, processes, config.evaluation.at_once)
-            phases.add_play("evaluation", PhasePlay(_scripts(task, held_out), Chain(), evaluated))
+            tests = PhasePlay(work.held_out_scripts, Chain(), together["evaluation"])
+            phases.add_play("evaluation", tests)
             if updates is not None:
                 rolled = _at_once(config.train.episodes, processes, config.train.at_once)
+                together["rollout"] = rolled
                 phases.add_play("rollout", PhasePlay(scripts, parts.rollout, rolled))
                 phases.add_updates(updates.works, entropy=parts.loss.needs_entropy)
         return Estimate(
+            given=given,
             run=run,
+            workload=work,
             steps=_steps(run, scripts, voices, updates) if run.learns else None,
             networks=memory,
             phases=None if phases is None else phases.peaks,
             caches=None if phases is None else phases.caches,
-            missing=gone | builder.missing,
+            missing={**work.missing, **builder.missing},
             assumed=architectures.assumed,
             machine=machine,
+            processes=processes,
+            together=together,
+            resident={} if phases is None else phases.static,
             rehearsed=rehearsed,
         )
-
-
-def _read_task(
-    config: Config,
-) -> tuple[DecPOMDP[Any, Any], Sequence[Any], Sequence[Any], dict[str, str]]:
-    """The task, its training and evaluation items, and what is missing on this machine.
-
-    If a hub's data are missing, the task's default data replace them.
-    """
-    gone: dict[str, str] = {}
-    try:
-        task = build_task(config)
-        train = items_of(task, "train")
-    except (DataNotHere, MissingExtra) as error:
-        if "data" not in config.task.settings:
-            raise
-        reason = str(error).removeprefix("task.data: ")
-        gone["task.data"] = f"not on this machine; lengths are those of the default data ({reason})"
-        settings = {key: value for key, value in config.task.settings.items() if key not in _DATA}
-        chosen = type(config.task)(name=config.task.name, **settings)
-        task = build_task(config.model_copy(update={"task": chosen}))
-        train = items_of(task, "train")
-    return task, train, items_of(task, config.evaluation.split), gone
-
-
-def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
-    """Errors: TaskError if no agent acts in any of them."""
-    read = [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
-    if not any(read):
-        raise TaskError(
-            f"task.observe: no agent acts in the first {len(read)} items, so there is nothing to "
-            "learn; return an observation at turn 0"
-        )
-    return read
 
 
 def _at_once(episodes: int, processes: int, limit: int | None) -> int:

@@ -49,9 +49,9 @@ def simulate(
     """Simulate iterations whose rollouts and updates take these seconds.
 
     With staleness 0 an iteration is a rollout, an update and a transfer in turn. With S > 0 a
-    thread rolls out S iterations with the same weights while models update; every update waits for
-    the rollouts in flight, and after every S-th one generators receive the weights. Rollouts
-    beyond the last update are those still in flight then.
+    thread rolls out S iterations with the same weights while models update. After every S-th update
+    the rollouts in flight are awaited, and generators receive the weights. Rollouts beyond the last
+    update are those still in flight then.
     Errors: ValueError for fewer than two updates, or fewer rollouts than updates.
     """
     if len(rollouts) < len(updates) or len(updates) < 2:
@@ -70,9 +70,8 @@ def simulate(
             ready[submitted] = free
             submitted += 1
         clock = max(clock, ready[number]) + update
-        clock = max(clock, free)
         if (number + 1) % every == 0:
-            clock += transfer
+            clock = max(clock, free) + transfer
         ends.append(clock)
     return Simulated(
         ends=tuple(ends),

@@ -41,6 +41,9 @@ Script = tuple[ScriptedTurn, ...]
 """One item, turn by turn, to the horizon."""
 
 
+Readings = dict[tuple[str, str, bool], Observation]
+"""Tokenized prompts by agent, prompt and whether an action came before."""
+
 ONE_TOKEN = Voice(sampling=Sampling(max_tokens=1))
 """A voice for counting calls only."""
 
@@ -108,10 +111,18 @@ def _check_window(agent: str, tokens: int, window: int | None) -> None:
         )
 
 
-def rehearse(number: int, script: Script, shape: Rollout, voices: Mapping[str, Voice]) -> Rehearsed:
-    """Grow the trees of one item as a run does, with empty actions of maximum length."""
+def rehearse(
+    number: int,
+    script: Script,
+    shape: Rollout,
+    voices: Mapping[str, Voice],
+    read: Readings | None = None,
+) -> Rehearsed:
+    """Grow the trees of one item as a run does, with empty actions of maximum length. Prompts in
+    `read` are not tokenized again; new ones are added."""
     table = _Table(Counter(), Counter())
-    players = {agent: _Silent(table, one) for agent, one in voices.items()}
+    known: Readings = {} if read is None else read
+    players = {agent: _Silent(agent, table, one, known) for agent, one in voices.items()}
     task = _Played(tuple(voices), max(1, len(script)))
     trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
     return Rehearsed(trees, counts, table.asked, table.drawn)
@@ -185,8 +196,8 @@ class _Table(Table):
 
 
 class _Silent(Player):
-    def __init__(self, table: _Table, voice: Voice) -> None:
-        self._table, self.chat = table, voice.chat
+    def __init__(self, agent: str, table: _Table, voice: Voice, read: Readings) -> None:
+        self._agent, self._table, self.chat, self._read = agent, table, voice.chat, read
         end = 0 if self.chat is None else self.chat.end_id
         longest = voice.sampling.max_tokens
         self.said = Action(_WORD * longest, (end,) * longest)
@@ -198,7 +209,10 @@ class _Silent(Player):
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         if self.chat is None:
             return super().read(prompt, last)
-        return read_prompt(self.chat, prompt, last)
+        key = self._agent, repr(prompt), last is None  # all actions of an agent are equal
+        if key not in self._read:
+            self._read[key] = read_prompt(self.chat, prompt, last)
+        return self._read[key]
 
 
 def limit_tokens(tokenize: Tokenize) -> Tokenize:

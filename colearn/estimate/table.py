@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group
@@ -32,22 +34,27 @@ def estimate_tables(estimate: Estimate) -> Group:
 
 
 def proposal_text(proposal: Proposal) -> Text:
-    """A proposed placement with each device's peak, and whether it fits."""
-    placed, estimate = proposal.placement, proposal.estimate
-    names = ", ".join(f"{name}: {device}" for name, device in placed.items())
-    lines = [f"proposed: placement: {{{names}}}"]
-    if proposal.checkpointing:
-        lines.append("  and checkpointing: true for every trained model and the critic")
+    """Proposed settings as arguments of the command line, each device's peak, and whether it
+    fits."""
+    estimate = proposal.estimate
+    lines = ["proposed:"]
+    if estimate.processes > 1:
+        lines = [
+            f"proposed, in {estimate.processes} processes, one for each device (torchrun "
+            f"--nproc_per_node {estimate.processes} -m colearn train ...):"
+        ]
+    for key, value in proposal.changes.items():
+        setting = f"{key}={json.dumps(value, ensure_ascii=False)}"
+        lines.append(f"  --set {shlex.quote(setting)}")
     for device, phases in (estimate.phases or {}).items():
         if phases and device != "cpu":
-            phase = max(phases, key=lambda one: phases[one])
-            lines.append(f"  {device}: at most {_size(phases[phase])}, in the {phase}")
+            peak, phase = _peak(estimate, device), _worst(estimate, device)
+            lines.append(f"  {device}: at most {peak}, in the {phase}")
     lines.append(
         "it fits"
         if proposal.fits
-        else f"it does not fit on {', '.join(estimate.too_small)}: use LoRA, a lower "
-        "train.token_budget or train.episodes, or run.learner: {name: deepspeed, config: "
-        "zero3_offload} in several processes"
+        else f"it does not fit on {', '.join(estimate.too_small)}: use LoRA, smaller models, "
+        "shorter answers (agents.*.sampling.max_tokens) or larger devices"
     )
     return Text("\n".join(lines))
 

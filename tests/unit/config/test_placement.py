@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from colearn.config import Config, load_config, resolve
+from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 
 
@@ -64,9 +65,35 @@ def test_a_host_that_is_configured_stays() -> None:
     assert config.run.host.settings == {"threads": False}
 
 
+DC = {"algorithm": {"name": "collm_dc"}}
+"""With a value model for each agent, named after it."""
+
+
+def test_each_of_several_value_models_gets_its_device() -> None:
+    first, second = NAMES
+    here = {"critic": "cuda:0", f"critic-{second}": "cuda:3"}
+    config = placed(here, **DC)
+    assert config.critic is not None and config.critic.devices == {second: "cuda:3"}
+    run = resolve(config)
+    of = {name: run.device(NetworkKey("critic", name)) for name in NAMES}
+    assert of[first] == ("cuda:0", "critic.device")
+    assert of[second] == ("cuda:3", f"critic.devices.{second}")
+    assert run.device(NetworkKey("actor", second)) == ("auto", "run.device")
+
+
 @pytest.mark.parametrize(
     ("placement", "changed", "line"),
     [
+        (
+            {"critic-team": "cuda:0"},
+            DC,
+            rf"critic\.devices\.team: no such value model; known: {NAMES[0]}",
+        ),
+        (
+            {f"critic-{NAMES[0]}": "cuda:0"},
+            DC | {"critic.devices": {NAMES[0]: "cuda:1"}},
+            rf"placement\.critic-{NAMES[0]}: is cuda:0, and critic\.devices\.{NAMES[0]} is cuda:1",
+        ),
         ({"nobody": "cuda:0"}, {}, r"placement\.nobody: no such model; known: .*critic"),
         ({"critic": "gpu0"}, {}, r"placement\.critic: no such device; use auto, cpu, cuda"),
         ({NAMES[0]: "cuda:0"}, {"models.*.device": "cpu"}, r"placement\..*is cuda:0, and models\."),

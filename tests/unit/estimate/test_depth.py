@@ -98,3 +98,42 @@ def test_a_proposal_rehearses_no_pass_twice(estimated: Any) -> None:
     assert again is not None
     assert again.estimate.rehearsed == passes
     assert passes
+
+
+@pytest.mark.parametrize(
+    "overrides", [(), ("algorithm.loss.entropy=0.1",)], ids=["plain", "entropy"]
+)
+def test_the_peak_of_many_blocks_of_logits_is_that_of_four(
+    overrides: tuple[str, ...], estimated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("colearn.models.network._LOGITS_AT_ONCE", 3 * 500)  # three tokens a block
+    long = ("agents.*.sampling.max_tokens=12", *overrides)  # 8 blocks or more
+    few = estimated(DEEP["untied"], *long)
+    monkeypatch.setattr("colearn.estimate.fake_team._BLOCKS", 10**6)
+    whole = estimated(DEEP["untied"], *long)
+    for phase, peak in whole.phases["cuda:0"].items():
+        # each block has a closure's worth of small tensors
+        assert few.phases["cuda:0"][phase] == pytest.approx(peak, rel=1e-3), phase
+    assert few.phases["cuda:0"]["actor update"] > few.resident["cuda:0"]
+
+
+def test_packed_trees_on_a_described_accelerator_have_a_dense_mask(
+    estimated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("colearn.models.tree_attention._CALL", -1)  # blocks wherever they exist
+    tree = (
+        "algorithm={name: magrpo, rollout: {k: 2}}",
+        "critic=null",
+        "agents.*.sampling.max_tokens=120",
+        "train.token_budget=100000",
+        "train.episodes=1",
+    )
+    dense = estimated(DEEP["untied"], *tree)
+    monkeypatch.delattr("colearn.estimate.fake_team.DescribedBase._masks")
+    blocks = estimated(DEEP["untied"], *tree)
+    (row,) = next(iter(dense.workload.updates(dense.run).works.values())).largest
+    assert not row.plain
+    # a bool for each pair of tokens, and the same as float32 in every layer, six of them
+    pairs = len(row.tokens) ** 2
+    more = dense.phases["cuda:0"]["actor update"] - blocks.phases["cuda:0"]["actor update"]
+    assert more > (1 + 6 * 4) * pairs / 2

@@ -26,11 +26,18 @@ def test_one_update_ahead_hides_the_shorter_part():
 
 
 def test_two_updates_ahead_transfer_half_as_often():
-    # rollouts 0-1, 1-2 and 2-3; the update of 0 waits for all until 3, that of 1 ends at 5 and is
-    # published at 6 beside which rollouts 3 and 4 begin; update 2 ends at 8
+    # rollouts 0-1, 1-2 and 2-3; the update of 0 takes 1-3, that of 1 ends at 5 and is published at
+    # 6, when rollouts 3 and 4 begin; update 2 ends at 8
     one = simulate([1, 1, 1, 1], [2, 2, 2, 2], transfer=1, staleness=2)
     assert one.ends == (3, 6, 8, 11)
     assert one.transferring == 2
+
+
+def test_an_update_within_a_block_waits_for_its_own_rollout_only():
+    # rollouts 0-3, 3-6 and 6-9; update 0 takes 3-5, update 1 6-8, transfer after the third rollout
+    # 9-10; rollouts 10-13 and 13-16; update 2 takes 10-12, update 3 13-15, transfer 16-17
+    one = simulate([3, 3, 3, 3, 3], [2, 2, 2, 2], transfer=1, staleness=2)
+    assert one.ends == (5, 10, 12, 17)
 
 
 def test_a_straggler_holds_up_the_turn_in_lockstep_and_the_episode_freely():

@@ -1,0 +1,99 @@
+"""What a run's task asks of its models: texts, trees and updates, read once for all estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from colearn.agents import Voice
+from colearn.config import Config, ResolvedRun, build_task
+from colearn.contract import DecPOMDP
+from colearn.errors import DataNotHere, MissingExtra, TaskError
+from colearn.rollout.transition import items_of
+from colearn.types import Tree
+
+from .architecture import Architectures
+from .script import Readings, Script, read_script, rehearse
+from .work import Updates, plan_updates
+
+_DATA = ("data", "test_data", "corpus", "encoder")
+"""Task settings that name data and the models that read them."""
+_PROBES = 4
+"""Number of items read for the lengths of observations."""
+
+
+@dataclass
+class Workload:
+    """Work of a run that does not depend on its placement, processes or episodes at once."""
+
+    task: DecPOMDP[Any, Any]
+    train: Sequence[Any]
+    held_out: Sequence[Any]
+    missing: Mapping[str, str]
+    """By field: data that are not on this machine, and what replaces them."""
+    architectures: Architectures
+    _trees: list[Tree[Any]] = field(default_factory=list)
+    _updates: dict[int, Updates | None] = field(default_factory=dict)
+
+    @cached_property
+    def scripts(self) -> list[Script]:
+        """The first training items. Errors: TaskError if no agent acts in any of them."""
+        return _scripts(self.task, self.train)
+
+    @cached_property
+    def held_out_scripts(self) -> list[Script]:
+        """The first evaluation items. Errors: TaskError if no agent acts in any of them."""
+        return _scripts(self.task, self.held_out)
+
+    def grow(self, run: ResolvedRun, voices: Mapping[str, Voice]) -> None:
+        """Grow an iteration's trees, once."""
+        if self._trees:
+            return
+        read: Readings = {}
+        for number in range(run.config.train.episodes):
+            script = self.scripts[number % len(self.scripts)]
+            self._trees += rehearse(number, script, run.parts.rollout, voices, read).trees
+
+    def updates(self, run: ResolvedRun) -> Updates | None:
+        """Updates on the grown trees, planned once for each token budget. Errors: as for
+        `plan_updates`."""
+        budget = run.config.train.token_budget
+        if budget not in self._updates:
+            self._updates[budget] = plan_updates(run, self._trees, self.architectures)
+        return self._updates[budget]
+
+
+def read_workload(config: Config) -> Workload:
+    """Read the task. If a hub's data are missing, the task's default data replace them.
+
+    Errors: ConfigError or TaskError, as in the run.
+    """
+    missing: dict[str, str] = {}
+    try:
+        task = build_task(config)
+        train = items_of(task, "train")
+    except (DataNotHere, MissingExtra) as error:
+        if "data" not in config.task.settings:
+            raise
+        reason = str(error).removeprefix("task.data: ")
+        missing["task.data"] = (
+            f"not on this machine; lengths are those of the default data ({reason})"
+        )
+        settings = {key: value for key, value in config.task.settings.items() if key not in _DATA}
+        chosen = type(config.task)(name=config.task.name, **settings)
+        task = build_task(config.model_copy(update={"task": chosen}))
+        train = items_of(task, "train")
+    held_out = items_of(task, config.evaluation.split)
+    return Workload(task, train, held_out, missing, Architectures(task, config))
+
+
+def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
+    read = [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
+    if not any(read):
+        raise TaskError(
+            f"task.observe: no agent acts in the first {len(read)} items, so there is nothing to "
+            "learn; return an observation at turn 0"
+        )
+    return read
