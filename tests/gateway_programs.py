@@ -133,6 +133,28 @@ async def both(item: str, endpoints: Any) -> None:
     await asyncio.gather(*(ask(endpoints[name], [user("go")]) for name in ("one", "two")))
 
 
+FIRST = {"owl": "one"}
+
+
+async def takes_turns(item: str, endpoints: Any) -> None:
+    """Both agents are asked at once, but another one is first in each run."""
+    first = FIRST[item]
+    second = FIRST[item] = "two" if first == "one" else "one"
+    await asyncio.gather(asks_late(endpoints[first], 0.0), asks_late(endpoints[second], 0.2))
+
+
+async def swaps(item: str, endpoints: Any) -> None:
+    """One agent is asked, another one in each run."""
+    first = FIRST[item]
+    FIRST[item] = "two" if first == "one" else "one"
+    await ask(endpoints[first], [user("go")])
+
+
+async def asks_late(url: str, seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    await ask(url, [user("go")])
+
+
 async def pays(item: str, endpoints: Any) -> dict[str, float]:
     """Rewards of all kinds."""
     first = await ask(endpoints["one"], [user("a")])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from colearn.types import Action, Limits
 
+from .arrivals import Arrivals, answer_in_batches
 from .timeline import Timed
 from .weight_sync import WeightSync
 
@@ -99,6 +101,13 @@ class Generator(Timed, WeightSync):
     @abstractmethod
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
         """One list of actions per request, one action per seed, in order."""
+
+    def generate_continuously(
+        self, requests: Arrivals[Request, list[Sampled]], *, greedy: bool = False
+    ) -> None:
+        """Answer requests until none waits: in batches, unless requests can join a running
+        batch."""
+        answer_in_batches(requests, partial(self.generate, greedy=greedy))
 
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""

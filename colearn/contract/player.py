@@ -6,6 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from colearn.bounds import check_bounds
 from colearn.types import Action, Credited, Observation, Prompt
 
+from .arrivals import Arrivals, answer_in_batches
 from .task import DecPOMDP
 
 
@@ -69,6 +71,12 @@ class Table(ABC):
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
         """One list of actions for each ask, one action for each seed, in order. The draw of a seed
         depends on the seed and the history alone."""
+
+    def speak_continuously(
+        self, asks: Arrivals[Ask, list[Spoken]], *, greedy: bool = False
+    ) -> None:
+        """Answer asks until none waits: in batches, unless asks can join a running batch."""
+        answer_in_batches(asks, partial(self.speak, greedy=greedy))
 
 
 class AsyncTable(Table):

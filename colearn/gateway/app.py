@@ -59,7 +59,7 @@ def build_app(house: Reception) -> Starlette:
             return await _stream(request, live, agent, body)
         asked = live.ask(agent, body)
         try:
-            answer = await while_connected(request, _wrapped(asked.answer))
+            answer = await while_connected(request, asyncio.wrap_future(asked.answer))
         finally:
             live.withdraw(asked)
         return JSONResponse(answer)
@@ -144,11 +144,6 @@ async def _withdrawing(
             yield event
     finally:
         live.withdraw(asked)
-
-
-async def _wrapped(answer: Any) -> Any:
-    waiting: asyncio.Future[Any] = asyncio.wrap_future(answer)
-    return await waiting
 
 
 async def _fields(request: Request) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import os
 import secrets
 import socket
 import threading
-import time
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError, MissingExtra
@@ -48,6 +48,10 @@ class House:
         self._lock = threading.Lock()
         self._free: deque[Live] = deque()
         """Episodes that wait for a worker."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The server's event loop, once it runs."""
+        self._offered = asyncio.Event()
+        """Set when an episode is queued."""
         self._workers: dict[str, list[Live]] = {}
         """By worker secret, the episodes that the worker plays."""
         self._listening = _listen(port)
@@ -80,6 +84,9 @@ class House:
         """Queues an episode for the next worker that asks."""
         live.queued = True
         self._free.append(live)
+        if self._loop is not None:  # before, no worker can wait
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._offered.set)
 
     async def next_episode(self, secret: str, seconds: float) -> Live | None:
         """Waits for an episode for a worker; None after `seconds`.
@@ -90,15 +97,17 @@ class House:
             raise ServeError(404, "no such path")
         playing = self._workers[secret]
         playing[:] = [live for live in playing if not live.over]
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            while self._free:
-                live = self._free.popleft()
-                if live.queued and not live.over:
-                    live.queued = False
-                    playing.append(live)
-                    return live
-            await asyncio.sleep(0.002)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    while self._free:
+                        live = self._free.popleft()
+                        if live.queued and not live.over:
+                            live.queued = False
+                            playing.append(live)
+                            return live
+                    self._offered.clear()
+                    await self._offered.wait()
         return None
 
     def describe(self, live: Live) -> dict[str, Any]:
@@ -163,13 +172,19 @@ class House:
             log_level="critical",
             access_log=False,
             lifespan="off",
+            proxy_headers=False,
+            server_header=False,
             timeout_keep_alive=60,
             backlog=2048,
         )
         return uvicorn.Server(config)
 
     def _serve(self) -> None:
-        asyncio.run(self._server.serve([self._listening]))
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            await self._server.serve([self._listening])
+
+        asyncio.run(main())
 
 
 def _listen(port: int) -> socket.socket:

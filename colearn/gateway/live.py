@@ -130,7 +130,7 @@ class Live:
     def wait(self, seconds: float, agents: frozenset[str] = frozenset()) -> None:
         """Waits until the program requests an answer (of all `agents`, if given) or has ended.
 
-        After `seconds` the episode is closed as failed.
+        After `seconds` without a request of any agent, the episode is closed as failed.
         """
         ends = time.monotonic() + seconds
         with self._changed:
@@ -139,6 +139,8 @@ class Live:
                 if asking and agents <= asking:
                     return
                 left = ends - time.monotonic()
+                if left <= 0 and asking:
+                    return
                 if left <= 0:
                     break
                 self._changed.wait(left)

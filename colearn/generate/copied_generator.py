@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import torch
 
 from colearn.agents import Voice
-from colearn.contract import Generator, Request, Sampled, WeightUpdate
+from colearn.contract import Arrivals, Generator, Request, Sampled, WeightUpdate
 from colearn.contract.weight_sync import LoadedWeights
 from colearn.models.base import Base
 from colearn.models.weight_update import plain_weights
@@ -51,6 +51,12 @@ class CopiedGenerator(LoadedWeights, Generator):
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
         """Errors: as for `TransformersGenerator`."""
         return self._generator.generate(requests, greedy=greedy)
+
+    def generate_continuously(
+        self, requests: Arrivals[Request, list[Sampled]], *, greedy: bool = False
+    ) -> None:
+        """Errors: as for `generate`."""
+        self._generator.generate_continuously(requests, greedy=greedy)
 
     def adapter(self, agent: str) -> str | None:
         return self.voices[agent].adapter

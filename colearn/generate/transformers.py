@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,13 +10,13 @@ from dataclasses import dataclass
 import torch
 
 from colearn.agents import Voice
-from colearn.contract import Generator, Listener, Request, Sampled
+from colearn.contract import Arrivals, Generator, Given, Listener, Request, Sampled
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.types import Action
 
 from .engine import Engine
-from .job import Choice, ChoiceEnd, Event, Job, TokenDrawn
+from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
 from .kv_cache import CachedRow
 from .token_history import TokenHistory, WindowExceeded
 
@@ -37,7 +38,7 @@ class CachedSession:
 
 class TransformersGenerator(Generator):
     """Runs all requests of a call as one batch: one prefill of the new tokens, forks by copying
-    rows, and one decode from which ended rows are removed.
+    rows, and one decode from which ended rows are removed and which later requests can join.
 
     Agents with different adapters, sampling and windows share the batch, not their caches.
     `max_rows` bounds the rows decoded together; others join as rows end. None decodes all rows of
@@ -72,21 +73,42 @@ class TransformersGenerator(Generator):
 
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
         """Errors: ConfigError if new tokens do not fit an agent's context window."""
-        jobs = [self._job(request, greedy) for request in requests]
-        engine = self._engine
+        given = Given[Request, list[Sampled]](requests)
+        self.generate_continuously(given, greedy=greedy)
+        return given.answers
+
+    def generate_continuously(
+        self, requests: Arrivals[Request, list[Sampled]], *, greedy: bool = False
+    ) -> None:
+        """Requests join the running batch once as many wait as run. Joining one by one would
+        prefill each of them in a pass of its own.
+
+        Errors: as for `generate`.
+        """
+        engine, numbers = self._engine, itertools.count()
+        jobs: dict[Job, int] = {}
         with self.base.in_use, _torch_threads(self.threads):
-            for job in jobs:
-                engine.submit(job)
             try:
-                while engine.busy:
+                while True:
+                    if requests.waiting >= len(jobs):
+                        for request in requests.take():
+                            job = self._job(request, greedy)
+                            jobs[job] = next(numbers)
+                            engine.submit(job)
+                    if not engine.busy:
+                        break
                     engine.step()
                     for job, event in engine.told():
                         job.receive(event)
+                        if isinstance(event, Done):
+                            drawn = [_sampled(job, choice) for choice in job.choices]
+                            requests.answer(jobs.pop(job), drawn)
+                for number in jobs.values():  # requests without seeds
+                    requests.answer(number, [])
             finally:
                 engine.drop_all()
                 engine.told()
                 self.base.unpack()  # an update may follow
-        return [[_sampled(job, choice) for choice in job.choices] for job in jobs]
 
     def _job(self, request: Request, greedy: bool) -> Job:
         voice, session = self.voices[request.agent], request.session

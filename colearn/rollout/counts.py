@@ -19,7 +19,8 @@ class Counts:
     tokens: int = 0
     """Tokens sampled, over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """Seconds of the slowest table in each turn; different tables run concurrently."""
+    """Seconds of the slowest table in each turn, since different tables run concurrently; in the
+    free order of each request, from the batch that it joined to its answer."""
 
     def spoke(self, drawn: Iterable[Spoken]) -> None:
         """Count the answers of one seat."""

@@ -13,6 +13,7 @@ from colearn.contract import Ask, AsyncTable, Spoken, Table
 
 from .advance import advance
 from .counts import Counts
+from .desk import Desk, Place
 from .growth import Growth
 
 AT_ONCE = 256
@@ -22,7 +23,7 @@ AT_ONCE = 256
 class Free:
     """Advances branches independently: a slow step, tool or table delays no other branch.
 
-    A free table answers all pending requests in one batch, so batches depend on timing. Samples do
+    Requests join the batch that their table is answering, so batches depend on timing. Samples do
     not, except for rounding within a batch.
     """
 
@@ -43,16 +44,16 @@ class Free:
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table") as threads,
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
         ):
-            desks: dict[Table, _Desk] = {}
-            places: dict[Hashable, asyncio.Lock] = {}
+            desks: dict[Table, Desk] = {}
+            places: dict[Hashable, Place] = {}
 
             async def say(ask: Ask) -> list[Spoken]:
                 table = ask.player.table
                 if isinstance(table, AsyncTable):
                     return await self._answer(table, ask)
                 if table not in desks:
-                    free = places.setdefault(table.place, asyncio.Lock())
-                    desks[table] = _Desk(table, free, threads, self.counts, greedy=self.greedy)
+                    place = places.setdefault(table.place, Place())
+                    desks[table] = Desk(table, place, threads, self.counts, greedy=self.greedy)
                 return await desks[table].say(ask)
 
             beside = partial(_run, threads)
@@ -72,44 +73,6 @@ class Free:
         self.counts.response_seconds.append(time.perf_counter() - started)
         self.counts.spoke(spoken)
         return spoken
-
-
-class _Desk:
-    """Request queue of one table; all requests pending when it becomes free form one batch."""
-
-    def __init__(
-        self,
-        table: Table,
-        free: asyncio.Lock,
-        threads: Executor,
-        counts: Counts,
-        *,
-        greedy: bool,
-    ) -> None:
-        self.table, self.free, self.threads = table, free, threads
-        self.counts, self.greedy = counts, greedy
-        self.waiting: list[Ask] = []
-        self.batch: asyncio.Task[list[list[Spoken]]] | None = None
-        """The task that will answer the requests in `waiting`."""
-
-    async def say(self, ask: Ask) -> list[Spoken]:
-        place = len(self.waiting)
-        self.waiting.append(ask)
-        if self.batch is None:
-            self.batch = asyncio.create_task(self._speak())
-        answers = await asyncio.shield(self.batch)
-        return answers[place]
-
-    async def _speak(self) -> list[list[Spoken]]:
-        async with self.free:
-            asks, self.waiting, self.batch = self.waiting, [], None
-            started = time.perf_counter()
-            speak = partial(self.table.speak, asks, greedy=self.greedy)
-            answers: list[list[Spoken]] = await _run(self.threads, speak)
-        self.counts.response_seconds.append(time.perf_counter() - started)
-        for spoken in answers:
-            self.counts.spoke(spoken)
-        return answers
 
 
 async def _run(pool: Executor, work: Any, *arguments: Any) -> Any:

@@ -25,8 +25,16 @@ def main(play: Play, held_out: list[Any], grade: Callable[[Any, Any], Any]) -> N
         asyncio.run(work(play, os.environ["COLEARN_GATEWAY"]))
         return
     endpoints = json.loads(sys.argv[1])
-    scores = [grade(item, asyncio.run(play(item, endpoints))) for item in held_out]
+    scores = asyncio.run(score(play, endpoints, held_out, grade))
     print(f"{sum(scores) / len(scores):.3f} on {len(scores)} held-out items")
+
+
+async def score(
+    play: Play, endpoints: Mapping[str, str], items: list[Any], grade: Callable[[Any, Any], Any]
+) -> list[Any]:
+    """Returns the score of each item, all played in one event loop: a program's client belongs to
+    the loop of its first request."""
+    return [grade(item, await play(item, endpoints)) for item in items]
 
 
 async def work(play: Play, gateway: str) -> None:

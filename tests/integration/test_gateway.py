@@ -13,6 +13,7 @@ from openai import OpenAI
 
 from colearn.errors import ConfigError, TaskError
 from colearn.gateway import programs
+from tests import gateway_programs
 from tests.gateway_programs import RNG, episode, gateway
 
 
@@ -105,6 +106,25 @@ def test_parallel_branches_are_runs_of_their_own():
         ends.append(state)
     assert [end.measured["reward"] for end in ends] == [1.0, 0.0, 0.0]
     assert len({end.episode for end in ends}) == 3
+
+
+def test_a_parallel_run_may_ask_another_agent_first(monkeypatch):
+    monkeypatch.setitem(gateway_programs.FIRST, "owl", "one")
+    task = gateway("takes_turns")
+    root = task.reset("owl", RNG)
+    assert set(root.next_calls()) == {"one"}
+    task.step(root, {"one": "x"}, RNG)
+    second = task.step(root, {"one": "y"}, RNG).state
+    assert (second.failure, set(second.next_calls())) == (None, {"two"})
+
+
+def test_a_parallel_run_that_asks_another_agent_alone_is_an_error(monkeypatch):
+    monkeypatch.setitem(gateway_programs.FIRST, "owl", "one")
+    task = gateway("swaps", timeout=3)
+    root = task.reset("owl", RNG)
+    task.step(root, {"one": "x"}, RNG)
+    with pytest.raises(TaskError, match="asks 'one' something else"):
+        task.step(root, {"one": "y"}, RNG)
 
 
 def test_a_later_fork_is_an_error():

@@ -47,8 +47,8 @@ def test_advantages_from_returns_are_refused_on_greedy_trees(name: str):
 
 
 def test_values_are_refused_on_greedy_trees():
-    critic = {"advantage": {"name": "bootstrap"}, "critic": {"name": "centralized"}}
-    with pytest.raises(ConfigError, match=r"^algorithm\.advantage: Bootstrap compares rewards"):
+    critic = {"advantage": {"name": "gae"}, "critic": {"name": "centralized"}}
+    with pytest.raises(ConfigError, match=r"^algorithm\.advantage: GAE compares rewards"):
         algorithm(**critic).checked_parts()
 
 

@@ -1,0 +1,145 @@
+"""Continuous batching of the default generator: who joins a running batch, and that no draw
+depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from tiny import cast
+
+from colearn.contract import Given, Request, Sampled
+from colearn.generate.transformers import TransformersGenerator
+from colearn.types import Limits
+
+Drawn = dict[int, list[Sampled]]
+Due = Callable[[int, Drawn], Request | None]
+"""A request, once it arrives: a function of the number of polls and of the answers so far."""
+
+
+class Later:
+    """Arrivals over time. The generator polls once before each of its steps."""
+
+    def __init__(self, *due: Due) -> None:
+        self.due = list(due)
+        self.queue: list[Request] = []
+        self.step = -1
+        self.answers: Drawn = {}
+        self.takes: list[tuple[int, int]] = []
+        """Step and number of requests."""
+        self.answered: dict[int, int] = {}
+        """Step of each answer."""
+
+    @property
+    def waiting(self) -> int:
+        self.step += 1
+        for one in list(self.due):
+            if (request := one(self.step, self.answers)) is not None:
+                self.due.remove(one)
+                self.queue.append(request)
+        return len(self.queue)
+
+    def take(self) -> Sequence[Request]:
+        taken, self.queue = self.queue, []
+        if taken:
+            self.takes.append((self.step, len(taken)))
+        return taken
+
+    def answer(self, number: int, answer: list[Sampled]) -> None:
+        self.answers[number], self.answered[number] = answer, self.step
+
+
+def asked(start: int, tokens: int, **fields: Any) -> Request:
+    """A request for an action of so many tokens; its history and seed are those of `start`."""
+    defaults = {"session": None, "tokens": tuple(range(start, start + 5)), "seeds": (start,)}
+    return Request(agent="ada", limits=Limits(max_tokens=tokens), **{**defaults, **fields})
+
+
+def at(step: int, request: Request) -> Due:
+    return lambda now, _: request if now >= step else None
+
+
+@pytest.fixture
+def generator() -> TransformersGenerator:
+    """One whose actions end at their length alone."""
+    team = cast(("ada",), max_tokens=40)
+    team.voices["ada"].chat.end_ids = frozenset()
+    (generator,) = team.generators.values()
+    return generator
+
+
+def alone(generator: TransformersGenerator, request: Request) -> list[Sampled]:
+    return generator.generate([request])[0]
+
+
+def check_same(one: list[Sampled], other: list[Sampled]) -> None:
+    """The same tokens; rounding may differ, since the batches do."""
+    assert [s.action.tokens for s in one] == [s.action.tokens for s in other]
+    for mine, theirs in zip(one, other, strict=True):
+        assert mine.action.logprobs == pytest.approx(theirs.action.logprobs, abs=1e-4)
+
+
+def test_a_request_joins_a_running_batch_and_leaves_it_first(
+    generator: TransformersGenerator,
+) -> None:
+    """A step draws one token for each row, and the step in which a row joins draws two."""
+    long, short = asked(10, 30), asked(20, 10)
+    arrivals = Later(at(0, long), at(5, short))
+    generator.generate_continuously(arrivals)
+    assert [len(drawn[0].action.tokens) for _, drawn in sorted(arrivals.answers.items())] == [
+        30,
+        10,
+    ]
+    assert arrivals.answered == {0: 28, 1: 5 + 8}
+    check_same(arrivals.answers[0], alone(generator, long))
+    check_same(arrivals.answers[1], alone(generator, short))
+
+
+def test_requests_join_once_as_many_wait_as_run(generator: TransformersGenerator) -> None:
+    """One waits beside three, then beside two; with a second one they are as many as run."""
+    requests = [asked(10, 20), asked(20, 20), asked(30, 8), asked(40, 6), asked(50, 6)]
+    steps = (0, 0, 0, 2, 10)
+    arrivals = Later(*(at(s, r) for s, r in zip(steps, requests, strict=True)))
+    generator.generate_continuously(arrivals)
+    assert arrivals.answered[2] == 6  # from here on two rows run
+    assert arrivals.takes == [(0, 3), (10, 2)]
+    for number, request in enumerate(requests):
+        check_same(arrivals.answers[number], alone(generator, request))
+
+
+def test_a_session_goes_on_in_the_batch_in_which_it_began(
+    generator: TransformersGenerator,
+) -> None:
+    """Its cache is a row of the batch that still runs; other rows join and leave meanwhile."""
+    sessions: list[Any] = []
+
+    def follows(number: int, start: int, tokens: int) -> Due:
+        def due(_: int, answers: Drawn) -> Request | None:
+            if number not in answers:
+                return None
+            sessions.append(answers[number][0].session)
+            return asked(start, tokens, session=answers[number][0].session)
+
+        return due
+
+    long, short = asked(10, 40), asked(20, 4, seeds=(1, 2))
+    arrivals = Later(at(0, long), at(0, short), follows(1, 30, 5), follows(2, 40, 6))
+    generator.generate_continuously(arrivals)
+    assert max(arrivals.answered[n] for n in (1, 2, 3)) < arrivals.answered[0] == 38
+    before = alone(generator, short)
+    check_same(arrivals.answers[1], before)
+    middle = alone(generator, asked(30, 5, session=before[0].session))
+    check_same(arrivals.answers[2], middle)
+    check_same(arrivals.answers[3], alone(generator, asked(40, 6, session=middle[0].session)))
+    check_same(arrivals.answers[0], alone(generator, long))
+    again = asked(60, 5, session=sessions[0])  # after the batch, too
+    check_same(alone(generator, again), alone(generator, asked(60, 5, session=before[0].session)))
+
+
+def test_a_request_without_seeds_is_answered_by_no_action(
+    generator: TransformersGenerator,
+) -> None:
+    given = Given[Request, list[Sampled]]([asked(10, 4, seeds=()), asked(20, 4)])
+    generator.generate_continuously(given)
+    assert [len(drawn) for drawn in given.answers] == [0, 1]

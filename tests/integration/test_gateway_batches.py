@@ -1,0 +1,47 @@
+"""Requests of all live episodes of a gateway join one batch."""
+
+from __future__ import annotations
+
+import threading
+
+from colearn.agents import ChatFormat, language_players
+from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
+from colearn.types import Action
+from tests.gateway_programs import gateway
+from tests.scripted_voice import Scripted
+from tests.tiny import byte_tokenizer
+
+
+class Last(Scripted):
+    """Answers the first request only after others, which join it, have been answered."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__(Action("yes", (5, 6), (-1.0, -1.0), "end"))
+        self.others, self.joined = others, -1
+
+    def generate_continuously(self, requests, *, greedy=False):
+        if self.joined >= 0:
+            super().generate_continuously(requests, greedy=greedy)
+            return
+        (first, *more), self.joined = requests.take(), 0
+        for _ in range(4000):
+            for one in more:
+                self.joined += 1
+                requests.answer(self.joined, *self.generate([one]))
+            if self.joined >= self.others:
+                break
+            threading.Event().wait(0.005)
+            more = requests.take()
+        requests.answer(0, *self.generate([first]))
+
+
+def test_requests_of_other_episodes_join_the_batch_of_an_unfinished_answer():
+    """Two episodes of three requests: all of one are answered while the other's first decodes."""
+    generator, chat = Last(others=3), ChatFormat(byte_tokenizer())
+    players = language_players(generator, {"one": chat, "two": chat})
+    items = ["owl", "bee"]
+    trees, _ = grow(gateway("relay"), items, players, Chain(), seed=0, order="free")
+    assert generator.joined == 3
+    assert [len(tree.nodes) for tree in trees] == [4, 4]
+    assert all(tree.nodes[-1].metrics["failed"] == 0.0 for tree in trees)
