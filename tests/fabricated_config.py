@@ -11,7 +11,7 @@ import pytest
 from fabricated_runs import CONFIG
 
 from colearn import registry
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupMean
 from colearn.config import Config, load_config
 from colearn.contract import Advantage, Algorithm, Critic, DecPOMDP, Parts
@@ -26,7 +26,7 @@ from colearn.types import Outcome
 @dataclass(frozen=True)
 class _Shared(Algorithm):
     discount: float = 1.0
-    advantage: Advantage = Bootstrap()
+    advantage: Advantage = GAE()
     critic: Critic | None = None
 
     def parts(self) -> Parts:
@@ -43,7 +43,7 @@ class _Shared(Algorithm):
 @dataclass(frozen=True)
 class Critical(_Shared):
     critic_lag: int = 0
-    advantage: Advantage = Bootstrap()
+    advantage: Advantage = GAE()
     critic: Critic | None = Centralized()
 
 

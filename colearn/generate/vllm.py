@@ -43,6 +43,8 @@ _DEFAULTS = {
 
 _LOWEST_TEMPERATURE = 0.01
 """vLLM silently raises lower temperatures to this; 0 is greedy."""
+_CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
+"""Of vLLM 0.32's attention on a CPU. With others an engine fails at its first request."""
 _CPU_OPTIONS = {
     "block_size": 32,  # the default is 128, which short histories rarely fill
     "enable_chunked_prefill": False,  # it fails on the CPU for requests with a seed
@@ -56,7 +58,8 @@ class VLLMEngine(TokenEngine):
     the CPU, 4 elsewhere), `eager` turns graph capture off (default: on the CPU), `options` are
     passed to `vllm.LLM` unchanged.
 
-    Errors: MissingExtra without vLLM; ConfigError for an adapter that vLLM does not support.
+    Errors: MissingExtra without vLLM; ConfigError for an adapter or attention heads that vLLM does
+    not support.
     """
 
     name = "vLLM"
@@ -74,6 +77,7 @@ class VLLMEngine(TokenEngine):
     ) -> None:
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
+        check_heads(base)
         os.environ.update(_FORCED)
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
@@ -196,6 +200,18 @@ def check_temperature(agent: str, role: Voice) -> None:
         raise ConfigError(
             f"agents.{agent}.sampling.temperature: vLLM samples at {_LOWEST_TEMPERATURE} or above, "
             f"got {role.sampling.temperature}; use 0 for greedy, or run.generator: transformers"
+        )
+
+
+def check_heads(base: Base) -> None:
+    """Errors: ConfigError for a model whose attention heads vLLM lacks on this device."""
+    config = base.config
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if base.device.type == "cpu" and size not in _CPU_HEAD_SIZES:
+        raise ConfigError(
+            f"run.generator: on a CPU vLLM has no attention heads of size {size}, only of "
+            f"{', '.join(map(str, _CPU_HEAD_SIZES))}; set run.generator: transformers, or a "
+            "model with such heads (of the embedded ones, embedded-vllm)"
         )
 
 

@@ -29,7 +29,7 @@ from .model_folder import (
 from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
 from .token_engine import TokenAnswer, TokenEngine, TokenRequest
-from .vllm import check_temperature
+from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
 from .vllm_server_command import server_command, server_environment
 
@@ -146,10 +146,12 @@ class VLLMServerEngine(TokenEngine):
     def _start(self, roles: Mapping[str, Voice], start: ServerStart) -> None:
         """Start a server on the live weights, and wait until it answers.
 
-        Errors: MissingExtra without vLLM; ColearnError with the server's reason if it ends.
+        Errors: MissingExtra without vLLM; ConfigError as `check_heads`; ColearnError with the
+        server's reason if it ends.
         """
         if start.python is None and importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
+        check_heads(self.base)
         model = self._folder / "model"
         write_model(model, self.base, next(iter(roles.values())).spoken_to.tokenizer)
         port = self.link.url.rpartition(":")[2]

@@ -100,8 +100,13 @@ class _Checks:
                 self._without("--enable-scale-out")
         try:
             config = self._link.call("GET", "/server_info?config_format=json")["vllm_config"]
-        except ServerRefused:
-            self._without("VLLM_SERVER_DEV_MODE=1 in its environment")
+        except ServerRefused as error:
+            if error.status in (403, 404):
+                self._without("VLLM_SERVER_DEV_MODE=1 in its environment")
+            raise ConfigError(
+                f"{URL}: the server at {self._link.url} cannot list its settings (/server_info: "
+                f"{error}); vLLM runs pip for that: install pip in the server's environment"
+            ) from None
         if config["model_config"]["logprobs_mode"] != "processed_logprobs":
             self._without("--logprobs-mode processed_logprobs")
         if adapters_of(self._roles):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from colearn import registry
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupMean
 from colearn.comparison.plan import config_of, make_plan
 from colearn.comparison.suite import plan_suite
@@ -110,7 +110,7 @@ def test_the_papers_methods_update_as_in_the_paper(task: str, label: str) -> Non
     if label == "magrpo":
         assert parts.advantage == GroupMean(clip=clip)
     else:
-        assert parts.advantage == Bootstrap(clip=clip)
+        assert parts.advantage == GAE(clip=clip)
         assert parts.value_loss == ValueLoss()
 
 

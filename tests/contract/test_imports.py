@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("cache", "errors", "metrics", "notes", "seeding", "statistics", "text", "types"),
+    ("cache", "errors", "metrics", "notes", "seeding", "statistics", "text", "types", "validation"),
     ("anneal", "bounds", "json_text", "pictures", "sandbox", "tabular"),
     ("contract",),
     ("csv_text", "packing", "registry", "wire"),

@@ -7,13 +7,15 @@ import json
 from typing import Any
 
 import pytest
+import torch
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import TOLERANCE, Setup
+from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import load_config
-from colearn.contract import GeneratorKind, Request, Sampling
+from colearn.contract import GeneratorKind, Learner, Request, Sampling
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.kinds import VLLM
 from colearn.models.base import Base
@@ -72,11 +74,18 @@ def test_without_vllm_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         VLLM().build(Base(qwen()), {"ann": voice})
 
 
+def weights_of(learner: Learner) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in learner.weights().items()}
+
+
 @pytest.mark.parametrize("lora", [False, True])
-def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> None:
+def test_two_iterations_train_on_fresh_weights(
+    lora: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from colearn.experiment.loop import Experiment
     from colearn.experiment.metrics_log import MetricsLog
 
+    register(monkeypatch, notes="tiny:Notes")  # it pays different texts differently
     folder = tmp_path / "model"
     qwen().save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
@@ -85,7 +94,7 @@ def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> Non
         model["lora"] = {"rank": 4, "alpha": 16}
     config = load_config(
         {
-            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "task": {"name": "notes", "horizon": 2},
             "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
             "models": {"*": model},
             "agents": {"*": {"chat": "plain", "sampling": {"max_tokens": 12}}},
@@ -95,14 +104,19 @@ def test_two_iterations_train_on_fresh_weights(lora: bool, tmp_path: Any) -> Non
         }
     )
     experiment = Experiment(config, tmp_path / "run")
+    learners = experiment.parts.learners.values()
     try:
         for _ in range(2):
             updater = experiment.parts.updater
             assert updater is not None
+            before = [weights_of(learner) for learner in learners]
             metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
             gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
             assert len(gaps) == len(experiment.config.models)
             assert max(gaps) < TOLERANCE
+            for old, learner in zip(before, learners, strict=True):
+                now = weights_of(learner)
+                assert any(not torch.equal(now[name], tensor) for name, tensor in old.items())
     finally:
         for generator in experiment.parts.generators:
             generator.close()

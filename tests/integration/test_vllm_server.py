@@ -14,6 +14,7 @@ import pytest
 import torch
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from safetensors.torch import load_file
+from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config
@@ -31,7 +32,13 @@ pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of i
 
 @pytest.fixture(scope="module")
 def kind() -> GeneratorKind:
-    return VLLMServer(cache_gib=0.2, max_rows=64, max_length=4096)
+    return VLLMServer(cache_gib=0.2, max_rows=64, max_length=4096, start_minutes=60)
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that pays different texts differently, so that weights move."""
+    register(monkeypatch, notes="tiny:Notes")
 
 
 def config_of(folder: Path, lora: bool) -> Config:
@@ -41,14 +48,19 @@ def config_of(folder: Path, lora: bool) -> Config:
     agents = {"chat": "plain", "sampling": {"max_tokens": 48}}
     return load_config(
         {
-            "task": {"name": "str_build", "prompt": "compact", "font": "small", "horizon": 2},
+            "task": {"name": "notes", "horizon": 2},
             "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
             "models": {"*" if lora else "team": model},
             "agents": {"*": agents if lora else agents | {"model": "team"}},
             "train": {"episodes": 2, "environment_steps": 1000, "iterations": 3},
             "evaluation": {"episodes": 1, "every": 10},
             "run": {
-                "generator": {"name": "vllm_server", "cache_gib": 0.2, "max_length": 2048},
+                "generator": {
+                    "name": "vllm_server",
+                    "cache_gib": 0.2,
+                    "max_length": 2048,
+                    "start_minutes": 60,
+                },
                 "device": "cpu",
                 "checkpoint_minutes": None,
             },
@@ -56,9 +68,17 @@ def config_of(folder: Path, lora: bool) -> Config:
     )
 
 
+def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
+    return {
+        f"{key}.{name}": tensor.clone()
+        for key, learner in experiment.parts.learners.items()
+        for name, tensor in learner.weights().items()
+    }
+
+
 @pytest.mark.parametrize("lora", [True, False], ids=["two adapters", "full"])
 def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_weights(
-    lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lora: bool, tmp_path: Path, notes: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "model"
     qwen().save_pretrained(folder)
@@ -67,20 +87,18 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
 
     def trained(name: str, *, resume: bool = False) -> dict[str, torch.Tensor]:
         experiment = Experiment(config, tmp_path / name, resume=resume)
-        learners = experiment.parts.learners
         assert len({id(generator) for generator in experiment.parts.generators}) == 1
-        assert len(learners) == (2 if lora else 1)
+        assert len(experiment.parts.learners) == (2 if lora else 1)
+        before = weights_of(experiment)
         try:
             record = experiment.run()
         finally:
             for generator in experiment.parts.generators:
                 generator.close()
         assert record.status == "finished" and record.iterations == 3
-        return {
-            f"{key}.{weight}": tensor.clone()
-            for key, learner in learners.items()
-            for weight, tensor in learner.weights().items()
-        }
+        after = weights_of(experiment)
+        assert not any(torch.equal(before[key], tensor) for key, tensor in after.items())
+        return after
 
     killed: list[float] = []
     generate = VLLMServerEngine.generate
@@ -114,7 +132,10 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
 
 
 def test_a_killed_server_is_started_again_and_the_run_goes_on_to_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    notes: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = tmp_path / "model"
     qwen().save_pretrained(folder)
@@ -135,7 +156,8 @@ def test_a_killed_server_is_started_again_and_the_run_goes_on_to_the_same_weight
     record = run_with_restarts(config, tmp_path / "lost")
     assert record.status == "finished" and record.iterations == 3
     assert capsys.readouterr().err.count("note: restart 1 of 1: run.generator: the server at") == 1
-    for key in ("actor-builder_1", "actor-builder_2"):
+    for key in ("actor-ada", "actor-ben"):
         last = [open_run(tmp_path / run).checkpoints.choose("last") for run in ("lost", "whole")]
         lost, whole = (load_file(one.path / key / "weights.safetensors") for one in last)
+        assert all(tensor.any() for tensor in whole.values()), "B begins as 0"
         assert max(float((lost[name] - one).abs().max()) for name, one in whole.items()) < 1e-5

@@ -178,3 +178,11 @@ def test_a_temperature_that_vllm_would_raise_is_refused_before_anything_is_asked
     with pytest.raises(ConfigError, match=r"^agents\.ann\.sampling\.temperature: vLLM samples at"):
         VLLMServer(url=server.url).build(base, {"ann": cool})
     assert not server.asked
+
+
+def test_a_server_that_cannot_list_its_settings_needs_pip(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    error = {"error": {"message": "'NoneType' object has no attribute 'splitlines'"}}
+    server.statuses["/server_info"] = (500, error)
+    refused(base, PLAIN, server, r"/server_info: status 500: .*splitlines.*: install pip in the")

@@ -17,9 +17,10 @@ import pytest
 import torch
 from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import PLAIN, adapted
+from transformers import LlamaConfig, LlamaForCausalLM
 
-from colearn.errors import ColearnError, MissingExtra, ServerLost
-from colearn.generate.kinds import VLLMServer
+from colearn.errors import ColearnError, ConfigError, MissingExtra, ServerLost
+from colearn.generate.kinds import VLLM, VLLMServer
 from colearn.generate.server_process import ServerStart
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.generate.vllm_server_command import server_command, server_environment
@@ -47,6 +48,26 @@ def start(**given: Any) -> ServerStart:
         "minutes": 1.0,
     }
     return ServerStart(**defaults | given)
+
+
+@pytest.mark.parametrize("kind", [VLLM, VLLMServer])
+def test_a_model_of_small_heads_is_one_line_before_anything_starts(
+    kind: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = LlamaConfig(
+        vocab_size=258,
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+    )
+    base = Base(LlamaForCausalLM(config))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    message = r"^run\.generator: on a CPU vLLM has no attention heads of size 16, .*embedded-vllm"
+    with pytest.raises(ConfigError, match=message) as error:
+        kind().build(base, PLAIN)
+    assert "\n" not in str(error.value)
 
 
 def test_a_server_of_full_weights_on_the_cpu_is_started_with_these_options(base: Base) -> None:
