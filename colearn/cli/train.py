@@ -96,7 +96,7 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
     estimated = estimate(settings, processes=processes, machine=machine)
     console = Console()
     console.print(estimate_tables(estimated), highlight=False)
-    proposal = propose(estimated, processes=processes)
+    proposal = propose(estimated)
     if proposal is not None:
         console.print(proposal_text(proposal), highlight=False, soft_wrap=True)
 

@@ -82,9 +82,9 @@ class Ahead(Experience):
         return self._processes.exchange(*grown)
 
     def refresh(self, at: At) -> bool:
-        self.settle()
         if at.iteration % self._staleness:
             return False
+        self.settle()
         self._given(at)
         return True
 

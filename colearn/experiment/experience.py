@@ -87,7 +87,7 @@ class Experience(ABC):
 
     def refresh(self, at: At) -> bool:
         """Called after the update that ends at `at`: whether generators receive the weights now.
-        What grows with the previous ones is finished first."""
+        If so, what grows with the previous ones has been finished."""
         return True
 
     def published(self, at: At) -> None:  # noqa: B027 - what grows on demand has nothing to do
@@ -95,7 +95,7 @@ class Experience(ABC):
         `refresh` has kept the previous ones."""
 
     def settle(self) -> None:  # noqa: B027 - what grows on demand has nothing to wait for
-        """Wait until generators are idle, for an evaluation or a checkpoint."""
+        """Wait until generators are idle, for an evaluation or new weights."""
 
     def metrics(self) -> dict[str, float]:
         """Metrics of the trees taken last."""

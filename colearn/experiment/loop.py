@@ -80,6 +80,8 @@ class Experiment:
                 self.parts.host.publish()
             self.progress = resumed or Progress()
             self.parts.parts.advantage.restore(self.progress.baselines)
+            if self.parts.updater is not None:
+                self.parts.updater.random_rewards = self.progress.random_rewards
             self.parts.cast.restore(self.progress.cast)
             self.episodes = TrainingEpisodes(
                 task=self.parts.task,
@@ -227,6 +229,7 @@ class Experiment:
         if self.parts.cast.pool:
             self._settle(trees)
         progress.baselines = dict(self.parts.parts.advantage.state())
+        progress.random_rewards = updater.random_rewards
         progress.iteration += 1
         progress.episodes += train.episodes
         progress.environment_steps += counts.joint_actions

@@ -13,7 +13,7 @@ from gradients import gradients, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 from updates import new_trainer, new_updater, value_network
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.q_value import QValue
 from colearn.agents import Voice
 from colearn.algorithms.collm_cc import CoLLMCC
@@ -49,7 +49,7 @@ def learner_of(network, *, budget=4096, entropy=False, pad=0):
 
 def parts_of(loss):
     """Parts of which only the loss matters."""
-    return Parts(rollout=Chain(), credit=Team(), advantage=Bootstrap(), loss=loss)
+    return Parts(rollout=Chain(), credit=Team(), advantage=GAE(), loss=loss)
 
 
 def scored(row, rng):
@@ -289,11 +289,11 @@ def trainer_of(critic, advantage, networks, *, budget=4096, settings=None):
 
 
 VALUES = {
-    "td": (Centralized(), Bootstrap(), ValueLoss()),
-    "gae": (Centralized(), Bootstrap(lam=0.7), ValueLoss()),
+    "td": (Centralized(), GAE(), ValueLoss()),
+    "gae": (Centralized(), GAE(lam=0.7), ValueLoss()),
     "q": (Centralized(value="q"), QValue(), ValueLoss()),
-    "clip": (Centralized(), Bootstrap(), ValueLoss(clip=0.05)),
-    "frozen": (Centralized(), Bootstrap(), ValueLoss(frozen_targets=True)),
+    "clip": (Centralized(), GAE(), ValueLoss(clip=0.05)),
+    "frozen": (Centralized(), GAE(), ValueLoss(frozen_targets=True)),
 }
 
 
@@ -322,7 +322,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     team = cast()
     trees = play(Notes(ends=True, sequential=sequential), team, KaryTree(2))
     network = value_network(5, dtype=torch.float32)
-    trainer = trainer_of(Centralized(value=value), Bootstrap(), {"team": network})
+    trainer = trainer_of(Centralized(value=value), GAE(), {"team": network})
     read = 0
     for tree, row, values in zip(
         trees, trainer.rows(trees, "team"), trainer.read(trees), strict=True
@@ -348,7 +348,7 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
 def test_values_of_different_turns_differ():
     team = cast()
     trees = play(Notes(), team)
-    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network(5)})
+    trainer = trainer_of(Centralized(), GAE(), {"team": value_network(5)})
     for values in trainer.read(trees):
         turns = [v for v in values["ada"] if v is not None]
         assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
@@ -357,7 +357,7 @@ def test_values_of_different_turns_differ():
 def test_the_central_value_of_a_turn_changes_with_any_agents_text():
     def values(clues):
         trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
-        return trainer_of(Centralized(), Bootstrap(), {"team": network}).read(trees)[0]["ada"][0]
+        return trainer_of(Centralized(), GAE(), {"team": network}).read(trees)[0]["ada"][0]
 
     network = value_network(5)
     assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
@@ -366,7 +366,7 @@ def test_the_central_value_of_a_turn_changes_with_any_agents_text():
 def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
     team = cast()
     trees = play(Notes(ends=True), team)
-    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network(5)})
+    trainer = trainer_of(Centralized(), GAE(), {"team": value_network(5)})
     values, metrics = trainer.train(credited(trees, 0.9), None)
     errors = []
     for tree, by_agent in zip(trees, values, strict=True):
@@ -380,9 +380,9 @@ def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
 def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn():
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
-    trainer = trainer_of(Centralized(), Bootstrap(), {"team": value_network(5)})
+    trainer = trainer_of(Centralized(), GAE(), {"team": value_network(5)})
     (values, *_) = trainer.read(trees)
-    (advantages, *_) = Bootstrap()(credited(trees), trainer.read(trees))
+    (advantages, *_) = GAE()(credited(trees), trainer.read(trees))
     (tree, *_) = trees
     for before, after in pairwise(tree.nodes):
         (agent,) = after.actions
@@ -391,7 +391,7 @@ def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn(
         assert advantages[after.index][agent] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("advantage", [Bootstrap(normalize=True), QValue(normalize=True)])
+@pytest.mark.parametrize("advantage", [GAE(normalize=True), QValue(normalize=True)])
 def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
@@ -432,7 +432,7 @@ def test_decentral_values_are_read_from_the_own_stream_only():
 
     def values(clues):
         trees = play(Notes(clues=(clues,)), team, greedy=True)
-        return trainer_of(Decentralized(), Bootstrap(), networks).read(trees)[0]["ada"]
+        return trainer_of(Decentralized(), GAE(), networks).read(trees)[0]["ada"]
 
     assert values(("oak", "oak")) == values(("oak", "fir and larch"))
 

@@ -16,8 +16,10 @@ from vllm_cases import byte_tokenizer, qwen
 from colearn.config import Config, load_config, resolve
 from colearn.contract import Request
 from colearn.errors import ConfigError
+from colearn.experiment.experience import TrainingEpisodes
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
+from colearn.experiment.update.updater import Updater
 from colearn.generate.copied_generator import CopiedGenerator
 from colearn.record import open_run
 
@@ -137,6 +139,28 @@ def test_trees_grow_in_a_thread_while_models_update(
     Experiment(config_of(folder, 1), tmp_path / "run").run()
     assert threads.count("rollout") >= 6 * 2 * 2, "two models, two turns, six iterations or more"
     assert threads.count("MainThread") == 3 * 2 * 2, "two models, two turns, three evaluations"
+
+
+def test_an_update_within_a_block_waits_for_its_own_rollout_only(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = threading.Event()
+    grow, update = TrainingEpisodes.grow, Updater.update
+
+    def last_of_the_block_waits(one: TrainingEpisodes, at: Any, *args: Any, **named: Any) -> Any:
+        if at.iteration == 2:
+            assert began.wait(120), "the second update has not begun"
+        return grow(one, at, *args, **named)
+
+    def noted(one: Updater, trees: Any, iteration: int, done: float) -> Any:
+        if iteration == 1:
+            began.set()
+        return update(one, trees, iteration, done)
+
+    monkeypatch.setattr(TrainingEpisodes, "grow", last_of_the_block_waits)
+    monkeypatch.setattr(Updater, "update", noted)
+    Experiment(config_of(folder, 2), tmp_path / "run").run()
+    assert began.is_set()
 
 
 @pytest.mark.parametrize("staleness", [0, 1])

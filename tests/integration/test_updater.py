@@ -13,7 +13,7 @@ import torch
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
 from updates import new_trainer, new_updater, value_network
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
@@ -47,7 +47,7 @@ def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, head=0.3, **setti
     return new_updater(parts, actors, critic=trainer, **settings)
 
 
-PLAIN = {"advantage": Bootstrap(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
+PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
 """Eq. 2 to 5 as they stand."""
 
 
@@ -363,7 +363,7 @@ def test_the_loss_is_that_of_the_share_of_the_budget():
 def optimism_at(done, **level):
     """One agent's advantages, and the expectile that its critic is trained to."""
     team = cast(shared=False)
-    parts = {"advantage": Bootstrap(**level), "value_loss": ValueLoss(**level)}
+    parts = {"advantage": GAE(**level), "value_loss": ValueLoss(**level)}
     updater = updater_of(CoLLMCC(**PLAIN | parts), team)
     advantages, learner = [], updater.actors["ada"]
     real = learner.accumulate
@@ -385,6 +385,26 @@ def test_optimism_is_annealed_with_the_share_of_the_budget_in_advantages_and_cri
     assert optimism_at(0.5, expectile=0.9, anneal_fraction=1.0)[1] == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize(("asks", "expected"), [(True, [0.9, 0.5, 0.5]), (False, [0.9] * 3)])
+def test_optimism_ends_with_the_first_random_reward_where_it_is_for_deterministic_ones(
+    asks, expected
+):
+    """The second update holds one episode twice, with two rewards; the third is the first again."""
+    team = cast(shared=False)
+    level = {"expectile": 0.9, "if_deterministic": asks}
+    parts = {"advantage": GAE(**level), "value_loss": ValueLoss(**level)}
+    updater = updater_of(CoLLMCC(**PLAIN | parts), team)
+    calm = play(Notes(items=2), team)
+    *nodes, last = calm[0].nodes
+    lucky = [calm[0], replace(calm[0], nodes=(*nodes, replace(last, reward=last.reward + 1.0)))]
+    levels, told = [], []
+    for number, trees in enumerate((calm, lucky, calm)):
+        told.append(updater.update(trees, number).get("random_rewards"))
+        levels.append((updater.critic.advantage.expectile, updater.critic.settings.expectile))
+    assert levels == [(level, level) for level in expected]
+    assert told == ([0.0, 1.0, 1.0] if asks else [None] * 3)
+
+
 class Shifted(Notes):
     """The same game, every reward lower by ten."""
 
@@ -397,7 +417,7 @@ class Shifted(Notes):
 def test_a_shifted_reward_does_not_erase_the_sign_of_clipped_advantages(algorithm):
     """With V = 0 every clipped advantage would be -0.05, whatever the agents said."""
     settings = ValueLoss(rescale=True)
-    chosen = algorithm(advantage=Bootstrap(clip=0.05), value_loss=settings)
+    chosen = algorithm(advantage=GAE(clip=0.05), value_loss=settings)
     team = cast(shared=False)
     trees = play(Shifted(horizon=1, items=4), team)
     updater = updater_of(chosen, team, value_loss=settings, head=0.0)
@@ -409,7 +429,7 @@ def test_a_shifted_reward_does_not_erase_the_sign_of_clipped_advantages(algorith
         return seen[-len(episodes) :]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Bootstrap, "__call__", noted)
+        patch.setattr(GAE, "__call__", noted)
         updater.update(trees, 0)
     signs = {at["ada"] > 0 for one in seen for at in one[1:]}
     assert signs == {True, False}

@@ -13,7 +13,7 @@ from gradients import Recorder, relative
 from tiny import Cast, Notes, cast, play, tiny_model
 from updates import head_of, new_trainer, new_updater, value_network
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
@@ -27,7 +27,7 @@ from colearn.learn.local import LocalLearner
 from colearn.models.network import Network
 from colearn.types import Credited, Tree
 
-PLAIN: dict[str, Any] = {"advantage": Bootstrap(), "value_loss": ValueLoss()}
+PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
 
 
 def learner_of(name: str, network: Network, kind: type[LocalLearner] = Recorder) -> LocalLearner:
@@ -202,7 +202,7 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
 def test_a_critic_reads_the_trees_that_it_is_given_and_no_earlier_ones(stage: Stage) -> None:
     """As many, but others."""
     team, trees = stage
-    trainer = trainer_of(CoLLMCC().critic, Bootstrap(), tuple(team.voices))
+    trainer = trainer_of(CoLLMCC().critic, GAE(), tuple(team.voices))
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
     assert trainer.read(trees[:1]) != trainer.read(trees[1:2])
     for number in (0, 1, 1, 0):
@@ -297,7 +297,7 @@ def test_a_rivals_actions_have_no_advantage_to_normalise_by() -> None:
     """Of eight actions in two games the rival's two have none."""
     team = cast(shared=False)
     own, other = play(Notes(items=2, horizon=2), team)
-    algorithm = CoLLMDC(**PLAIN | {"advantage": Bootstrap(normalize=True)})
+    algorithm = CoLLMDC(**PLAIN | {"advantage": GAE(normalize=True)})
     updater = updater_of(algorithm, team, share=False)
     metrics = updater.update([own, replace(other, cast={"ben": "rival"})], 0)
     assert metrics["advantage/actions"] == 8 - 2

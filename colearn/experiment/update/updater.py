@@ -28,6 +28,7 @@ from colearn.learn.minibatch import Pace
 from .actor_rows import ActorRows, Ready, Trees
 from .critics import CriticTrainer
 from .objective import ActorObjective
+from .random_rewards import rewards_are_random
 
 
 @dataclass(slots=True)
@@ -59,6 +60,9 @@ class Updater:
     paces: Mapping[str, Pace] = field(default_factory=dict)
     """Per-model epochs and minibatch size. These actors' advantages must be computed once, at
     rollout time: they are in no joint minibatch for which a critic could recompute them."""
+    random_rewards: bool = False
+    """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
+    Stays False if no part asks (`if_deterministic`)."""
 
     def update(self, trees: Trees, iteration: int, done: float = 0.0) -> dict[str, float]:
         """Update all models; returns metrics, means over the iteration's optimiser steps.
@@ -67,7 +71,7 @@ class Updater:
         `done` is the used fraction of the training budget, for schedules.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        now = self.parts.at(done)
+        now = self._parts_at(trees, done)
         joint = Pace(self.epochs, self.minibatch).cuts(trees, self.seed, iteration)
         if self.critic is None and not self.actors.keys() - self.paces.keys():
             joint = []  # every actor has its own pace
@@ -116,7 +120,16 @@ class Updater:
                 reference.follow()
         result = {key: float(np.mean(values)) for key, values in sums.items()}
         result["optimizer_steps"] = float(steps)
+        if self.parts.if_deterministic:
+            result["random_rewards"] = float(self.random_rewards)
         return result
+
+    def _parts_at(self, trees: Trees, done: float) -> Parts:
+        """The parts of this update. Randomness found in `trees` counts for their own update."""
+        if self.parts.if_deterministic and not self.random_rewards:
+            self.random_rewards = rewards_are_random(trees)
+        now = self.parts.at(done)
+        return now.risk_neutral() if self.random_rewards else now
 
     def _rescale(self, episodes: Episodes, rows: ActorRows, level: float) -> None:
         """Update every value head's scale from the returns of the agents it values, centred at the

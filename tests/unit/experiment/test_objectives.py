@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 import torch
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import ValueLoss
 from colearn.contract.rows import Mark, Outputs, Piece, Row, RowBatch, Span
@@ -53,7 +53,7 @@ def central(**changes: object) -> CriticObjective:
     episode = credited()
     settings = {
         "critic": Centralized(),
-        "advantage": Bootstrap(),
+        "advantage": GAE(),
         "settings": ValueLoss(),
         "readers": (TEAM,),
         "episodes": (Credited(tree=bare(tree()), rewards=episode.rewards, discount=0.5),),

@@ -134,7 +134,8 @@ def test_a_player_is_called_by_the_name_that_the_game_gives_it(registered):
     class Named(TicTacToeEnv):
         def reset(self, num_players, seed=None):
             super().reset(num_players, seed)
-            self.state.role_mapping |= {0: "Ann", 1: "Ben"}
+            # a new mapping: the one that is there is shared by all games
+            self.state.role_mapping = self.state.role_mapping | {0: "Ann", 1: "Ben"}
 
     task = registered(Named)
     after = said(task, begun(task), "[4]").state

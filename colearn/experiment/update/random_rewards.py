@@ -1,0 +1,43 @@
+"""Detection of random rewards: equal joint actions after equal joint histories that are paid
+differently."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from colearn.types import Node, Tree
+
+
+def rewards_are_random(trees: Sequence[Tree[Any]]) -> bool:
+    """Whether two equal joint actions after equal joint histories of `trees` earned different
+    rewards.
+
+    A joint history is the text that all agents have read and written. The item and the task's state
+    do not count: the team does not see them. False is no proof: where no joint history repeats,
+    nothing can be compared.
+    """
+    numbers: dict[Hashable, int] = {}
+    paid: dict[int, Hashable] = {}
+    for tree in trees:
+        histories: list[int] = []  # by node: the number of its joint history
+        for node in tree.nodes:
+            edge = -1
+            if node.parent is not None:
+                said = _texts(node.actions)
+                edge = numbers.setdefault((histories[node.parent], said), len(numbers))
+                reward = _reward(node)
+                if paid.setdefault(edge, reward) != reward:
+                    return True
+            seen = _texts(node.observations)
+            histories.append(numbers.setdefault((edge, seen), len(numbers)))
+    return False
+
+
+def _texts(by_agent: Mapping[str, Any]) -> Hashable:
+    return tuple(sorted((agent, one.text) for agent, one in by_agent.items()))
+
+
+def _reward(node: Node[Any]) -> Hashable:
+    local, earned = node.local_rewards, node.earned
+    return node.reward, tuple(sorted(local.items())), tuple(sorted(earned.items()))
