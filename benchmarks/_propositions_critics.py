@@ -11,7 +11,7 @@ import numpy as np
 from _propositions_estimators import Advantages, Places
 from _propositions_team import Array, Rows, Team, credited, rows_of
 
-from colearn.advantage.gae import Bootstrap
+from colearn.advantage.gae import GAE
 from colearn.contract import AgentValues
 from colearn.tabular.histories import TurnHistories
 from colearn.types import Tree
@@ -50,7 +50,7 @@ class TableCritic:
 
 def td_error(critic: TableCritic) -> Advantages:
     """Eq. 2 (decentral) or Eq. 4 (central) with this critic."""
-    return lambda trees, places: Bootstrap()(credited(trees), critic.read(places))
+    return lambda trees, places: GAE()(credited(trees), critic.read(places))
 
 
 def fresh(team: Team, central: bool) -> TableCritic:
@@ -89,7 +89,7 @@ def converged(team: Team, central: bool, trees: Sequence[Tree[Any]]) -> tuple[Ta
 
 
 def _sweep(critic: TableCritic, trees: Sequence[Tree[Any]], places: Places) -> TableCritic:
-    targets = Bootstrap().targets(credited(trees), critic.read(places))
+    targets = GAE().targets(credited(trees), critic.read(places))
     sums = {reader: np.zeros(len(table)) for reader, table in critic.values.items()}
     visits = {reader: np.zeros(len(table)) for reader, table in critic.values.items()}
     # One reader gives the same value to all of its agents: read it once.

@@ -1,10 +1,13 @@
-"""Cost of the gateway: a LangGraph program's episodes against the same work as a native workflow.
+"""Cost of the gateway: a program's episodes against the same work as a native workflow.
 
-    python benchmarks/gateway_cost.py LANGGRAPH_PYTHON [--episodes 64] [--rounds 3] [--tokens 1 32]
+    python benchmarks/gateway_cost.py LANGGRAPH_PYTHON [--tokens 1 32] [--workers 1 2]
+    python benchmarks/gateway_cost.py python --program benchmarks/gateway_relay_httpx.py
 
 Both play the relay of `examples/gateway` with one model: all episodes are live at once, and the
-rounds of the two alternate. `tokens` is the length of the answers: the model is warm-started on
-answers of that many words. LANGGRAPH_PYTHON is the Python of an environment with LangGraph.
+rounds of the two alternate. The model has random weights, and answers end after `tokens` tokens or
+at an end token that is as likely as any other: what is sampled is the same in both.
+LANGGRAPH_PYTHON is the Python of an environment with LangGraph. The bound is the ratio if the
+gateway cost nothing: the model and the program alone, on all cores.
 """
 
 from __future__ import annotations
@@ -13,35 +16,34 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from transformers import LlamaForCausalLM
 
 from colearn.config import load_config
 from colearn.contract import DecPOMDP, Player
 from colearn.experiment.assemble import assemble
 from colearn.gateway.task import Gateway
+from colearn.models.embedded import embedded_parts
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.workflow import Workflow
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "gateway"
 COLOURS = ("red", "green", "blue", "gold")
-WORKERS = (1, 2)
-"""Numbers of worker processes that are measured."""
 
 
 class Relay(Workflow[str]):
-    """The two calls of `relay_langgraph.py`, with its texts; answers have `tokens` words."""
+    """The two calls of `relay_langgraph.py`, with its texts."""
 
     agents, horizon, measures = ("lookout", "painter"), 4, ("reward",)
-
-    def __init__(self, *, tokens: int) -> None:
-        self.tokens = tokens
 
     def items(self, split: str) -> list[str]:
         """The example's scenes."""
@@ -60,46 +62,71 @@ class Relay(Workflow[str]):
         team.reward(reward)
 
     def legal_action(self, state: Any, agent: str, rng: np.random.Generator) -> str:
-        """One colour, `tokens` times."""
-        return " ".join([COLOURS[int(rng.integers(len(COLOURS)))]] * self.tokens)
+        """One colour."""
+        return COLOURS[int(rng.integers(len(COLOURS)))]
 
 
 def main() -> None:
     """Prints the table."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("python")
+    arguments.add_argument("--program", type=Path, default=EXAMPLES / "relay_langgraph.py")
+    arguments.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     arguments.add_argument("--episodes", type=int, default=64)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--tokens", type=int, nargs="+", default=[1, 32])
+    arguments.add_argument("--lookout", type=int, help="tokens of the lookout, if fewer")
     given = arguments.parse_args()
     sys.path.insert(0, str(EXAMPLES))
     print(
-        "| answer, tokens | workers | native, episodes/s | gateway, episodes/s | ratio "
+        "| answers, tokens | workers | native, episodes/s | gateway, episodes/s | ratio | bound "
         "| native, CPU ms | gateway, CPU ms | program, CPU ms |"
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for tokens in given.tokens:
-        measure(given.python, given.episodes, given.rounds, tokens)
+    print("|---|---|---|---|---|---|---|---|---|")
+    command = (given.python, str(given.program.resolve()))
+    with TemporaryDirectory() as folder:
+        save_untrained(folder)
+        for tokens in given.tokens:
+            lengths = {"lookout": given.lookout or tokens, "painter": tokens}
+            measure(folder, command, given.workers, given.episodes, given.rounds, lengths)
 
 
-def measure(python: str, episodes: int, rounds: int, tokens: int) -> None:
-    """Prints the rows of one answer length."""
+def save_untrained(folder: str) -> None:
+    """Saves a model of the architecture of `embedded-copy` with random weights."""
+    architecture, tokenizer = embedded_parts(Relay(), "embedded-copy", "models")
+    torch.manual_seed(0)
+    LlamaForCausalLM(architecture).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def measure(
+    model: str,
+    command: tuple[str, ...],
+    worker_counts: Sequence[int],
+    episodes: int,
+    rounds: int,
+    lengths: Mapping[str, int],
+) -> None:
+    """Prints the rows of one length of each agent's answers."""
     config = load_config(
         {
-            "task": {"name": "gateway_cost:Relay", "tokens": tokens},
+            "task": {"name": "gateway_cost:Relay"},
             "algorithm": {"name": "magrpo"},
-            "models": {"*": {"path": "embedded-copy"}},
-            "agents": {"*": {"sampling": {"max_tokens": tokens + 1}}},
+            "models": {"shared": {"path": model}},
+            "agents": {
+                agent: {"model": "shared", "sampling": {"max_tokens": tokens}}
+                for agent, tokens in lengths.items()
+            },
         }
     )
     assembled = assemble(config)
     players, native = assembled.players, assembled.task
     ways: dict[int, DecPOMDP[Any, Any]] = {0: native}
-    for workers in WORKERS:
+    for workers in worker_counts:
         ways[workers] = Gateway(
             ("lookout", "painter"),
             "scenes:items",
-            command=(python, str(EXAMPLES / "relay_langgraph.py")),
+            command=command,
             workers=workers,
             grade="scenes:grade",
             horizon=4,
@@ -111,14 +138,18 @@ def measure(python: str, episodes: int, rounds: int, tokens: int) -> None:
         for way, task in ways.items():
             rates[way].append(rate(task, players, episodes))
     plain = Rate(*(median(column) for column in zip(*rates[0], strict=True)))
-    for workers in WORKERS:
+    for workers in worker_counts:
         through = Rate(*(median(column) for column in zip(*rates[workers], strict=True)))
+        free = 1000 * (os.cpu_count() or 1) / (plain.own + through.program)
+        answers = "+".join(map(str, lengths.values()))
         print(
-            f"| {tokens} | {workers} | {plain.episodes:.1f} | {through.episodes:.1f} "
-            f"| {through.episodes / plain.episodes:.2f} | {plain.own:.1f} | {through.own:.1f} "
-            f"| {through.program:.1f} |",
+            f"| {answers} | {workers} | {plain.episodes:.1f} | {through.episodes:.1f} "
+            f"| {through.episodes / plain.episodes:.2f} | {free / plain.episodes:.2f} "
+            f"| {plain.own:.1f} | {through.own:.1f} | {through.program:.1f} |",
             flush=True,
         )
+    for task in ways.values():
+        task.close()
 
 
 class Rate(NamedTuple):

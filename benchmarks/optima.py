@@ -69,12 +69,16 @@ def config_of(run: Run) -> dict[str, Any]:
     algorithm: dict[str, Any] = json.loads(json.dumps(METHODS[run.method]))
     critic = has_critic(run.method)
     if run.variant not in NOT_OPTIMISTIC:
-        fading = {} if run.variant == "constant optimism" else {"anneal_fraction": FADES}
+        optimism: dict[str, Any] = {}
+        if run.variant != "constant optimism":
+            optimism["anneal_fraction"] = FADES
+        if run.variant == "optimism until chance":
+            optimism["if_deterministic"] = True
         if critic:
-            optimism = {"expectile": OPTIMISM, **fading}
+            optimism["expectile"] = OPTIMISM
             algorithm |= {"advantage": {**optimism}, "value_loss": {**optimism}}
         else:
-            algorithm["advantage"] = {"name": "group_expectile", "level": OPTIMISM, **fading}
+            algorithm["advantage"] = {"name": "group_expectile", "level": OPTIMISM, **optimism}
     size = "embedded-tiny" if run.variant == "uniform start" else "embedded-tiny-varied"
     model = f"{size}:{run.seed}"
     sampling = {"max_tokens": 2, "temperature": COLD, "anneal": {"start": HOT, "begin": COOLS}}

@@ -42,11 +42,20 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def flop(rows: Any, weights: int, head: int) -> float:
-    """Products of forward and backward over packed rows."""
+def flop(team: Any, trees: Any) -> dict[str, float]:
+    """Products of a rollout, and of forward and backward over its packed rows."""
+    from colearn.learn.row import actor_rows
+
+    base = next(iter(team.networks.values())).base
+    head = base.config.vocab_size * base.config.hidden_size
+    weights = sum(p.numel() for p in base.causal.parameters()) - head
+    rows = [row for tree in trees for agent in team.task.agents for row in actor_rows(tree, agent)]
     tokens = sum(len(row.tokens) for row in rows)
     actions = sum(row.action_tokens for row in rows)
-    return 6.0 * (tokens * weights + actions * head)
+    return {
+        "rollout": 2.0 * (tokens * weights + actions * head),
+        "update": 6.0 * (tokens * weights + actions * head),
+    }
 
 
 def main() -> None:
@@ -65,7 +74,6 @@ def main() -> None:
 
     from colearn.config import Config
     from colearn.experiment.assemble import assemble
-    from colearn.learn.row import actor_rows
     from colearn.rollout.grow import grow
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -84,9 +92,6 @@ def main() -> None:
         if options.budget:
             settings["train"] = {"token_budget": options.budget}
         team = assemble(Config.model_validate(settings))
-        base = next(iter(team.networks.values())).base
-        head = base.config.vocab_size * base.config.hidden_size
-        weights = sum(p.numel() for p in base.causal.parameters()) - head
         items = list(range(options.episodes))
         spent: dict[str, list[float]] = {"rollout": [], "update": []}
         peaks = {"rollout": 0, "update": 0}
@@ -103,16 +108,8 @@ def main() -> None:
             if number:
                 spent["rollout"].append(grown - started)
                 spent["update"].append(time.process_time() - grown)
-        rows = [
-            row for tree in trees for agent in team.task.agents for row in actor_rows(tree, agent)
-        ]
         rate = matrix_rate()
-        generated = sum(row.action_tokens for row in rows)
-        prompts = sum(len(row.tokens) for row in rows) - generated
-        work = {
-            "rollout": 2.0 * (prompts * weights + generated * (weights + head)),
-            "update": flop(rows, weights, head),
-        }
+        work = flop(team, trees)
         best = {name: min(times) for name, times in spent.items()}
         actions = sum(len(tree.nodes) - 1 for tree in trees)
         print(

@@ -1,6 +1,6 @@
 """How cost grows: packed trees against paths, late turns against early ones, a critic's share.
 
-    python benchmarks/scaling.py tree-2 tree-3 turns critic        # one JSON line each
+    python benchmarks/scaling.py tree-2 tree-3 turns critic critic-groups    # one JSON line each
 
 Model and words are those of `vs_comlrl.py`. Processor seconds of one process, both sides
 interleaved, so that other programs disturb little. A ratio is the median over rounds.
@@ -27,7 +27,7 @@ from colearn.experiment.assemble import Assembly, assemble
 from colearn.generate.transformers import TransformersGenerator
 from colearn.rollout.grow import grow
 
-CASES = ("tree-2", "tree-3", "turns", "critic")
+CASES = ("tree-2", "tree-3", "turns", "critic", "critic-groups")
 
 
 class Three(SharedWords):
@@ -42,10 +42,10 @@ class Eight(SharedWords):
     horizon = 8
 
 
-def team(path: str, algorithm: str) -> Assembly:
+def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> Assembly:
     settings: dict[str, Any] = {
         "task": {"name": TASK},
-        "algorithm": {"name": algorithm},
+        "algorithm": {"name": algorithm} | ({} if rollout is None else {"rollout": rollout}),
         "models": {"*": {"path": path}},
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
         "critic": None if algorithm == "magrpo" else {"path": path},
@@ -112,18 +112,20 @@ def turns(path: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def critic(path: str, rounds: int) -> dict[str, Any]:
-    """80 joint actions: MAGRPO on 4 trees of 20, then CoLLM-CC on 40 chains of two."""
-    teams = {"magrpo": team(path, "magrpo"), "collm_cc": team(path, "collm_cc")}
-    items = {"magrpo": list(range(4)), "collm_cc": list(range(40))}
+def critic(path: str, rounds: int, trees: int, *, groups: bool = False) -> dict[str, Any]:
+    """MAGRPO on `trees` of 20 joint actions, then CoLLM-CC on ten times as many chains of two, or
+    with `groups` on as many groups of ten chains, which share an item and its first prompts."""
+    rollout = {"name": "parallel", "k": 10} if groups else None
+    teams = {"magrpo": team(path, "magrpo"), "collm_cc": team(path, "collm_cc", rollout)}
+    items = {"magrpo": list(range(trees)), "collm_cc": list(range(trees if groups else 10 * trees))}
 
     def iteration(name: str) -> Callable[[], Any]:
         one = teams[name]
 
         def run() -> None:
-            trees, counts = grow(one.task, items[name], one.players, one.parts.rollout, seed=0)
-            assert counts.joint_actions == 80
-            one.updater.update(trees, 0)
+            grown, counts = grow(one.task, items[name], one.players, one.parts.rollout, seed=0)
+            assert counts.joint_actions == 20 * trees
+            one.updater.update(grown, 0)
 
         return run
 
@@ -135,6 +137,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="+", choices=CASES)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--trees", type=int, default=4, help="of MAGRPO, beside a critic")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as scratch:
@@ -145,8 +148,11 @@ def main() -> None:
         for case in options.cases:
             if case.startswith("tree"):
                 result = tree(path, int(case[-1]), options.rounds)
+            elif case == "turns":
+                result = turns(path, options.rounds)
             else:
-                result = {"turns": turns, "critic": critic}[case](path, options.rounds)
+                groups = case == "critic-groups"
+                result = critic(path, options.rounds, options.trees, groups=groups)
             print(json.dumps({"case": case, "threads": options.threads, **result}), flush=True)
 
 

@@ -1,10 +1,12 @@
 """Exact value that rollouts ahead of updates reach, at equal joint actions.
 
     python benchmarks/staleness.py --staleness 0 1 4 --seeds 2 --out runs.jsonl
+    python benchmarks/staleness.py --staleness 0 1 4 --server --python .venv-vllm/bin/python
 
 Problem and recipe are those of `optima.py`; every run decodes on a copy of the weights. Above 0 the
 loss weighs actions by truncated importance weights (`--cap`; 0 leaves them out, and takes the
-generator's log-probabilities as the old ones).
+generator's log-probabilities as the old ones). With `--server` a vLLM server generates for each
+agent; they are started once. Iterations per hour leave evaluations out; stalenesses take turns.
 """
 
 from __future__ import annotations
@@ -14,15 +16,28 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from _optima_problems import PROBLEMS
 from optima import Run, change, config_of
 
+SERVED = "embedded-tiny-served-varied"
+"""The model of `optima.py` with one head of 32 channels: vLLM's CPU attention takes none of 16."""
 
-def train(problem: str, method: str, seed: int, staleness: int, cap: float) -> dict[str, Any]:
-    """One run's exact values and mean metrics."""
+
+def train(
+    problem: str,
+    method: str,
+    seed: int,
+    staleness: int,
+    cap: float,
+    urls: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """One run's exact values and mean metrics; `urls` are the servers of its agents, if any."""
     import torch
 
     from colearn.config import Config
@@ -32,11 +47,16 @@ def train(problem: str, method: str, seed: int, staleness: int, cap: float) -> d
     chosen = PROBLEMS[problem]
     config = config_of(Run(method, problem, "recipe", seed, chosen.steps))
     loss: dict[str, Any] = {"importance_cap": cap} if cap else {"old_logprobs": "behaviour"}
+    generator: dict[str, Any] = {"name": "transformers", "copy": True}
+    if urls is not None:
+        model = f"{SERVED}:{seed}"
+        generator = {"name": "vllm_server", "url": dict(urls)}
+        change(config, {"models.*.path": model, "critic.path": model})
     change(
         config,
         {
             "train.staleness": staleness,
-            "run.generator": {"name": "transformers", "copy": True},
+            "run.generator": generator,
             **({"algorithm.loss": loss} if staleness else {}),
         },
     )
@@ -52,10 +72,12 @@ def train(problem: str, method: str, seed: int, staleness: int, cap: float) -> d
         values = [v for one in updates for key, v in one.items() if key.endswith(suffix)]
         return round(sum(values) / len(values), 4) if values else 0.0
 
+    seconds = sum(one[f"seconds/{part}"] for one in updates for part in ("rollout", "update"))
     return {
         "problem": problem,
         "method": method,
         "seed": seed,
+        "generator": generator["name"],
         "staleness": staleness,
         "cap": cap,
         "exact_return": round(curve[-1]["exact_return"] / chosen.scale, 3),
@@ -63,8 +85,23 @@ def train(problem: str, method: str, seed: int, staleness: int, cap: float) -> d
         "logprob_mismatch": mean("logprob_mismatch"),
         "mean_staleness": mean("staleness"),
         "iterations": len(updates),
+        "iterations_per_hour": round(3600 * len(updates) / seconds, 1),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
+
+
+def servers(problem: str, seed: int, python: str | None) -> AbstractContextManager[dict[str, str]]:
+    """A server for each agent of a problem, on the model of its shape."""
+    from _servers import served
+
+    from colearn.config import Config, build_task
+    from colearn.models.embedded import embedded_model
+    from colearn.models.embedded_recipes import RECIPES
+
+    RECIPES[SERVED] = replace(RECIPES["embedded-tiny-varied"], heads=1)
+    config = config_of(Run("magrpo", problem, "recipe", seed, PROBLEMS[problem].steps))
+    task = build_task(Config.model_validate(config))
+    return served(embedded_model(task, f"{SERVED}:{seed}", "models"), task.agents, python)
 
 
 def main() -> None:
@@ -75,16 +112,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--cap", type=float, default=2.0)
+    parser.add_argument("--server", action="store_true", help="generate by vLLM servers")
+    parser.add_argument("--python", help="interpreter of the environment with vLLM")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    for seed in range(options.first_seed, options.first_seed + options.seeds):
-        for method in options.methods:
-            for staleness in options.staleness:
-                line = json.dumps(train(options.problem, method, seed, staleness, options.cap))
-                print(line, flush=True)
-                if options.out is not None:
-                    with options.out.open("a") as file:
-                        file.write(line + "\n")
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    none = nullcontext(None)
+    with servers(options.problem, seeds[0], options.python) if options.server else none as urls:
+        for seed in seeds:
+            for method in options.methods:
+                for staleness in options.staleness:
+                    run = train(options.problem, method, seed, staleness, options.cap, urls)
+                    line = json.dumps(run)
+                    print(line, flush=True)
+                    if options.out is not None:
+                        with options.out.open("a") as file:
+                            file.write(line + "\n")
 
 
 if __name__ == "__main__":

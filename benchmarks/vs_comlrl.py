@@ -88,7 +88,7 @@ class SharedWords(DecPOMDP[int, State]):
         return {"turns": float(state.turn)}
 
 
-def make_folders(folder: Path) -> None:
+def make_folders(folder: Path, layers: int = 6) -> None:
     """The model with its tokenizer, and the entry point by which colearn finds the task."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -112,7 +112,7 @@ def make_folders(folder: Path) -> None:
             vocab_size=VOCABULARY,
             hidden_size=512,
             intermediate_size=1536,
-            num_hidden_layers=6,
+            num_hidden_layers=layers,
             num_attention_heads=8,
             num_key_value_heads=4,
             head_dim=64,

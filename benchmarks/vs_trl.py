@@ -135,39 +135,28 @@ class Clock:
         self.actions, self.started, self.budget = actions, time.perf_counter(), told
 
 
-def main() -> None:
-    if "--worker" in sys.argv:
-        folder, system = sys.argv[2:]
-        (run_colearn if system == "colearn" else run_trl)(Path(folder))
-        return
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement, at least")
-    options = parser.parse_args()
+def compare(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Rates and ratios on the model and the entry point in `folder`."""
     systems = ("trl", "colearn")
     rates: dict[str, list[float]] = {name: [] for name in systems}
     works: dict[str, list[float]] = {name: [] for name in systems}
     peaks: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        make_folders(folder)
-        entry = folder / "entry" / "vs_comlrl_task-0.dist-info" / "entry_points.txt"
-        entry.write_text(entry.read_text() + f"{TASK} = vs_trl:SingleWords\n")
-        workers = {name: Worker(folder, options.threads, [name], __file__) for name in systems}
-        try:
-            for round_ in range(options.rounds + 1):
-                for name, worker in workers.items():
-                    worker.tell(options.seconds if round_ else 0.001)
-                    answer = worker.answer()
-                    peaks[name] = answer["peak"]
-                    if round_:
-                        rates[name].append(answer["actions"] / answer["seconds"])
-                        works[name].append(answer["actions"] / answer["cpu"])
-        finally:
-            for worker in workers.values():
-                worker.close()
-    report = {
+    entry = folder / "entry" / "vs_comlrl_task-0.dist-info" / "entry_points.txt"
+    entry.write_text(entry.read_text() + f"{TASK} = vs_trl:SingleWords\n")
+    workers = {name: Worker(folder, options.threads, [name], __file__) for name in systems}
+    try:
+        for round_ in range(options.rounds + 1):
+            for name, worker in workers.items():
+                worker.tell(options.seconds if round_ else 0.001)
+                answer = worker.answer()
+                peaks[name] = answer["peak"]
+                if round_:
+                    rates[name].append(answer["actions"] / answer["seconds"])
+                    works[name].append(answer["actions"] / answer["cpu"])
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return {
         "threads": options.threads,
         "completions_per_second": {n: round(statistics.median(r), 3) for n, r in rates.items()},
         "ratios": [
@@ -178,7 +167,22 @@ def main() -> None:
         ],
         "peak_gib": {name: round(peak / 2**30, 2) for name, peak in peaks.items()},
     }
-    print(json.dumps(report))
+
+
+def main() -> None:
+    if "--worker" in sys.argv:
+        folder, system = sys.argv[2:]
+        (run_colearn if system == "colearn" else run_trl)(Path(folder))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement, at least")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        make_folders(folder)
+        print(json.dumps(compare(folder, options)))
 
 
 if __name__ == "__main__":
