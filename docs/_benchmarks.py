@@ -109,8 +109,16 @@ def benchmark_text(algorithm: str) -> str:
 
 
 def paper_memory_text() -> str:
-    """The table of benchmarks/results/paper_memory.md; configs without a row are named below it."""
-    text = (RESULTS / "paper_memory.md").read_text()
+    return _paper_text("paper_memory.md")
+
+
+def paper_placement_text() -> str:
+    return _paper_text("paper_placement.md")
+
+
+def _paper_text(file: str) -> str:
+    """The table of a file of benchmarks/results; configs without a row are named below it."""
+    text = (RESULTS / file).read_text()
     table = "\n".join(line for line in text.splitlines() if line.startswith("|")) + "\n"
     papers = sorted(name for name in shipped_configs() if name.startswith("paper/"))
     left = [f"`{name}`" for name in papers if f"`{name}`" not in text]

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 import yaml
-from _benchmarks import benchmark_text, paper_memory_text
+from _benchmarks import benchmark_text, paper_memory_text, paper_placement_text
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -520,6 +520,7 @@ _TEXTS: Mapping[str, Callable[..., str]] = {
     "errors": errors_text,
     "api": api_text,
     "paper_memory": paper_memory_text,
+    "paper_placement": paper_placement_text,
 }
 
 
