@@ -27,12 +27,6 @@ HEADS, SIZE = 8, 64
 Side = Callable[[], Any]
 
 
-class Eight(SharedWords):
-    """Eight turns."""
-
-    horizon = 8
-
-
 class Short(SharedWords):
     """One turn after eight words: nearly all work is decoding."""
 

@@ -23,17 +23,15 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import torch
 import vs_trl
-from _ratio_work import Eight, Side, Work
+from _ratio_work import Side, Work
+from _turns import seconds_by_turn
 from phases import flop, matrix_rate
 from vs_comlrl import compare, make_folders
 
 from colearn.experiment.assemble import Assembly
-from colearn.generate.transformers import TransformersGenerator
-from colearn.rollout.grow import grow
 
 SAVED = Path(__file__).parent / "results" / "ratios.json"
 LAYERS = 2
@@ -47,21 +45,8 @@ def seconds(work: Side) -> float:
 
 def turns(chains: Assembly) -> tuple[float, float]:
     """Processor seconds of generating in the eighth turn and in the second, four chains."""
-    spent: list[float] = []
-    plain = TransformersGenerator.generate
-
-    def timed(*given: Any, **settings: Any) -> Any:
-        started = time.process_time()
-        answer = plain(*given, **settings)
-        spent.append(time.process_time() - started)
-        return answer
-
-    TransformersGenerator.generate = timed  # type: ignore[method-assign]
-    try:
-        grow(Eight(), list(range(4)), chains.players, chains.parts.rollout, seed=0)
-    finally:
-        TransformersGenerator.generate = plain  # type: ignore[method-assign]
-    return sum(spent[-2:]), sum(spent[2:4])
+    by_turn = seconds_by_turn(chains, 4, seed=0)
+    return by_turn[7], by_turn[1]
 
 
 def measure(path: str, rounds: int, names: Sequence[str] = ()) -> dict[str, float]:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _turns import seconds_by_turn
 from vs_comlrl import NEW_TOKENS, TASK, SharedWords, make_folders
 
 from colearn.config import Config
 from colearn.experiment.assemble import Assembly, assemble
-from colearn.generate.transformers import TransformersGenerator
 from colearn.rollout.grow import grow
 
 CASES = ("tree-2", "tree-3", "turns", "critic", "critic-groups")
@@ -34,12 +34,6 @@ class Three(SharedWords):
     """Three turns."""
 
     horizon = 3
-
-
-class Eight(SharedWords):
-    """Eight turns."""
-
-    horizon = 8
 
 
 def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> Assembly:
@@ -90,22 +84,7 @@ def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
 def turns(path: str, rounds: int) -> dict[str, Any]:
     """16 chains of eight turns: generating in turn 2 and in turn 8, observations included."""
     chains = team(path, "collm_cc")
-    spent: list[float] = []
-    plain = TransformersGenerator.generate
-
-    def timed(*given: Any, **settings: Any) -> Any:
-        started = time.process_time()
-        answer = plain(*given, **settings)
-        spent.append(time.process_time() - started)
-        return answer
-
-    TransformersGenerator.generate = timed  # type: ignore[method-assign]
-    by_turn = []
-    for number in range(rounds):
-        spent.clear()
-        grow(Eight(), list(range(16)), chains.players, chains.parts.rollout, seed=number)
-        assert len(spent) == 16, "eight turns of two agents"
-        by_turn.append([spent[n] + spent[n + 1] for n in range(0, 16, 2)])
+    by_turn = [seconds_by_turn(chains, 16, number) for number in range(rounds)]
     return {
         "seconds": [[round(second, 2) for second in one] for one in by_turn],
         "ratio": round(statistics.median(one[7] / one[1] for one in by_turn), 3),

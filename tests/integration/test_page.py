@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from scripted_endpoint import ScriptedEndpoint, status
 from tiny import Notes, Scene
+from watched_page import WatchedPage
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
@@ -50,33 +51,20 @@ class World(Notes):
         return "\n".join(["#" * (2 + len(state.said)), "..", HOSTILE])
 
 
-class Showing:
-    """A play in a thread of its own whose page stays until the block is left."""
+class Showing(WatchedPage):
+    """A play of remote agents."""
 
     def __init__(
         self, servers: Mapping[str, ScriptedEndpoint], task: Notes, **settings: Any
     ) -> None:
+        super().__init__()
         self.servers, self.task, self.settings = servers, task, settings
-        self.url = ""
-        self._ready, self._leave = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._show()))
-
-    def __enter__(self) -> Showing:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._leave.set()
-        self._thread.join()
 
     async def _show(self) -> None:
         async with watched("notes", 0) as page:
-            self.url = page.url
-            self._ready.set()
+            self._opened(page.url)
             await self._happen(page)
-            while not self._leave.is_set():
-                await asyncio.sleep(0.02)
+            await self._left()
 
     async def _happen(self, page: Watch) -> None:
         agents = {

@@ -4,12 +4,12 @@ the next hand by a button."""
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
 from browser import Page, browser, needs_chromium
 from scripted_endpoint import ScriptedEndpoint
+from watched_page import WatchedPage
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
@@ -25,38 +25,25 @@ OWN_CARD, RIVALS_CARD = "player_0 card", "player_1 card"
 """How the game tells who holds what."""
 
 
-class Hands:
-    """Hands of Kuhn poker in a thread of their own: the person is player 0, a server player 1 that
-    always passes. The page stays until the block is left, and the play may be broken off."""
+class Hands(WatchedPage):
+    """Hands of Kuhn poker: the person is player 0, a server player 1 that always passes. The play
+    may be broken off."""
 
     def __init__(self, hands: int) -> None:
+        super().__init__()
         self.hands = hands
-        self.url = ""
-        self._ready, self._leave = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._show()))
-
-    def __enter__(self) -> Hands:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._leave.set()
-        self._thread.join()
 
     async def _show(self) -> None:
         person, task = Person(), OpenSpiel(games="kuhn_poker", prompt="compact")
         with ScriptedEndpoint(name="player_1", speak=lambda *_: "pass").serving() as server:
             team = {"player_0": person, "player_1": AsyncRemoteAgent(server.url, name="player_1")}
             async with watched("kuhn poker", 0, {"player_0": person}) as page:
-                self.url = page.url
                 settings = EvaluationSettings(episodes=self.hands)
                 playing = asyncio.create_task(
                     play(task, team, settings, seed=3, at_once=1, tell=page.tell)
                 )
-                self._ready.set()
-                while not self._leave.is_set():
-                    await asyncio.sleep(0.02)
+                self._opened(page.url)
+                await self._left()
                 playing.cancel()
                 await asyncio.gather(playing, return_exceptions=True)
 
