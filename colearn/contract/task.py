@@ -86,6 +86,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """Further measures of the final state (IoU, pass rate, ...) with fixed keys. In a game
         `payoff_AGENT` is each player's payoff, by which leagues count games."""
 
+    def horizon_of(self, item: Item) -> int:
+        """The maximum number of turns of an item's episodes, at most `horizon`, the default. Memory
+        estimates count it."""
+        return self.horizon
+
     def global_info(self, state: State) -> str:
         """m_t: text for centralised and decentralised critics in training, such as the turn and the
         last reward (CoLLM, E.3). Agents never see it."""

@@ -75,12 +75,13 @@ class Phases:
             rehearse(number, script, Chain(), self.voices).trees[0]
             for number, script in enumerate(play.scripts)
         ]
+        longest = max(play.scripts, key=len)
         planned: dict[str, list[list[int]]] = {}
         calls_of: dict[str, int] = {}
         for speakers in self._generators():
             network = self._network_of(next(iter(speakers)))
             device = self._device(next(iter(speakers)))
-            calls = plan_calls(speakers, chains, play.scripts[0], play.shape, play.episodes)
+            calls = plan_calls(speakers, chains, longest, play.shape, play.episodes)
             held = [0, *(cache_bytes(network.base, call) for call in calls)]
             planned.setdefault(device, []).append(
                 [earlier + later for earlier, later in itertools.pairwise(held)]

@@ -22,6 +22,8 @@ LEAST_BUDGET = 1024
 _PLAYS = {"evaluation": "evaluation.at_once", "rollout": "train.at_once"}
 _UPDATES = ("critic update", "actor update")
 _STAGES = ("zero2", "zero3", "zero3_offload")
+_FILLED = 0.9
+"""Share of a device that a cut number of episodes may fill: fragments are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,17 @@ class Proposal:
         )
         return Proposal({**self.changes, **changes}, after)
 
-    def excess(self, phases: Sequence[str]) -> float:
-        """Bytes that these phases need beside the resident ones, per byte that is left for them, on
-        the fullest device: above 1 they do not fit."""
+    def excess(self, phases: Sequence[str], filled: float = 1.0) -> float:
+        """Bytes that these phases need beside the resident ones, per byte that is left for them in
+        the share `filled` of the fullest device: above 1 they do not fit."""
         one, worst = self.estimate, 0.0
         for device, peaks in (one.phases or {}).items():
             capacity = one.capacity(device)
             if capacity is None:
                 continue
-            left = capacity - one.resident[device]
+            left = filled * capacity - one.resident[device]
             for phase in phases:
-                if peaks.get(phase, 0) > capacity:
+                if peaks.get(phase, 0) > filled * capacity:
                     needed = peaks[phase] - one.resident[device]
                     worst = max(worst, needed / left if left > 0 else inf)
         return worst
@@ -125,8 +127,11 @@ def _tuned(proposal: Proposal) -> Proposal:
 
 def _fewer_at_once(proposal: Proposal, phase: str, key: str) -> Proposal:
     """Caches and activations of a phase grow with the episodes that it plays at once."""
+    if proposal.excess((phase,)) <= 1:
+        return proposal
+    filled = _FILLED if proposal.excess((phase,), _FILLED) < inf else 1.0
     together = proposal.estimate.together.get(phase, 1)
-    while together > 1 and 1 < (excess := proposal.excess((phase,))) < inf:
+    while together > 1 and 1 < (excess := proposal.excess((phase,), filled)) < inf:
         together = max(1, min(together - 1, int(together / excess)))
         proposal = proposal.changed({key: together})
     return proposal

@@ -171,7 +171,7 @@ def _steps(
         agent: Voice(**settings.voice) for agent, settings in run.config.agents.items()
     }
     played = [rehearse(number, one, shape, everyone) for number, one in enumerate(scripts)]
-    counts = played[0].counts
+    counts = [one.counts for one in played]
     prompts = None
     if voices is not None:
         trees = [tree for one in played for tree in one.trees]
@@ -179,9 +179,9 @@ def _steps(
         prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(played)
     return Steps(
         episodes=episodes,
-        generations=episodes * counts.generations,
-        joint_actions=episodes * counts.joint_actions,
-        new_tokens=episodes * counts.tokens,
+        generations=episodes * sum(one.generations for one in counts) // len(counts),
+        joint_actions=episodes * sum(one.joint_actions for one in counts) // len(counts),
+        new_tokens=episodes * sum(one.tokens for one in counts) // len(counts),
         prompt_tokens=prompts,
         padded_tokens=None if updates is None else updates.padded_tokens,
     )

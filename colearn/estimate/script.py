@@ -38,7 +38,7 @@ class ScriptedTurn:
 
 
 Script = tuple[ScriptedTurn, ...]
-"""One item, turn by turn, to the horizon."""
+"""One item, turn by turn, to the end of its longest episode."""
 
 
 Readings = dict[tuple[str, str, bool], Observation]
@@ -57,7 +57,8 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     name = item_name(item)
     state = begin(task, item, rng, name)
     turns: list[ScriptedTurn] = []
-    for _ in range(task.horizon):
+    horizon = task.horizon_of(item)
+    for _ in range(horizon):
         seen = prompts(task, state, name)
         if not seen:
             break
@@ -68,13 +69,13 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
         if outcome.done:
             break
     period = len({tuple(turn.seen) for turn in turns})
-    rest = itertools.islice(itertools.cycle(turns[-period:]), task.horizon - len(turns))
+    rest = itertools.islice(itertools.cycle(turns[-period:]), horizon - len(turns))
     return (*turns, *rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """An episode that reaches the horizon, with every action at maximum length."""
+    """An episode as long as its script, with every action at maximum length."""
 
     trees: list[Tree[Any]]
     counts: Counts

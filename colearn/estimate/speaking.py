@@ -49,7 +49,8 @@ def plan_calls(
     shape: Rollout,
     episodes: int,
 ) -> list[GeneratorCall]:
-    """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`."""
+    """Generator calls of a rollout of `episodes` items, with histories as long as in `chains`. All
+    are counted with the turns of `script`, which is the longest."""
     starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
     calls = []
     everyone = dict.fromkeys((a for turn in script for a in turn.seen), ONE_TOKEN)
@@ -60,6 +61,8 @@ def plan_calls(
             continue
         width = used = 0
         for number, chain in enumerate(chains):
+            if turn >= len(chain.nodes):
+                continue
             node = chain.nodes[turn]
             for agent in acting:
                 if agent not in node.observations:  # this item's agents act in another order

@@ -98,7 +98,13 @@ class _Checker:
         """One episode from reset to its end, with every state and every step checked."""
         self.speaker, self.key = speaker, key
         state = self._pure("reset", {"item": item}, lambda task: task.reset(item, self._rng("r")))
+        horizon = self._horizon_of(item)
         for turn in range(self.task.horizon):
+            if turn == horizon:
+                raise TaskError(
+                    f"task.horizon_of: says {horizon}, but the episode went on; give the turns of "
+                    "the item's longest episode, or leave the method out"
+                )
             self._check_info(state)
             texts = self._observe(state)
             if not any(text is not None for text in texts.values()):
@@ -113,6 +119,15 @@ class _Checker:
             if outcome.done:
                 break
         self._check_info(state)
+
+    def _horizon_of(self, item: Any) -> int:
+        horizon = self._pure("horizon_of", {"item": item}, lambda task: task.horizon_of(item))
+        if type(horizon) is not int or not 1 <= horizon <= self.task.horizon:
+            raise TaskError(
+                f"task.horizon_of: must be a whole number from 1 to task.horizon "
+                f"({self.task.horizon}), got {horizon!r}"
+            )
+        return horizon
 
     def _observe(self, state: Any) -> dict[str, Prompt | None]:
         agents = self.task.agents

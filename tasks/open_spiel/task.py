@@ -111,7 +111,8 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
                 "the same number"
             )
         self.agents = tuple(f"player_{number}" for number in range(players.pop()))
-        self.horizon = max(int(game.max_game_length()) for game in loaded.values())
+        self._lengths = {name: int(game.max_game_length()) for name, game in loaded.items()}
+        self.horizon = max(self._lengths.values())
         self.prompt = prompt
         self.payoff_span = payoff_span
         self.valid_reward, self.invalid_penalty = float(valid_reward), float(invalid_penalty)
@@ -126,6 +127,10 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
         if split not in self._items:
             raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
         return self._items[split]
+
+    def horizon_of(self, item: Game) -> int:
+        """The game's maximum length."""
+        return self._lengths[item.name]
 
     def family(self, item: Game) -> str:
         """The game's name: payoffs of different games are not compared."""

@@ -311,6 +311,16 @@ class EndlessMetrics(Good):
         return {"said": float("inf")}
 
 
+class TooShort(Good):
+    def horizon_of(self, item):
+        return 1
+
+
+class TooLong(Good):
+    def horizon_of(self, item):
+        return 3
+
+
 class NumberInfo(Good):
     def global_info(self, state):
         return state.turn
@@ -351,8 +361,24 @@ BROKEN = {
     UnknownHeadline: "task.headline: 'soved' is no metric of the task",
     SometimesMetrics: "task.metrics: names change from ['goal 3'] to ['goal",
     EndlessMetrics: "task.metrics: 'said' is inf, must be a finite number",
+    TooShort: "task.horizon_of: says 1, but the episode went on; give the turns of the item's",
+    TooLong: "task.horizon_of: must be a whole number from 1 to task.horizon (2), got 3",
     NumberInfo: "task.global_info: gave a int, must be str",
 }
+
+
+class Even(Good):
+    """An item is over at half of the horizon."""
+
+    def step(self, state, actions, rng):
+        return replace(super().step(state, actions, rng), done=True)
+
+    def horizon_of(self, item):
+        return 1
+
+
+def test_an_item_may_have_fewer_turns_than_the_horizon():
+    check_task(Even())
 
 
 def test_a_task_needs_no_metrics_of_its_own():

@@ -16,18 +16,8 @@ def test_there_are_nineteen_of_them() -> None:
     assert len(PAPER) == 19
 
 
-LONG = pytest.mark.xfail(
-    strict=True,
-    reason="a game in training is counted with the 42 turns of connect four, which is a test game: "
-    "99,581 tokens a row, beyond the model's 40,960 positions, and 105.6 GB",
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=LONG if n == "paper/marshal_generalist" else []) for n in PAPER],
-)
+@pytest.mark.parametrize("name", PAPER)
 def test_a_paper_config_is_proposed_a_placement_that_fits(name: str) -> None:
     config = load_config(name)
     proposal = propose(estimate(config, machine=read_machine("8xH100-80GB")))

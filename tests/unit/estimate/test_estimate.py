@@ -330,3 +330,17 @@ def test_turns_that_an_episode_did_not_reach_keep_the_order_in_which_agents_act(
     task: Pipeline[Any, Any] = Pipeline(Notes(horizon=2, ends=True))
     script = read_script(task, task.items("train")[0], 0)
     assert [tuple(turn.seen) for turn in script] == [("ada",), ("ben",)] * 2
+
+
+def test_an_item_is_counted_with_its_own_longest_episode(estimated: Any) -> None:
+    def of_games(*games: str) -> Estimate:
+        task = {"name": "open_spiel", "prompt": "compact", "games": [*games]}
+        run: Estimate = estimated(task=task, algorithm={"name": "marshal"}, critic=None)
+        return run
+
+    short, long = of_games("kuhn_poker"), of_games("tic_tac_toe")
+    both = of_games("kuhn_poker", "tic_tac_toe")
+    actions = [run.steps.joint_actions for run in (short, long, both) if run.steps is not None]
+    assert actions == [2 * 3, 2 * 9, 3 + 9]  # two episodes, each of its game
+    # two long games at once is the most that a rollout can hold
+    assert short.caches["cpu"] < long.caches["cpu"] == both.caches["cpu"]

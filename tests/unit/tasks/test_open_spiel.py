@@ -358,3 +358,9 @@ def test_the_picture_of_hanabi_shows_both_hands_to_those_who_watch():
     panels = task.picture(at("mini_hanabi", R1, Y1, R2, Y2, R1, Y1)).panels
     assert [len(panel.cells) for panel in panels] == [0, 3, 3]
     assert panels[2].cells[(0, 0)].kind == "Y"
+
+
+def test_a_game_is_as_long_as_openspiel_says():
+    task = OpenSpiel(games=PAPER[:3], test_games="connect_four")
+    assert [task.horizon_of(game) for game in task.items("train")] == [9, 3, 25]
+    assert [task.horizon_of(game) for game in task.items("test")] == [task.horizon] == [42]
