@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from colearn.contract import OWN_METRICS, DecPOMDP
-from colearn.errors import TaskError, line_of, nearest, reason_of
+from colearn.errors import TaskError, nearest
 from colearn.rollout.validate import (
     validate_earned,
     validate_items,
@@ -22,6 +21,7 @@ from colearn.rollout.validate import (
 from colearn.seeding import derive_rng
 from colearn.types import Outcome, Prompt
 
+from .calls import copied, guarded
 from .fingerprint import fingerprint
 
 Task = DecPOMDP[Any, Any]
@@ -65,19 +65,19 @@ def check_task(
     Errors: TaskError, one line with the method and the remedy.
     """
     _check_frame(task)
-    copy = _copied(
+    copy = copied(
         task, "task", "keep plain data and module-level functions in it; steps run in workers"
     )
     checker = _Checker(task, copy)
     for split in SPLITS:
-        items = validate_items(_guarded("items", task.items, split), split)
-        if len(_guarded("items", task.items, split)) != len(items):
+        items = validate_items(guarded("items", task.items, split), split)
+        if len(guarded("items", task.items, split)) != len(items):
             raise TaskError(f"task.items: split '{split}' changes its length between calls")
         for seed in seeds:
             for episode in range(episodes):
                 number = int(derive_rng(seed, "item", split, episode).integers(len(items)))
-                item = _copied(items[number], "task.items: an item", "build it from plain data")
-                if fingerprint(_guarded("items", task.items, split)[number]) != fingerprint(item):
+                item = copied(items[number], "task.items: an item", "build it from plain data")
+                if fingerprint(guarded("items", task.items, split)[number]) != fingerprint(item):
                     raise TaskError(
                         f"task.items: split '{split}' gives another item {number} at each call; "
                         "fix the items in the constructor"
@@ -161,7 +161,7 @@ class _Checker:
         self._check_late(outcome, turn)
         self._check_reward(outcome.reward)
         self._check_unmoved(state, texts, self.task.agents, "what agents did after observing it")
-        _copied(outcome.state, "task.step: the state", "build it from plain data, frozen")
+        copied(outcome.state, "task.step: the state", "build it from plain data, frozen")
         return outcome
 
     def _check_headline(self) -> None:
@@ -208,14 +208,14 @@ class _Checker:
                         "frozen dataclass and return a new one"
                     )
 
-        result = _guarded(method, call, self.task)
+        result = guarded(method, call, self.task)
         expected = fingerprint(result)
         check_arguments()
         if between is not None:
-            _guarded(method, between, self.task)
+            guarded(method, between, self.task)
             check_arguments()
         for task, where in ((self.task, "again"), (self.copy, "on a copy of the task")):
-            other = fingerprint(_guarded(method, call, task))
+            other = fingerprint(guarded(method, call, task))
             check_arguments()
             if other != expected:
                 raise TaskError(
@@ -228,7 +228,7 @@ class _Checker:
         self, state: Any, texts: Mapping[str, Prompt | None], order: Any, what: str
     ) -> None:
         for agent in order:
-            seen = _guarded("observe", _observation(state, agent), self.task)
+            seen = guarded("observe", _observation(state, agent), self.task)
             if validate_observation(seen, agent) != texts[agent]:
                 raise TaskError(
                     f"task.observe: what agent '{agent}' sees in a state depends on {what}; "
@@ -296,38 +296,6 @@ def _check_frame(task: Task) -> None:
 
 def _observation(state: Any, agent: str) -> Callable[[Task], str | Prompt | None]:
     return lambda task: task.observe(state, agent)
-
-
-_REMEDIES = {
-    "items": "give both splits",
-    "reset": "every item must lead to a state",
-    "step": "any text of an agent must lead to a reward",
-}
-
-
-def _guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
-    """Any exception of the task as one line: agents may say anything, a task must bear it."""
-    try:
-        return call(argument)
-    except TaskError:
-        raise
-    except Exception as error:
-        remedy = _REMEDIES.get(method, "every state that is reached must bear this call")
-        raise TaskError(
-            f"task.{method}: raised {type(error).__name__}: {reason_of(error)} "
-            f"({line_of(error)}); {remedy}"
-        ) from error
-
-
-def _copied(value: Value, what: str, remedy: str) -> Value:
-    """A copy by way of a pickle, equal in content."""
-    try:
-        copy: Value = pickle.loads(pickle.dumps(value))
-    except Exception as error:
-        raise TaskError(f"{what} does not pickle ({reason_of(error)}); {remedy}") from error
-    if fingerprint(copy) != fingerprint(value):
-        raise TaskError(f"{what} comes back from a pickle with other content; {remedy}")
-    return copy
 
 
 def _junk(state: Any, agent: str, rng: np.random.Generator) -> str:
