@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +63,13 @@ class Running:
     @property
     def log(self) -> str:
         return self.errors.read_text()
+
+    def until_logged(self, text: str, seconds: float = 60.0) -> None:
+        """Waits until `log` holds the text: a request's line is written after its answer."""
+        end = time.monotonic() + seconds
+        while text not in self.log:
+            assert time.monotonic() < end, self.log
+            time.sleep(0.05)
 
     def get(self, path: str, **arguments: Any) -> httpx.Response:
         return httpx.get(self.url + path, headers=self.headers, timeout=20, **arguments)
