@@ -8,7 +8,8 @@ same task and settings give the same folder. `embedded:3` has other initial weig
 If all agents start with the same uniform policy, an action carries no information about the
 agent's observation, and listening to it earns nothing: a saddle point with zero gradient.
 `embedded-tiny-varied:3` starts from legal play that differs, at random, by agent, turn and
-observation.
+observation. Its first turn is uniform: nothing has been observed, and a habit there can hold a team
+in a local optimum.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def _legal(
     item: str,
 ) -> str:
     """A legal action, sampled from the recipe's distribution."""
-    if not recipe.concentration:
+    if not recipe.concentration or turn == 0:
         return legal_action(task, state, agent, rng, item) or ""
     words: Sequence[str] = task.action_words(agent)
     table = derive_rng("embedded", "table", *recipe.draw, agent, turn, text)

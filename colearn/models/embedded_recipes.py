@@ -29,8 +29,9 @@ class Recipe:
     """Fraction of warm-start examples that are drills: random words of the task, and a run of them
     as the answer. Every word can then be copied, whether or not it occurs in play."""
     concentration: float = 0.0
-    """Above 0, legal play is not uniform: for each agent, turn and observation the action
-    probabilities are drawn once from a symmetric Dirichlet distribution of this concentration."""
+    """Above 0, legal play is not uniform after the first turn: for each agent, turn and observation
+    the action probabilities are drawn once from a symmetric Dirichlet distribution of this
+    concentration."""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -45,7 +46,7 @@ class Recipe:
 RECIPES = {
     "embedded-tiny": Recipe(width=32, layers=2, heads=2, episodes=256, steps=150),
     "embedded-tiny-varied": Recipe(
-        width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0
+        width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0, version=5
     ),
     "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
     # as `embedded`, with heads of 32 channels: vLLM's attention on a CPU takes no smaller ones

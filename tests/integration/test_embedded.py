@@ -109,28 +109,44 @@ def test_what_a_size_never_had_is_not_in_its_key():
     assert embedded.RECIPES["embedded-copy"].key["drills"] == 0.3
 
 
-def first_answers(name: str) -> dict[str, dict[str, int]]:
-    """By agent: how often each action was the first of an episode that warm-starts the model."""
+def answers(name: str, turn: int) -> dict[str, dict[str, dict[str, int]]]:
+    """By agent and observation: how often each action answered it in the episodes that warm-start
+    the model."""
     recipe = replace(embedded.embedded_recipe(game(), name, "f"), episodes=400)
-    answers: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, dict[str, int]]] = {agent: {} for agent in game().agents}
     for episode in embedded._play(game(), recipe)[0]:
         for agent, turns in zip(game().agents, episode, strict=True):
-            said = turns[0][1]
-            counts = answers.setdefault(agent, {})
-            counts[said] = counts.get(said, 0) + 1
-    return answers
+            if turn < len(turns):
+                prompt, said = turns[turn]
+                of_text = counts[agent].setdefault(prompt.text, {})
+                of_text[said] = of_text.get(said, 0) + 1
+    return counts
 
 
-def test_varied_play_differs_by_agent_and_draw_and_stays_legal():
-    """Dirichlet(5, 5, 5): shares with mean 1/3 and deviation 0.12; of 400 draws 0.02 is noise."""
-    plain, one, two = map(first_answers, ("embedded-tiny", *VARIED))
+def listening(counts: dict[str, dict[str, dict[str, int]]]) -> list[float]:
+    return [
+        said["listen"] / sum(said.values()) for texts in counts.values() for said in texts.values()
+    ]
+
+
+def test_varied_play_differs_by_agent_observation_and_draw_and_stays_legal():
+    """Dirichlet(5, 5, 5): shares with mean 1/3 and deviation 0.12; of 200 draws 0.03 is noise."""
+    plain, one, two = (answers(name, 1) for name in ("embedded-tiny", *VARIED))
     words = set(game().action_words("agent_1"))
-    assert all(set(counts) == words for play in (plain, one, two) for counts in play.values())
-    shares = [play[agent]["listen"] / 400 for play in (one, two) for agent in game().agents]
-    assert all(abs(counts["listen"] / 400 - 1 / 3) < 0.08 for counts in plain.values())
-    assert max(shares) - min(shares) > 0.1
-    assert first_answers(VARIED[0]) == one
+    for play in (plain, one, two):
+        assert all(set(said) == words for texts in play.values() for said in texts.values())
+    assert all(abs(share - 1 / 3) < 0.12 for share in listening(plain))
+    shares = listening(one) + listening(two)
+    assert len(shares) == 8 and max(shares) - min(shares) > 0.2
+    assert answers(VARIED[0], 1) == one
     assert one["agent_1"] != one["agent_2"] and one["agent_1"] != two["agent_1"]
+    left, right = one["agent_1"].values()
+    assert abs(left["listen"] - right["listen"]) > 20
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_varied_play_is_uniform_before_anything_is_observed(name):
+    assert all(abs(share - 1 / 3) < 0.08 for share in listening(answers(name, 0)))
 
 
 def test_varied_play_needs_actions_that_can_be_listed():
