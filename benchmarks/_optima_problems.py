@@ -43,7 +43,7 @@ PROBLEMS = {
         Problem("lock", 6, 7_680, 256, 0.1, -10.0),
         Problem("vault", 6, 10_240, 256, 0.1, -10.0),
         Problem("dec_tiger", 3, 129_024, 768, 0.02, -100.0),
-        Problem("lamp", 3, 6_400, 128, 0.1, -10.0, file="lamp.dpomdp"),
+        Problem("lamp", 3, 25_600, 512, 0.1, -10.0, file="lamp.dpomdp"),
         Problem("luck", 2, 6_400, 64, 0.1, -40.0, file="luck.dpomdp"),
         Problem("sensors", 2, 3_600, 72, 0.1, -10.0, file="sensors.dpomdp"),
         Problem("meeting", 3, 6_400, 128, 0.1, -10.0, file="meeting.dpomdp"),
