@@ -112,6 +112,13 @@ def test_where_there_is_an_accelerator_a_run_starts_python_anew(
     assert (told["threads"], told["parent"], told["own session"]) == ("3", True, True)
 
 
+def importing_from(folder: Path) -> dict[str, str]:
+    """The environment in which a folder's modules come first; an empty entry would be the current
+    folder, which holds a strange `json.py` here."""
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(folder), before)))}
+
+
 SLOW_TORCH = """
 import pathlib, time
 pathlib.Path("importing").touch()
@@ -129,11 +136,10 @@ with Forks(os.environ) as forks:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is imported before a run")
 def test_the_server_ends_with_its_parent_even_while_it_imports(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(SLOW_TORCH)
-    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
     parent = subprocess.Popen(
         [sys.executable, "-P", "-c", PARENT],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
+        env=importing_from(tmp_path),
         stderr=subprocess.PIPE,
     )
     until(lambda: (tmp_path / "importing").exists())
@@ -153,12 +159,11 @@ def test_an_answer_that_nobody_reads_ends_the_server_without_a_message(
     tmp_path: Path, change: int
 ) -> None:
     (tmp_path / "torch.py").write_text(FOREIGN_TORCH)
-    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
     before = signal.pthread_sigmask(change, [signal.SIGPIPE])  # some service managers block it
     try:
         server = subprocess.Popen(
             [sys.executable, "-P", "-m", "colearn.comparison.fork_server"],
-            env={**os.environ, "PYTHONPATH": path},
+            env=importing_from(tmp_path),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
