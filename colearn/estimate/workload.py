@@ -21,7 +21,7 @@ from .work import Updates, plan_updates
 _DATA = ("data", "test_data", "corpus", "encoder")
 """Task settings that name data and the models that read them."""
 _PROBES = 4
-"""Number of items read for the lengths of observations."""
+"""Number of items read for the lengths of observations, beside the longest one."""
 
 
 @dataclass
@@ -90,7 +90,11 @@ def read_workload(config: Config) -> Workload:
 
 
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
-    read = [read_script(task, item, number) for number, item in enumerate(items[:_PROBES])]
+    probes = list(items[:_PROBES])
+    longest = max(items, key=task.horizon_of)
+    if task.horizon_of(longest) > max(map(task.horizon_of, probes)):
+        probes.append(longest)
+    read = [read_script(task, item, number) for number, item in enumerate(probes)]
     if not any(read):
         raise TaskError(
             f"task.observe: no agent acts in the first {len(read)} items, so there is nothing to "

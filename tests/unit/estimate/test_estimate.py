@@ -21,7 +21,7 @@ from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
-from colearn.wrappers import Pipeline
+from colearn.wrappers import Discussion, Pipeline
 
 
 @pytest.fixture(scope="module")
@@ -344,3 +344,22 @@ def test_an_item_is_counted_with_its_own_longest_episode(estimated: Any) -> None
     assert actions == [2 * 3, 2 * 9, 3 + 9]  # two episodes, each of its game
     # two long games at once is the most that a rollout can hold
     assert short.caches["cpu"] < long.caches["cpu"] == both.caches["cpu"]
+
+
+def test_the_longest_item_is_counted_wherever_it_stands(estimated: Any) -> None:
+    short = ["kuhn_poker", "leduc_poker", "matrix_rps", "goofspiel(num_cards=3)"]
+    task = {"name": "open_spiel", "prompt": "compact", "test_games": "kuhn_poker"}
+    games = [*short, "tic_tac_toe"]
+    run = estimated(task=task | {"games": games}, algorithm={"name": "marshal"}, critic=None)
+    assert len(run.workload.scripts[-1]) == 9, "tic-tac-toe, the fifth"
+
+
+def test_a_wrapper_counts_an_item_as_its_task_does_where_turns_are_alike() -> None:
+    class Halved(Notes):
+        def horizon_of(self, item: Any) -> int:
+            return self.horizon // 2
+
+    task = Halved(horizon=4)
+    item = task.items("train")[0]
+    assert Discussion(task).horizon_of(item) == 2
+    assert Pipeline(task).horizon_of(item) == 4 * len(task.agents)
