@@ -18,6 +18,10 @@ from typing import Any
 
 Play = Callable[[Any, Mapping[str, str]], Awaitable[Any]]
 
+_THREADS = 2048
+"""Most threads of blocking calls, as many as the gateway takes connections. A thread is started
+only where all others are busy."""
+
 
 def main(play: Play, held_out: list[Any], grade: Callable[[Any, Any], Any]) -> None:
     """Plays for the gateway, or plays the held-out items with the agents at the URLs given."""
@@ -40,6 +44,9 @@ async def score(
 async def work(play: Play, gateway: str) -> None:
     """Plays every episode that the gateway offers, all of them concurrently, until the run ends."""
     loop = asyncio.get_running_loop()
+    # A play that asks in a thread holds it until the answer, and answers may come only once all
+    # episodes have asked: with asyncio's few threads (at most 32) they would wait for one another.
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     threads = ThreadPoolExecutor(16)
     playing = set[asyncio.Task[None]]()
 

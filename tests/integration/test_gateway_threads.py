@@ -1,0 +1,45 @@
+"""Programs that call their agents in threads, behind the worker that the examples share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.gateway_programs import RNG, gateway
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "gateway"
+LIVE = 40
+"""Episodes at once: more than the threads that asyncio starts by itself, which are 32 at most."""
+
+PROGRAM = f"""
+import asyncio, json, sys, urllib.request
+sys.path.insert(0, {str(EXAMPLES)!r})
+from worker import main
+
+def ask(url, text):
+    body = json.dumps({{"messages": [{{"role": "user", "content": text}}]}}).encode()
+    with urllib.request.urlopen(f"{{url}}/chat/completions", body, timeout=60) as answer:
+        return json.loads(answer.read())["choices"][0]["message"]["content"]
+
+async def play(item, endpoints):
+    told = await asyncio.to_thread(ask, endpoints["one"], item)
+    return float(await asyncio.to_thread(ask, endpoints["two"], told) == item)
+
+main(play, [], None)
+"""
+
+
+def test_episodes_that_wait_for_each_other_may_all_ask_in_threads(tmp_path):
+    """In lockstep no answer comes before every live episode has asked: a thread that is held until
+    its answer is no thread for another episode."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = (sys.executable, str(tmp_path / "program.py"))
+    task = gateway(None, command=command, workers=1)
+    states = []
+    for _ in range(LIVE):
+        states.append(task.reset("owl", RNG))
+        assert states[-1].failure is None
+    for agent in ("one", "two"):
+        assert all(list(state.next_calls()) == [agent] for state in states)
+        states = [task.step(state, {agent: "owl"}, RNG).state for state in states]
+    assert [state.measured["reward"] for state in states] == [1.0] * LIVE
