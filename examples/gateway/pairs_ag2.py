@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import httpx
 import pairs
 from autogen import ConversableAgent, GroupChat, GroupChatManager
 from worker import main
 
 
+class Shared(httpx.Client):
+    """HTTP client of all agents: AG2 copies an agent's settings, and copies are the client itself.
+
+    A client for each agent costs ten times as much as the agent, and its connection stays open
+    until Python collects the agent.
+    """
+
+    def __deepcopy__(self, memo: object) -> Shared:
+        return self
+
+
+CLIENT = Shared(timeout=600, limits=httpx.Limits(max_connections=None))
+
+
 def member(name: str, endpoints: Mapping[str, str]) -> ConversableAgent:
     """Builds an agent with the model at its URL."""
-    config = {"model": name, "base_url": endpoints[name], "api_key": "unused", "max_retries": 0}
+    config = {
+        "model": name,
+        "base_url": endpoints[name],
+        "api_key": "unused",
+        "max_retries": 0,
+        "http_client": CLIENT,
+    }
     return ConversableAgent(
         name,
         system_message="Name a colour.",
