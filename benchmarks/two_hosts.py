@@ -1,9 +1,10 @@
-"""Updates of two models at the same time, one thread each, against taking turns.
+"""Updates of two models at the same time, in threads or workers of Ray, against taking turns.
 
-    python benchmarks/two_hosts.py [--rounds 5] [--episodes 32]
+    python benchmarks/two_hosts.py [--rounds 5] [--episodes 32] [--host ray]
 
-Two agents of StrBuild with a model each and the same trees in every round; one torch thread. Rounds
-alternate between both ways. The weights of both teams stay equal, and that is checked.
+Two agents of StrBuild with a model each and the same trees in every round; one torch thread for
+each model. Rounds alternate between both ways. The weights of both teams stay equal, and that is
+checked.
 """
 
 from __future__ import annotations
@@ -26,25 +27,26 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--algorithm", default="magrpo")
     parser.add_argument("--model", default="embedded")
+    parser.add_argument("--host", choices=["threads", "ray"], default="threads")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         teams = {
-            threads: Experiment(config_of(arguments, threads), Path(folder) / str(threads))
-            for threads in (False, True)
+            once: Experiment(config_of(arguments, once), Path(folder) / str(once))
+            for once in (False, True)
         }
         trees = teams[False].trees()
         seconds: dict[bool, list[float]] = {False: [], True: []}
         overlaps = []
         for number in range(arguments.rounds + 1):
-            for threads, team in teams.items():
+            for once, team in teams.items():
                 assert team.parts.updater is not None
                 start = time.perf_counter()
                 team.parts.updater.update(trees, number)
                 end = time.perf_counter()
                 if number:  # the first warms up
-                    seconds[threads].append(end - start)
-                if number and threads:
+                    seconds[once].append(end - start)
+                if number and once:
                     overlaps.append(overlap(team, start, end))
         apart = max(
             float((one - teams[True].parts.learners[key].weights()[name]).abs().max())
@@ -52,16 +54,22 @@ def main() -> None:
             for name, one in learner.weights().items()
         )
         assert apart < 1e-6, f"weights differ by {apart}"
-        turns, once = (statistics.median(seconds[threads]) for threads in (False, True))
+        turns, together = (statistics.median(seconds[once]) for once in (False, True))
+        for team in teams.values():
+            team.parts.host.close()
         print("| updates in turns (s) | at once (s) | updates per second | busy together |")
         print("|---|---|---|---|")
         print(
-            f"| {turns:.3f} | {once:.3f} | {turns / once:.2f} times | "
+            f"| {turns:.3f} | {together:.3f} | {turns / together:.2f} times | "
             f"{statistics.median(overlaps):.0%} |"
         )
 
 
-def config_of(arguments: argparse.Namespace, threads: bool) -> object:
+def config_of(arguments: argparse.Namespace, once: bool) -> object:
+    if once and arguments.host == "ray":
+        host = {"name": "ray", "cpus": 1}
+    else:
+        host = {"name": "local", "threads": once}
     model = {"path": arguments.model, "learning_rate": 1e-3}
     return load_config(
         {
@@ -70,7 +78,7 @@ def config_of(arguments: argparse.Namespace, threads: bool) -> object:
             "agents": {"*": {"sampling": {"max_tokens": 24}}},
             "algorithm": {"name": arguments.algorithm},
             "train": {"episodes": arguments.episodes},
-            "run": {"device": "cpu", "host": {"name": "local", "threads": threads}},
+            "run": {"device": "cpu", "host": host},
         }
     )
 

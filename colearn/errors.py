@@ -36,6 +36,10 @@ class WorkerLost(TaskError):
     """A worker process that steps tasks ended; the iteration it worked for is not complete."""
 
 
+class ModelLost(ColearnError):
+    """A worker that holds models ended; what they learned since the last checkpoint is lost."""
+
+
 class CheckpointError(ColearnError):
     """A checkpoint or a run folder cannot be read or must not be overwritten."""
 

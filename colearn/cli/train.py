@@ -47,13 +47,23 @@ def train(
         int, typer.Option(min=1, help="For --dry-run: processes that a launcher will start.")
     ] = 1,
     devices: Devices = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            help="Each model in a worker of a Ray cluster: auto (the one that runs here), local "
+            "(one for this run) or HOST:PORT.",
+        ),
+    ] = None,
 ) -> None:
     """Train one algorithm on one task with one seed."""
     from colearn.errors import ConfigError
 
-    settings = _settings(
-        config, out, [*sets, *([] if seed is None else [f"run.seed={seed}"])], resume
-    )
+    if seed is not None:
+        sets = [*sets, f"run.seed={seed}"]
+    if ray is not None:
+        sets = [*sets, "run.host.name=ray", f"run.host.address={ray}"]
+    settings = _settings(config, out, sets, resume)
     tell_own_code(settings)
     if algorithm is not None:
         from colearn.comparison.plan import config_of

@@ -151,6 +151,7 @@ class ResolvedRun:
         if self.learns and self.config.train.staleness:
             self._check_stale()
         _ = self.value_models  # checks the critic
+        self.host.check(self)
 
     @cached_property
     def value_models(self) -> Mapping[str, str]:

@@ -388,7 +388,7 @@ class RunSettings(_Settings):
     generator: GeneratorChoice = GeneratorChoice()
     """`transformers` or `vllm`, with its settings."""
     host: HostChoice = HostChoice()
-    """Placement of models: `local`, with its settings."""
+    """Placement of models: `local` or `ray`, with its settings."""
     order: Literal["lockstep", "free"] = "lockstep"
     """Episode scheduling. `lockstep`: turn by turn together, reproducible bit for bit. `free`:
     independently, so that a slow step or tool does not delay other episodes."""

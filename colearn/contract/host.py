@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -28,6 +29,21 @@ class Together(Protocol):
 def one_by_one(calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
     """Runs the calls sequentially, in their order."""
     return {key: call() for key, call in calls.items()}
+
+
+def in_threads(
+    pool: Executor,
+    calls: Mapping[NetworkKey, Callable[[], Given]],
+    group: Callable[[NetworkKey], Hashable],
+) -> dict[NetworkKey, Given]:
+    """Runs the calls of one group sequentially, and groups at the same time."""
+    groups: dict[Hashable, dict[NetworkKey, Callable[[], Given]]] = {}
+    for key, call in calls.items():
+        groups.setdefault(group(key), {})[key] = call
+    futures: dict[NetworkKey, Future[dict[NetworkKey, Given]]] = {}
+    for together in groups.values():
+        futures |= dict.fromkeys(together, pool.submit(one_by_one, together))
+    return {key: futures[key].result()[key] for key in calls}
 
 
 class Follower(ABC):
@@ -81,6 +97,14 @@ class ModelHost(ABC):
     """Actors and critics in this process; exact evaluation reads their weights."""
 
     @property
+    def parameters(self) -> Mapping[NetworkKey, int]:
+        """Number of trained parameters by learner."""
+        return {
+            key: sum(parameter.numel() for parameter in self.networks[key].trained().values())
+            for key in self.learners
+        }
+
+    @property
     def generators(self) -> list[Generator]:
         """The distinct generators."""
         return list({id(v.generator): v.generator for v in self.players.values()}.values())
@@ -109,4 +133,10 @@ class HostKind(ABC):
         """Load the models of a resolved run, with its kinds of learners and generators.
 
         Errors: ConfigError for a missing model or device, or an unsupported placement.
+        """
+
+    def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
+        """Called before anything is loaded.
+
+        Errors: ConfigError for a resolved run that this kind does not support.
         """

@@ -14,7 +14,7 @@ import torch
 
 from colearn.config import Config, build_tracker
 from colearn.contract.timeline import Timed, Timeline
-from colearn.errors import ConfigError, ServerLost, WorkerLost, nearest
+from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunRecord, RunWriter
 from colearn.record.time_use import time_use
@@ -118,7 +118,7 @@ class Experiment:
         the content of run.json.
 
         Errors: Interrupted on Ctrl-C or SIGTERM, after saving the state; ServerLost and WorkerLost
-        likewise; CheckpointError if a file cannot be written.
+        likewise; ModelLost without saving; CheckpointError if a file cannot be written.
         """
         report = report or (lambda _, __: None)
         with contextlib.closing(self.record), self.interruption:
@@ -127,6 +127,9 @@ class Experiment:
                 self._train(report)
             except Interrupted:
                 self.checkpoints.save(self.progress)
+                self._write_run("interrupted")
+                raise
+            except ModelLost:  # its weights are gone, and the others' may have moved
                 self._write_run("interrupted")
                 raise
             return self._write_run("finished")

@@ -1,4 +1,5 @@
-"""Restarts: a run that lost a server or a worker goes on from its last complete iteration."""
+"""Restarts: a run that lost a server or a worker goes on from its last complete iteration; one that
+lost a model, from its last checkpoint."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from colearn.config import Config
-from colearn.errors import ColearnError, ServerLost, WorkerLost
+from colearn.errors import ColearnError, ModelLost, ServerLost, WorkerLost
 from colearn.notes import note
 from colearn.record import RunRecord
+from colearn.record.folder import RUN
 
 from .loop import Experiment, Report
 
@@ -37,11 +39,11 @@ def run_with_restarts(
     while True:
         try:
             return _run(config, folder, resume, started)
-        except (ServerLost, WorkerLost) as error:
+        except (ModelLost, ServerLost, WorkerLost) as error:
             if restarts == config.run.restarts:
                 raise
             reason = str(error).partition(";")[0]
-        resume = True
+        resume = (Path(folder) / RUN).exists()  # not if it was lost while models were loaded
         restarts += 1
         gc.collect()  # the lost experiment's models
         note(f"restart {restarts} of {config.run.restarts}: {reason}")
@@ -56,7 +58,7 @@ def _run(
     experiment = Experiment(config, folder, resume=resume)
     try:
         return experiment.run(started(experiment))
-    except (ServerLost, WorkerLost):
+    except (ModelLost, ServerLost, WorkerLost):
         raise  # what the folder holds can be resumed
     except ColearnError:
         experiment.record.discard()

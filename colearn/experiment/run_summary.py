@@ -61,11 +61,8 @@ class RunSummary:
     def _trained_parameters(self) -> dict[str, int]:
         """By actor's model or critic, the number of its trained parameters."""
         return {
-            key.model if key.kind == "actor" else str(key): sum(
-                parameter.numel() for parameter in network.trained().values()
-            )
-            for key, network in self.parts.networks.items()
-            if key in self.parts.learners
+            key.model if key.kind == "actor" else str(key): number
+            for key, number in self.parts.host.parameters.items()
         }
 
     def _costs(self) -> dict[str, float]:

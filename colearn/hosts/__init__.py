@@ -2,4 +2,5 @@
 
 NAMES = {
     "local": "kinds:Local",
+    "ray": "kinds:Ray",
 }

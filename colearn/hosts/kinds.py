@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from colearn.config import ResolvedRun
 from colearn.contract import HostKind, ModelHost
+from colearn.errors import ConfigError
+from colearn.learn.kinds import DeepSpeed
 
 if TYPE_CHECKING:
     from colearn.models.load import Tokenizers
@@ -24,3 +27,67 @@ class Local(HostKind):
         from .local import LocalHost
 
         return LocalHost(run, tokenizers, threads=self.threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ray(HostKind):
+    """Each model in a worker of a Ray cluster, with its generator, learner and references; models
+    that share a base share a worker. This process grows episodes and makes the rows.
+
+    A run whose worker is lost goes on from its last checkpoint, `run.restarts` times at most.
+    """
+
+    address: str = "local"
+    """`local` starts a cluster on this machine, which ends with the run; `auto` joins the one that
+    runs here; `HOST:PORT` joins the one whose head is there."""
+    cpus: float | None = None
+    """CPUs reserved for each worker; None: equal shares of the cluster's."""
+    gpus: float = 0.0
+    """GPUs reserved for each worker; 0.5 lets two workers share one."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("cpus", self.cpus), ("gpus", self.gpus)):
+            if least is not None and not 0 <= least < float("inf"):
+                raise ConfigError(f"{name}: must be a finite number from 0, got {least}")
+
+    def check(self, run: ResolvedRun) -> None:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ConfigError(
+                "run.host: ray starts workers of its own from one process; start without torchrun, "
+                "or set run.host: local"
+            )
+        if isinstance(run.learner, DeepSpeed):
+            raise ConfigError(
+                "run.host: a worker of ray is one process, and run.learner: deepspeed divides a "
+                "model among several; set run.host: local and start with torchrun"
+            )
+        if run.learns and run.config.train.staleness:
+            raise ConfigError(
+                "train.staleness: a worker of ray generates and updates in turn; set it to 0, or "
+                "run.host: local"
+            )
+        for key in run.networks:
+            device, field = run.device(key)
+            kind, _, index = device.partition(":")
+            if index:
+                raise ConfigError(
+                    f"{field}: a worker of ray sees its own devices only, and {device} is not "
+                    f"among them; set {field}: {kind}, and run.host.gpus to each worker's share"
+                )
+            if kind == "cuda" and not self.gpus:
+                raise ConfigError(
+                    f"run.host.gpus: {key} runs on cuda; set it to the GPUs of each worker, such "
+                    "as 1"
+                )
+        if run.config.evaluation.exact:
+            raise ConfigError(
+                "evaluation.exact: reads weights in this process; set it to false, or run.host: "
+                "local"
+            )
+
+    def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
+        from .ray_workers import RayWorkers
+        from .remote_host import RemoteHost
+
+        workers = RayWorkers(self.address, cpus=self.cpus, gpus=self.gpus)
+        return RemoteHost(run, tokenizers, workers)

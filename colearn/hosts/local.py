@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import Config, ResolvedRun
 from colearn.contract import Hosted, Learner, ModelHost, NetworkKey
-from colearn.contract.host import Given, one_by_one
+from colearn.contract.host import Given, in_threads, one_by_one
 from colearn.contract.player import past_self
 from colearn.contract.weight_sync import Publish
 from colearn.generate.transformers import TransformersGenerator, share_cores
@@ -22,11 +22,18 @@ from colearn.models.weight_update import weight_update
 
 
 class LocalHost(ModelHost):
-    """Loads the run's networks: a learner for each trained one, a follower for each reference and
-    past self."""
+    """Loads the run's networks, or those of `keys`: a learner for each trained one, a follower for
+    each reference and past self, with their actors."""
 
-    def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, *, threads: bool = False) -> None:
-        networks = TeamBuilder(run).build()
+    def __init__(
+        self,
+        run: ResolvedRun,
+        tokenizers: Tokenizers,
+        *,
+        threads: bool = False,
+        keys: Collection[NetworkKey] | None = None,
+    ) -> None:
+        networks = TeamBuilder(run).build(keys)
         self.learners = _learners(run, networks)
         self.followers = {
             key: _follower(run, key, self.learners, networks)
@@ -44,13 +51,7 @@ class LocalHost(ModelHost):
         """Models on one base take turns, since a base has one active adapter at a time."""
         if self._pool is None:
             return one_by_one(calls)
-        groups: dict[int, dict[NetworkKey, Callable[[], Given]]] = {}
-        for key, call in calls.items():
-            groups.setdefault(id(self.networks[key].base), {})[key] = call
-        futures: dict[NetworkKey, Future[dict[NetworkKey, Given]]] = {}
-        for group in groups.values():
-            futures |= dict.fromkeys(group, self._pool.submit(one_by_one, group))
-        return {key: futures[key].result()[key] for key in calls}
+        return in_threads(self._pool, calls, lambda key: id(self.networks[key].base))
 
     def close(self) -> None:
         super().close()
@@ -71,6 +72,7 @@ def _learners(
             entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
         )
         for key, settings in run.learners.items()
+        if key in networks
     }
 
 
@@ -135,13 +137,23 @@ def _speakers(
     """Players that a language model plays: name, agent whose settings it uses, and network.
     The config's voices come first, then the agents' past selves."""
     for agent, settings in config.voices.items():
-        yield agent, agent, networks[NetworkKey("actor", settings.model)]
+        actor = networks.get(NetworkKey("actor", settings.model))
+        if actor is not None:
+            yield agent, agent, actor
     slots = dict.fromkeys(key.slot for key in networks if key.slot is not None)
     for slot in slots:
         for agent, settings in config.agents.items():
             past = networks.get(NetworkKey("past", settings.model, slot))
             if settings.speaks and past is not None:
                 yield past_self(agent, slot), agent, past
+
+
+def chat_of(run: ResolvedRun, agent: str, tokenizers: Tokenizers) -> ChatFormat:
+    """An agent's chat format. Errors: ConfigError for a model without a tokenizer."""
+    settings = run.config.voices[agent]
+    key = NetworkKey("actor", settings.model)
+    tokenizer = tokenizers.load(run.path(key), field=f"{key.section}.path")
+    return ChatFormat(tokenizer, **settings.chat_format)
 
 
 def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> Voice:
@@ -152,7 +164,7 @@ def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizer
     check_vocabulary(tokenizer, network.base.config.vocab_size, field)
     return Voice(
         **settings.voice,
-        chat=ChatFormat(tokenizer, **settings.chat_format),
+        chat=chat_of(run, agent, tokenizers),
         adapter=network.adapter,
         positions=network.base.positions,
     )

@@ -6,6 +6,8 @@ not trained; so does a critic with LoRA on that path. All others have separate w
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 
 from colearn.config import CriticSettings, LoRASettings, ModelSettings, ResolvedRun
@@ -29,15 +31,17 @@ class TeamBuilder:
         self.run = run
         self._frozen: dict[tuple[str, str, str], Base] = {}
 
-    def build(self) -> dict[NetworkKey, Network]:
-        """Every network of the run.
+    def build(self, keys: Collection[NetworkKey] | None = None) -> dict[NetworkKey, Network]:
+        """The run's networks in loading order: those of `keys`, or every one.
 
         Errors: ConfigError for a missing model or device.
         """
-        networks = {key: self.network(key) for key in self.run.networks}
+        kept = [key for key in self.run.networks if keys is None or key in keys]
+        networks = {key: self.network(key) for key in kept}
         if self.run.heads:
             for model in self.run.value_models.values():
-                _add_head(networks[NetworkKey("actor", model)])
+                if NetworkKey("actor", model) in networks:
+                    _add_head(networks[NetworkKey("actor", model)])
         return networks
 
     def network(self, key: NetworkKey) -> Network:

@@ -9,6 +9,7 @@ FREE = (
     "compare",
     BUDGET,
     "run.device",
+    "run.host",
     "run.step_workers",
     "run.trackers",
     "run.checkpoint_every",

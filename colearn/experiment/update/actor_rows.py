@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from colearn.agents import Voice
-from colearn.contract import AgentValues, Episodes, Follower, Learner, Parts, Prepared
+from colearn.contract import (
+    AgentValues,
+    Episodes,
+    Follower,
+    Learner,
+    NetworkKey,
+    Parts,
+    Prepared,
+)
+from colearn.contract.host import Together, one_by_one
 from colearn.contract.rows import Outputs, Row
 from colearn.learn.row import actor_rows
 from colearn.types import Tree
@@ -67,14 +77,29 @@ class ActorRows:
                 # an agent that never acted has a row without a token, which no model can read
                 self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
-    def read(self, moving: Collection[str], references: Mapping[str, Follower]) -> None:
+    def read(
+        self,
+        moving: Collection[str],
+        references: Mapping[str, Follower],
+        together: Together = one_by_one,
+    ) -> None:
         """Add old log-probabilities for the models in `moving`, which take several steps, and the
-        reference policy's if the loss needs them."""
+        reference policy's if the loss needs them. `together` runs the passes of several models."""
+        keys_of = {
+            name: [key for key in self.rows if self.model(self.trees[key[0]], key[1]) == name]
+            for name in self.actors
+        }
+        groups_of = {name: [self.rows[key] for key in keys] for name, keys in keys_of.items()}
+        if self.parts.loss.old_logprobs == "recompute":
+            passes = {
+                NetworkKey("actor", name): partial(learner.evaluate, groups_of[name])
+                for name, learner in self.actors.items()
+                if name in moving
+            }
+            for key, outputs in together(passes).items():
+                self._attach(keys_of[key.model], "old", outputs)
         for name, learner in self.actors.items():
-            keys = [key for key in self.rows if self.model(self.trees[key[0]], key[1]) == name]
-            groups = [self.rows[key] for key in keys]
-            if name in moving and self.parts.loss.old_logprobs == "recompute":
-                self._attach(keys, "old", learner.evaluate(groups))
+            keys, groups = keys_of[name], groups_of[name]
             if self.parts.loss.needs_reference:
                 bare = [
                     [replace(row, marks=()) if row.marks else row for row in group]

@@ -80,7 +80,7 @@ class Updater:
         rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
         rows.build(self.token_budget, done)
         moving = {name for name, steps in taken.items() if steps > 1}
-        rows.read(moving, self.references)
+        rows.read(moving, self.references, self.together)
         episodes = self.parts.credited(trees)
         if self.parts.critic is not None and self.parts.value_loss.rescale:
             self._rescale(episodes, rows, now.value_loss.expectile)

@@ -60,3 +60,9 @@ def test_a_run_is_not_made_shorter_than_it_is(tmp_path: Path) -> None:
     resume(400)
     (folder / "metrics.jsonl").write_text("")  # of a run that has made nothing yet
     resume(8)
+
+
+def test_a_run_may_go_on_in_another_place():
+    here = plain(4, run={"host": {"name": "local"}, "device": "cpu"})
+    there = plain(4, run={"host": {"name": "ray", "address": "auto"}, "device": "cuda"})
+    assert first_difference(here, there) is None

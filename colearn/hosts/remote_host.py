@@ -1,0 +1,114 @@
+"""A host whose models are in workers of their own, one for each set of models that share a base."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from colearn.config import ResolvedRun
+from colearn.contract import Hosted, ModelHost, NetworkKey
+from colearn.contract.host import Given, in_threads
+from colearn.models.load import Tokenizers
+
+from .local import chat_of
+from .model_worker import Seat
+from .remote_models import Call, Link, RemoteFollower, RemoteGenerator, RemoteLearner
+
+
+class Workers(Protocol):
+    """Processes that each hold a `ModelWorker`."""
+
+    def start(self, groups: Sequence[str]) -> list[Call]:
+        """A worker for each group of models, named for errors.
+
+        Errors: ConfigError if there is no place for them.
+        """
+
+    def close(self) -> None:
+        """End the workers."""
+
+
+class RemoteHost(ModelHost):
+    """The workers load at the same time, and their models update and generate at the same time."""
+
+    networks: Mapping[NetworkKey, Any] = {}
+
+    def __init__(self, run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> None:
+        groups = sharing(run)
+        self._workers = workers
+        self._pool = ThreadPoolExecutor(len(groups), thread_name_prefix="worker")
+        try:
+            calls = workers.start([_named(group) for group in groups])
+            links = [Link(call) for call in calls]
+            built: list[tuple[dict[str, Seat], dict[NetworkKey, int]]] = list(
+                self._pool.map(
+                    lambda link, group: link("build", run.config, run.agents, group), links, groups
+                )
+            )
+        except BaseException:
+            self._end()
+            raise
+        self._link_of = {
+            key: link for link, group in zip(links, groups, strict=True) for key in group
+        }
+        self._links = links
+        self.learners = {key: RemoteLearner(key, self._link_of[key]) for key in run.learners}
+        self.followers = {
+            key: RemoteFollower(key, self._link_of[key])
+            for key in run.networks
+            if key.kind in ("reference", "past")
+        }
+        self._parameters = {key: n for _, sizes in built for key, n in sizes.items()}
+        self.players = {}
+        for link, (players, _) in zip(links, built, strict=True):
+            numbers = dict.fromkeys(seat.generator for seat in players.values())
+            generators = {n: RemoteGenerator(link, n, link("versions", n)) for n in numbers}
+            for name, seat in players.items():
+                self.players[name] = Hosted(
+                    seat.agent,
+                    generators[seat.generator],
+                    chat_of(run, seat.agent, tokenizers),
+                    seat.positions,
+                )
+
+    @property
+    def parameters(self) -> Mapping[NetworkKey, int]:
+        return self._parameters
+
+    def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
+        return in_threads(self._pool, calls, lambda key: id(self._link_of[key]))
+
+    def close(self) -> None:
+        """Errors: ModelLost if a worker had ended by itself; the others are closed all the same."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._end)
+            for link in self._links:
+                stack.callback(link, "close")
+
+    def _end(self) -> None:
+        self._pool.shutdown()
+        self._workers.close()
+
+
+def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
+    """The run's networks in groups that share memory: an actor and its followers, and actors and
+    critics without full weights of their own on one base."""
+    groups: dict[object, list[NetworkKey]] = {}
+    group_of: dict[NetworkKey, object] = {}
+    for key in run.networks:
+        settings = run.settings(key)
+        if key.kind in ("reference", "past"):
+            group: object = group_of[NetworkKey("actor", key.model)]
+        elif key in run.learners and settings.lora is None:
+            group = key
+        else:
+            group = run.path(key), settings.dtype, run.device(key)[0]
+        group_of[key] = group
+        groups.setdefault(group, []).append(key)
+    return list(groups.values())
+
+
+def _named(group: Sequence[NetworkKey]) -> str:
+    return ", ".join(str(key) for key in group if key.kind in ("actor", "critic"))

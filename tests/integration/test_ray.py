@@ -1,0 +1,181 @@
+"""Models as actors of a real Ray cluster on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from colearn.config import load_config
+from colearn.config.settings import Config
+from colearn.errors import ConfigError
+from colearn.experiment.loop import Experiment
+from colearn.experiment.restarts import run_with_restarts
+from colearn.record import open_run
+
+pytestmark = pytest.mark.ray
+
+MODEL = {"path": "embedded-tiny", "learning_rate": 1e-3}
+WORKER = "ray::ModelWorker"
+"""How a worker is named in the list of processes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def settings(host: Mapping[str, Any], algorithm: str = "magrpo", **run: Any) -> dict[str, Any]:
+    return {
+        "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
+        "algorithm": {"name": algorithm},
+        "models": {"*": MODEL},
+        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "critic": MODEL if algorithm.startswith("collm") else None,
+        "train": {"episodes": 4, "environment_steps": 4000, "iterations": 20},
+        "evaluation": {"every": 1000, "episodes": 1},
+        "run": {"device": "cpu", "host": host, "checkpoint_every": 5, **run},
+    }
+
+
+def config_of(*args: Any, **more: Any) -> Config:
+    return load_config(settings(*args, **more))
+
+
+def apart(one: Path, other: Path) -> float:
+    """The largest difference between the weights of two runs' last checkpoints."""
+    first, second = (open_run(run).checkpoints.choose("last").path for run in (one, other))
+    files = sorted(path.relative_to(first) for path in first.rglob("weights.safetensors"))
+    assert files and files == sorted(
+        path.relative_to(second) for path in second.rglob("weights.safetensors")
+    )
+    gaps = []
+    for file in files:
+        left, right = load_file(first / file), load_file(second / file)
+        assert left.keys() == right.keys()
+        gaps += [float((left[name] - right[name]).abs().max()) for name in left]
+    return max(gaps)
+
+
+def workers() -> list[int]:
+    """Process ids of the workers on this machine."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                line = (process / "cmdline").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if line.startswith(WORKER.encode()):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    yield
+    end = time.monotonic() + 30
+    while workers() and time.monotonic() < end:
+        time.sleep(0.2)
+    assert workers() == []
+
+
+@pytest.mark.parametrize("algorithm", ["magrpo", "collm_cc", "collm_dc"])
+def test_models_on_ray_end_with_the_weights_of_models_in_one_process(
+    tmp_path: Path, algorithm: str
+) -> None:
+    Experiment(config_of({"name": "local"}, algorithm), tmp_path / "here").run()
+    Experiment(config_of({"name": "ray"}, algorithm), tmp_path / "there").run()
+    assert open_run(tmp_path / "there").record().updates == 20
+    assert apart(tmp_path / "here", tmp_path / "there") < 1e-6
+    overlap = [
+        line.metrics["seconds/overlap"] or 0.0
+        for line in open_run(tmp_path / "there").lines()
+        if line.kind == "update"
+    ]
+    assert sum(overlap) > 0.0
+
+
+def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_weights_of_a_whole_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Experiment(config_of({"name": "local"}, "collm_cc"), tmp_path / "whole").run()
+    killed: list[int] = []
+
+    def killing(experiment: Experiment) -> Any:
+        def report(progress: Any, metrics: Any) -> None:
+            if progress.iteration == 8 and not killed:
+                killed.append(workers()[0])
+                os.kill(killed[0], signal.SIGKILL)
+
+        return report
+
+    config = config_of({"name": "ray"}, "collm_cc", restarts=1)
+    record = run_with_restarts(config, tmp_path / "lost", started=killing)
+    assert killed and record.status == "finished" and record.updates == 20
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: re")]
+    assert len(told) == 1
+    assert told[0].startswith("note: restart 1 of 1: run.host: the worker of ")
+    assert apart(tmp_path / "whole", tmp_path / "lost") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ({"cpus": 1000}, r"run\.host\.cpus: 2 workers of 1000 CPUs need 2000, and the cluster"),
+        ({"gpus": 1}, r"run\.host\.gpus: 2 workers of 1 GPUs need 2, and the cluster has 0"),
+        ({"address": "auto"}, r"run\.host\.address: no Ray cluster at 'auto' .*ray start --head"),
+    ],
+)
+def test_what_the_cluster_does_not_have_is_one_line(
+    tmp_path: Path, host: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told) as error:
+        Experiment(config_of({"name": "ray", **host}), tmp_path / "run")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_model_is_one_line_from_a_worker(tmp_path: Path) -> None:
+    config = load_config(settings({"name": "ray"}), {"models.*.path": str(tmp_path / "nothing")})
+    with pytest.raises(ConfigError, match=r"models\.agent_1\.path: ") as error:
+        Experiment(config, tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(tmp_path: Path) -> None:
+    Experiment(config_of({"name": "local"}), tmp_path / "whole").run()
+    given, out = tmp_path / "given.yaml", tmp_path / "run"
+    given.write_text(yaml.safe_dump(settings({"name": "local"})))
+    command = [sys.executable, "-m", "colearn", "train", str(given), "--ray", "local"]
+    run = subprocess.Popen(
+        [*command, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 300
+    while not (out / "checkpoints" / "step-5").is_dir():
+        assert run.poll() is None and time.monotonic() < end, run.communicate()[0]
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    told, _ = run.communicate(timeout=120)
+    assert run.returncode == 130, told
+    assert "Traceback" not in told
+    assert open_run(out).record().status == "interrupted"
+    resumed = Experiment(open_run(out).config({"run.host": {"name": "local"}}), out, resume=True)
+    assert 5 <= resumed.progress.iteration < 20
+    resumed.run()
+    assert apart(tmp_path / "whole", out) < 1e-6

@@ -1,0 +1,261 @@
+"""Models in workers of their own: the weights of models in this process, losses, what is freed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pickled_host
+import pytest
+import torch
+
+from colearn.config import load_config, resolve
+from colearn.config.settings import Config
+from colearn.errors import ConfigError, ModelLost
+from colearn.experiment.loop import Experiment
+from colearn.experiment.restarts import run_with_restarts
+from colearn.hosts.model_worker import ModelWorker
+from colearn.hosts.remote_host import sharing
+from colearn.record import open_run
+
+MODEL = {"path": "embedded-tiny", "learning_rate": 1e-3}
+ADAPTER = {**MODEL, "lora": {"rank": 4}}
+PICKLED = {"name": "pickled_host:Pickled"}
+LOCAL = {"name": "local"}
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "magrpo": {},
+    "trees": {"algorithm": {"name": "at_grpo"}},
+    "central critic": {"algorithm": {"name": "collm_cc"}, "critic": MODEL},
+    "heads on actors": {"algorithm": {"name": "collm_dc"}, "critic": {"share": "actor"}},
+    "adapters": {
+        "algorithm": {"name": "collm_cc"},
+        "models": {"*": ADAPTER},
+        "critic": ADAPTER,
+    },
+    "references": {"algorithm": {"name": "magrpo", "loss": {"kl": 0.1}}, "train": {"epochs": 2}},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def config_of(host: Mapping[str, Any], case: str = "magrpo", **run: Any) -> Config:
+    own = dict(SETTINGS[case])
+    train = {"episodes": 2, "environment_steps": 4000, "iterations": 4, **own.pop("train", {})}
+    return load_config(
+        {
+            "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
+            "algorithm": {"name": "magrpo"},
+            "models": {"*": MODEL},
+            "agents": {"*": {"sampling": {"max_tokens": 2}}},
+            "evaluation": {"every": 2, "episodes": 2},
+            **own,
+            "train": train,
+            "run": {"device": "cpu", "host": host, **run},
+        }
+    )
+
+
+def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
+    return {
+        f"{key}.{name}": weight.clone()
+        for key, learner in experiment.parts.learners.items()
+        for name, weight in learner.weights().items()
+    }
+
+
+def trained(folder: Path, config: Config) -> dict[str, torch.Tensor]:
+    """The weights at the end of a run."""
+    experiment = Experiment(config, folder)
+    before = weights_of(experiment)
+    experiment.run()
+    after = weights_of(experiment)
+    assert any(not torch.equal(before[name], weight) for name, weight in after.items())
+    return after
+
+
+def equal(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(
+        torch.equal(weight, other[name]) for name, weight in one.items()
+    )
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_models_in_workers_end_with_the_weights_of_models_in_this_process(
+    tmp_path: Path, case: str
+) -> None:
+    here = trained(tmp_path / "here", config_of(LOCAL, case))
+    there = trained(tmp_path / "there", config_of(PICKLED, case))
+    assert equal(here, there)
+
+
+def test_past_selves_in_workers_play_as_those_in_this_process(tmp_path: Path) -> None:
+    def settings(host: Mapping[str, Any]) -> Config:
+        return load_config(
+            {
+                "task": {"name": "open_spiel", "games": "kuhn_poker", "prompt": "compact"},
+                "algorithm": {"name": "marshal", "credit": {"name": "payoff"}},
+                "cast": {"name": "league", "pool": 2, "every": 2, "self_play": 0.25},
+                "models": {"player": MODEL},
+                "agents": {"*": {"model": "player", "sampling": {"max_tokens": 3}}},
+                "train": {"episodes": 4, "environment_steps": 4000, "iterations": 4},
+                "evaluation": {"every": 4, "episodes": 2},
+                "run": {"device": "cpu", "host": host},
+            }
+        )
+
+    here = trained(tmp_path / "here", settings(LOCAL))
+    there = trained(tmp_path / "there", settings(PICKLED))
+    assert equal(here, there)
+
+
+def test_models_with_a_base_of_their_own_have_a_worker_each(tmp_path: Path) -> None:
+    groups = sharing(resolve(config_of(PICKLED, "central critic")))
+    assert [[str(key) for key in group] for group in groups] == [
+        ["actor-agent_1"],
+        ["actor-agent_2"],
+        ["critic-team"],
+    ]
+
+
+def test_adapters_on_one_base_share_a_worker(tmp_path: Path) -> None:
+    groups = sharing(resolve(config_of(PICKLED, "adapters")))
+    assert [[str(key) for key in group] for group in groups] == [
+        ["actor-agent_1", "actor-agent_2", "critic-team"]
+    ]
+
+
+def test_a_reference_is_where_its_actor_is(tmp_path: Path) -> None:
+    groups = sharing(resolve(config_of(PICKLED, "references")))
+    assert [[str(key) for key in group] for group in groups] == [
+        ["actor-agent_1", "reference-agent_1"],
+        ["actor-agent_2", "reference-agent_2"],
+    ]
+
+
+def test_a_rollouts_caches_are_freed_before_models_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+    whole = ModelWorker.accumulate
+
+    def accumulate(self: ModelWorker, *args: Any) -> Any:
+        kept.append(len(self._kept))
+        return whole(self, *args)
+
+    monkeypatch.setattr(ModelWorker, "accumulate", accumulate)
+    trained(tmp_path / "run", config_of(PICKLED))
+    assert set(kept) == {1}  # the minibatch's rows
+
+
+def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(tmp_path / "whole", config_of(PICKLED))
+    steps: list[int] = []
+    step = ModelWorker.learner
+
+    def lose_once(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
+        if method == "step":
+            steps.append(1)
+        if len(steps) == 6 and method == "step":  # of the third update, after the other model's
+            pickled_host.LOST.add(str(key))
+            raise ModelLost(f"the worker of {key} has ended")
+        return step(self, key, method, *args)
+
+    monkeypatch.setattr(ModelWorker, "learner", lose_once)
+    config = config_of(PICKLED, checkpoint_every=2, restarts=0)
+    with pytest.raises(ModelLost, match=r"the worker of actor-agent_\d has ended"):
+        Experiment(config, tmp_path / "run").run()
+    assert open_run(tmp_path / "run").record().status == "interrupted"
+    local = config_of(LOCAL, checkpoint_every=2)
+    again = Experiment(local, tmp_path / "run", resume=True)
+    assert again.progress.iteration == 2
+    again.run()
+    assert equal(weights_of(again), whole)
+
+
+def test_a_model_lost_while_it_is_loaded_is_loaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[str] = []
+    build = ModelWorker.build
+
+    def lose_once(self: ModelWorker, *args: Any) -> Any:
+        if not lost:
+            lost.append("one")
+            raise ModelLost("run.host: the worker of actor-agent_1 has ended; continue")
+        return build(self, *args)
+
+    monkeypatch.setattr(ModelWorker, "build", lose_once)
+    record = run_with_restarts(config_of(PICKLED, restarts=1), tmp_path / "run")
+    assert record.status == "finished" and record.iterations == 4
+
+
+def test_a_run_tells_how_many_parameters_its_workers_train(tmp_path: Path) -> None:
+    records = []
+    for name, host in {"here": LOCAL, "there": PICKLED}.items():
+        Experiment(config_of(host, "central critic"), tmp_path / name).run()
+        records.append(open_run(tmp_path / name).record())
+    here, there = (record.parameters for record in records)
+    assert here.keys() == {"agent_1", "agent_2", "critic-team"}
+    assert there == here
+
+
+def test_a_run_restarts_by_itself_after_it_lost_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost: list[str] = []
+    accumulate = ModelWorker.accumulate
+
+    def lose_once(self: ModelWorker, *args: Any) -> Any:
+        if not lost:
+            lost.append("one")
+            raise ModelLost("run.host: the worker of actor-agent_1 has ended; continue")
+        return accumulate(self, *args)
+
+    monkeypatch.setattr(ModelWorker, "accumulate", lose_once)
+    record = run_with_restarts(config_of(PICKLED, restarts=1), tmp_path / "run")
+    assert record.status == "finished"
+    assert "restart 1 of 1: run.host: the worker of actor-agent_1 has ended\n" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"run.learner": "deepspeed"}, "run.learner: deepspeed divides a model"),
+        ({"evaluation.exact": True}, "evaluation.exact: reads weights in this process"),
+        ({"models.*.device": "cuda:1"}, "models.agent_1.device: a worker of ray sees its own"),
+        ({"run.device": "cuda"}, "run.host.gpus: actor-agent_1 runs on cuda; set it"),
+        ({"run.host.gpus": -1}, "run.host.gpus: must be a finite number from 0"),
+        (
+            {
+                "train.staleness": 1,
+                "algorithm.loss.importance_cap": 2,
+                "run.generator": {"name": "transformers", "copy": True},
+            },
+            "train.staleness: a worker of ray generates and updates in turn",
+        ),
+    ],
+)
+def test_what_workers_cannot_do_is_one_line_before_anything_is_loaded(
+    change: dict[str, Any], told: str
+) -> None:
+    config = config_of({"name": "ray"}).model_dump(mode="json", exclude_unset=True)
+    with pytest.raises(ConfigError, match=told.replace(".", r"\.")) as error:
+        resolve(load_config(config, change))
+    assert "\n" not in str(error.value)
+
+
+def test_ray_and_torchrun_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match="start without torchrun"):
+        resolve(config_of({"name": "ray"}))
