@@ -82,6 +82,12 @@ def workers() -> list[int]:
     return found
 
 
+def parent(process: int) -> int:
+    """The process that started another one."""
+    status = (Path("/proc") / str(process) / "status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+
+
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
     yield
@@ -128,6 +134,30 @@ def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_weights_of_a_whol
     assert len(told) == 1
     assert told[0].startswith("note: restart 1 of 1: run.host: the worker of ")
     assert apart(tmp_path / "whole", tmp_path / "lost") == 0.0
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[str]:
+    """The address of a cluster of two nodes with a CPU each."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster.add_node(num_cpus=1)
+    yield cluster.address
+    cluster.shutdown()
+
+
+def test_a_cluster_of_two_nodes_holds_a_model_on_each(tmp_path: Path, two_nodes: str) -> None:
+    nodes: set[int] = set()
+
+    def report(progress: Any, metrics: Any) -> None:
+        nodes.update(parent(worker) for worker in workers())
+
+    host = {"name": "ray", "address": two_nodes, "cpus": 1}
+    Experiment(config_of({"name": "local"}), tmp_path / "here").run()
+    Experiment(config_of(host), tmp_path / "there").run(report)
+    assert len(nodes) == 2
+    assert apart(tmp_path / "here", tmp_path / "there") < 1e-6
 
 
 @pytest.mark.parametrize(
