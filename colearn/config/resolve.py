@@ -148,6 +148,7 @@ class ResolvedRun:
             self._check_learning()
         if self.config.evaluation.exact:
             self._check_exact()
+        self._check_quantized()
         if self.learns and self.config.train.staleness:
             self._check_stale()
         _ = self.value_models  # checks the critic
@@ -210,6 +211,23 @@ class ResolvedRun:
                         "minibatch; set algorithm.value_loss.frozen_targets: true, or "
                         f"train.{key} for all"
                     )
+
+    def _check_quantized(self) -> None:
+        """Errors: ConfigError for a quantised base that is trained, or that would be copied."""
+        for key in self.networks:
+            settings = self.settings(key)
+            if settings.quantization is None:
+                continue
+            if key in self.learners and settings.lora is None:
+                raise ConfigError(
+                    f"{key.section}.quantization: weights in 4 bits cannot be trained; set "
+                    f"{key.section}.lora, or leave it out"
+                )
+            if key.kind == "actor" and self.generator.copies:
+                raise ConfigError(
+                    f"{key.section}.quantization: this generator needs weights of its own, which "
+                    "are not quantised; set run.generator: transformers, or leave it out"
+                )
 
     def _check_stale(self) -> None:
         """Errors: ConfigError for what cannot run ahead of its updates."""

@@ -92,6 +92,8 @@ class ModelSettings(TrainedNetworkSettings):
     """Compute type. Trained weights and optimiser state are always float32."""
     lora: LoRASettings | None = None
     """Low-rank adapter on a frozen base; None trains all weights."""
+    quantization: Literal["nf4"] | None = None
+    """Storage of a frozen base in 4 bits (QLoRA), by bitsandbytes; None keeps `dtype`."""
     trained: bool = True
     """False: the model acts but is never updated."""
     epochs: int | None = Field(default=None, ge=1)
@@ -283,6 +285,8 @@ class CriticSettings(TrainedNetworkSettings):
     """Compute type; the value head, trained weights and optimiser state are float32."""
     lora: LoRASettings | None = None
     """Low-rank adapter on a frozen base; None trains all weights."""
+    quantization: Literal["nf4"] | None = None
+    """Storage of a frozen base in 4 bits (QLoRA), by bitsandbytes; None keeps `dtype`."""
     device: Device | None = None
     """Device of the value models; None follows `run.device`."""
     devices: dict[str, Device] = Field(default_factory=dict)

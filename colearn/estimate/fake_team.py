@@ -13,6 +13,7 @@ from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.load import DTYPES
 from colearn.models.network import Network, Score, Scores
+from colearn.models.quantized import describe
 from colearn.models.team import TeamBuilder
 from colearn.models.tree_mask import TreeMask
 
@@ -107,6 +108,8 @@ class FakeTeamBuilder(TeamBuilder):
             )
         if not head:
             model.set_output_embeddings(nn.Identity())
+        if not trained and self.run.settings(key).quantization is not None:
+            describe(model)
         model.requires_grad_(trained)
         kind = Base if self._device(key).type == "cpu" else DescribedBase
         base = kind(model, dtype)

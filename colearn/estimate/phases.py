@@ -175,7 +175,8 @@ class Phases:
     def _kind(self, key: NetworkKey) -> str:
         """What a network's memory depends on, apart from its device."""
         chosen = self.run.settings(key).model_dump(
-            mode="json", include={"path", "dtype", "lora", "trained", "checkpointing"}
+            mode="json",
+            include={"path", "dtype", "lora", "quantization", "trained", "checkpointing"},
         )
         return json.dumps([key.kind, chosen])
 

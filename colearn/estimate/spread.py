@@ -9,8 +9,8 @@ from colearn.contract import NetworkKey
 
 from .run import Estimate
 
-_Base = tuple[str, str]
-"""Path and type of a frozen base that adapters share."""
+_Base = tuple[str | None, ...]
+"""Path, type and quantization of a frozen base that adapters share."""
 
 
 def spread(estimated: Estimate) -> dict[str, str]:
@@ -46,4 +46,4 @@ def _unit(run: ResolvedRun, key: NetworkKey, name: str) -> _Base | str:
     frozen = isinstance(settings, ModelSettings) and not settings.trained
     if settings.lora is None and not frozen:
         return name
-    return run.path(key), settings.dtype
+    return run.path(key), settings.dtype, settings.quantization

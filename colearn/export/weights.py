@@ -27,7 +27,8 @@ def load_actor(trained: Trained, name: str) -> Network:
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """
     config, key = trained.config, NetworkKey("actor", name)
-    settings = {"path": trained.paths[name], "device": "cpu"}
+    # an adapter is folded into weights that were not rounded to 4 bits
+    settings = {"path": trained.paths[name], "device": "cpu", "quantization": None}
     models = {**config.models, name: config.models[name].model_copy(update=settings)}
     run = replace(trained.run, config=config.model_copy(update={"models": models}))
     network = TeamBuilder(run).network(key)

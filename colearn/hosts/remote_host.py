@@ -104,7 +104,7 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
         elif key in run.learners and settings.lora is None:
             group = key
         else:
-            group = run.path(key), settings.dtype, run.device(key)[0]
+            group = run.path(key), settings.dtype, settings.quantization, run.device(key)[0]
         group_of[key] = group
         groups.setdefault(group, []).append(key)
     return list(groups.values())

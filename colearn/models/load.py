@@ -16,6 +16,7 @@ from torch import nn
 from colearn.errors import ConfigError, reason_of
 
 from .base import Base
+from .quantized import keep_layout, nf4
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -122,18 +123,27 @@ class Tokenizers:
 
 
 def load_base(
-    path: str, *, compute: str, trained: bool, device: torch.device, field: str, head: bool = True
+    path: str,
+    *,
+    compute: str,
+    trained: bool,
+    device: torch.device,
+    field: str,
+    head: bool = True,
+    quantized: bool = False,
 ) -> Base:
     """Load a base model. Full fine-tuning keeps float32 weights for every compute type; a frozen
-    base is stored in the compute type. Without `head` the LM head is dropped.
+    base is stored in the compute type, or `quantized` in 4 bits. Without `head` the LM head is
+    dropped.
 
-    Errors: ConfigError naming `field` for a missing or unsafe (pickled) model.
+    Errors: ConfigError naming `field` for a missing or unsafe (pickled) model; MissingExtra.
     """
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     dtype = DTYPES[compute]
+    storage = {"quantization_config": nf4(dtype), "device_map": {"": device}} if quantized else {}
     with _reading(path, field), _quiet():
         model: Any
         model, loading = AutoModelForCausalLM.from_pretrained(
@@ -143,12 +153,16 @@ def load_base(
             trust_remote_code=False,  # code in a model folder is never executed
             ignore_mismatched_sizes=True,
             output_loading_info=True,
+            **storage,
         )
         _check_whole(model, loading, head=head)
     if not head:
         model.set_output_embeddings(nn.Identity())
-    model.to(device)
-    _align(model)
+    if quantized:
+        keep_layout(model)
+    else:
+        model.to(device)
+        _align(model)
     model.requires_grad_(trained)
     return Base(model, dtype)
 

@@ -1,7 +1,7 @@
 """Builds a run's networks from its settings and shares base weights among them.
 
-Models with the same path, compute type and device share one frozen base if they use LoRA or are
-not trained; so does a critic with LoRA on that path. All others have separate weights.
+Models with the same path, compute type, quantization and device share one frozen base if they use
+LoRA or are not trained; so does a critic with LoRA on that path. All others have separate weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TeamBuilder:
 
     def __init__(self, run: ResolvedRun) -> None:
         self.run = run
-        self._frozen: dict[tuple[str, str, str], Base] = {}
+        self._frozen: dict[tuple[str | None, ...], Base] = {}
 
     def build(self, keys: Collection[NetworkKey] | None = None) -> dict[NetworkKey, Network]:
         """The run's networks in loading order: those of `keys`, or every one.
@@ -67,7 +67,8 @@ class TeamBuilder:
         if trained and settings.lora is None:
             base = self._load(key, trained=True, head=head)
             return self.kind(base, checkpointing=self._checkpointing(key, base))
-        shared = (self.run.path(key), settings.dtype, str(self._device(key)))
+        stored = settings.dtype, settings.quantization
+        shared = (self.run.path(key), *stored, str(self._device(key)))
         if shared not in self._frozen:
             self._frozen[shared] = self._load(key, trained=False)
         base = self._frozen[shared]
@@ -101,6 +102,7 @@ class TeamBuilder:
             device=self._device(key),
             field=f"{key.section}.path",
             head=head,
+            quantized=not trained and self.run.settings(key).quantization is not None,
         )
         self.run.learner.shard(base)
         return base

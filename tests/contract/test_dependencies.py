@@ -31,7 +31,7 @@ UNSEEN = {
     "pygame": "PettingZoo's classic games import it",
 }
 """What is needed without an import of ours."""
-ANOTHER_ENVIRONMENT = {"deepspeed", "ray", "trackio", "vllm"}
+ANOTHER_ENVIRONMENT = {"deepspeed", "quantized", "ray", "trackio", "vllm"}
 """Extras whose versions are not those of the gate."""
 
 
