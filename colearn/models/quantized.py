@@ -39,7 +39,7 @@ def keep_layout(model: nn.Module) -> None:
     """Make every pass read the weights as they were loaded.
 
     On some CPUs bitsandbytes repacks a layer's weights at the first pass without gradient, for a
-    product that later passes nothing back: adapters below it would stop learning.
+    product outside autograd: adapters below it would stop learning.
     """
     for layer in model.modules():
         if hasattr(layer, "support_avx512bf16_for_cpu"):

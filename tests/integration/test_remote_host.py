@@ -181,6 +181,16 @@ def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(
     assert equal(weights_of(again), whole)
 
 
+def test_a_learner_in_a_worker_knows_the_version_of_its_weights(tmp_path: Path) -> None:
+    config = config_of(PICKLED)
+    run = Experiment(config, tmp_path / "run")
+    assert {learner.steps for learner in run.parts.learners.values()} == {0}
+    run.run()
+    assert {learner.steps for learner in run.parts.learners.values()} == {4}
+    again = Experiment(config, tmp_path / "run", resume=True)
+    assert {learner.steps for learner in again.parts.learners.values()} == {4}
+
+
 def test_a_model_lost_while_it_is_loaded_is_loaded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
