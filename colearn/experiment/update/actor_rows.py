@@ -96,7 +96,7 @@ class ActorRows:
                 for name, learner in self.actors.items()
                 if name in moving
             }
-            for key, outputs in together(passes).items():
+            for key, outputs in together(passes).items() if passes else ():
                 self._attach(keys_of[key.model], "old", outputs)
         for name, learner in self.actors.items():
             keys, groups = keys_of[name], groups_of[name]
