@@ -16,6 +16,8 @@ BLOCK = 64
 """Weights that share a scale."""
 SCALES = 256
 """Scales that share a scale of their own: they are stored in 8 bits."""
+_REPACKS = "support_avx512bf16_for_cpu"
+"""The attribute of bitsandbytes' layers by which they repack their weights."""
 
 
 def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
@@ -42,8 +44,8 @@ def keep_layout(model: nn.Module) -> None:
     product outside autograd: adapters below it would stop learning.
     """
     for layer in model.modules():
-        if hasattr(layer, "support_avx512bf16_for_cpu"):
-            layer.support_avx512bf16_for_cpu = False
+        if hasattr(layer, _REPACKS):
+            setattr(layer, _REPACKS, False)
 
 
 class DescribedLinear(nn.Linear):

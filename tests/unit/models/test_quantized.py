@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from colearn.config import load_config, resolve
 from colearn.errors import ConfigError, MissingExtra
-from colearn.models.quantized import DescribedLinear, describe, nf4
+from colearn.models.quantized import DescribedLinear, describe, keep_layout, nf4
 
 MODEL = {"path": "embedded-tiny", "quantization": "nf4", "lora": {"rank": 2}}
 
@@ -102,3 +102,12 @@ def test_a_described_model_keeps_embeddings_and_head_as_they_are() -> None:
         )
     }
     assert type(model.lm_head) is nn.Linear
+
+
+def test_no_layer_repacks_its_weights() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2)))
+    for layer in (model[0], model[1][0]):
+        layer.support_avx512bf16_for_cpu = True
+    keep_layout(model)
+    assert not model[0].support_avx512bf16_for_cpu
+    assert not model[1][0].support_avx512bf16_for_cpu
