@@ -46,9 +46,8 @@ async def play(item: str, endpoints: Mapping[str, str]) -> dict[str, str]:
     asker = ConversableAgent("asker", llm_config=False, human_input_mode="NEVER")
     members = [member(name, endpoints) for name in ("first", "second")]
     chat = GroupChat([asker, *members], [], max_round=3, speaker_selection_method="round_robin")
-    await asker.a_initiate_chat(
-        GroupChatManager(chat, llm_config=False), message=f"Paint {item}.", silent=True
-    )
+    manager = GroupChatManager(chat, llm_config=False, silent=True)
+    await asker.a_initiate_chat(manager, message=f"Paint {item}.", silent=True)
     return {message["name"]: message["content"] for message in chat.messages[1:]}
 
 

@@ -65,4 +65,5 @@ def test_a_program_scores_at_colearn_serve_what_it_scored_in_training(program, t
         }
         urls = {name: f"{server.url}/v1" for name, server in servers.items()}
         told = run(python, f"{program}.py", json.dumps(urls))
-    assert told == f"{record['last']['return']:.3f} on 8 held-out items\n"
+    last = told.splitlines()[-1]  # AG2 prints the end of each chat, too
+    assert last == f"{record['last']['return']:.3f} on 8 held-out items"
