@@ -16,14 +16,17 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from _optima_problems import PROBLEMS
 from optima import Run, change, config_of
+
+if TYPE_CHECKING:
+    from colearn.contract import Generator, WeightUpdate
 
 SERVED = "embedded-tiny-served-varied"
 """The model of `optima.py` with one head of 32 channels: vLLM's CPU attention takes none of 16."""
@@ -36,6 +39,7 @@ def train(
     staleness: int,
     cap: float,
     urls: Mapping[str, str] | None,
+    steps: int | None = None,
 ) -> dict[str, Any]:
     """One run's exact values and mean metrics; `urls` are the servers of its agents, if any."""
     import torch
@@ -45,7 +49,7 @@ def train(
 
     torch.set_num_threads(1)
     chosen = PROBLEMS[problem]
-    config = config_of(Run(method, problem, "recipe", seed, chosen.steps))
+    config = config_of(Run(method, problem, "recipe", seed, steps or chosen.steps))
     loss: dict[str, Any] = {"importance_cap": cap} if cap else {"old_logprobs": "behaviour"}
     generator: dict[str, Any] = {"name": "transformers", "copy": True}
     if urls is not None:
@@ -62,7 +66,9 @@ def train(
     )
     started = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        Experiment(Config.model_validate(config), Path(folder) / "run").run()
+        experiment = Experiment(Config.model_validate(config), Path(folder) / "run")
+        gaps = recorded_gaps(experiment.parts.generators)
+        experiment.run()
         text = (Path(folder) / "run" / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     curve = [line["metrics"] for line in lines if line["kind"] == "evaluation"]
@@ -83,11 +89,34 @@ def train(
         "exact_return": round(curve[-1]["exact_return"] / chosen.scale, 3),
         "exact_return_cold": round(curve[-1]["exact_return_cold"] / chosen.scale, 3),
         "logprob_mismatch": mean("logprob_mismatch"),
+        "largest_gap": max(gaps, default=None),
+        "transfers": len(gaps),
         "mean_staleness": mean("staleness"),
         "iterations": len(updates),
         "iterations_per_hour": round(3600 * len(updates) / seconds, 1),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
+
+
+def recorded_gaps(generators: Iterable[Generator]) -> list[float]:
+    """Gets an engine's largest gap in nats after every transfer of weights, while a run goes on."""
+    from colearn.generate.token_generator import TokenGenerator
+
+    gaps: list[float] = []
+
+    def record(generator: TokenGenerator) -> None:
+        load = generator.load
+
+        def recorded(updates: Sequence[WeightUpdate]) -> None:
+            load(updates)
+            gaps.append(generator.gap)
+
+        generator.load = recorded  # type: ignore[method-assign]
+
+    for generator in generators:
+        if isinstance(generator, TokenGenerator):
+            record(generator)
+    return gaps
 
 
 def servers(problem: str, seed: int, python: str | None) -> AbstractContextManager[dict[str, str]]:
@@ -111,6 +140,7 @@ def main() -> None:
     parser.add_argument("--staleness", type=int, nargs="+", default=[0, 1, 4])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=100)
+    parser.add_argument("--steps", type=int, help="joint actions of a run; the problem's own")
     parser.add_argument("--cap", type=float, default=2.0)
     parser.add_argument("--server", action="store_true", help="generate by vLLM servers")
     parser.add_argument("--python", help="interpreter of the environment with vLLM")
@@ -122,7 +152,9 @@ def main() -> None:
         for seed in seeds:
             for method in options.methods:
                 for staleness in options.staleness:
-                    run = train(options.problem, method, seed, staleness, options.cap, urls)
+                    run = train(
+                        options.problem, method, seed, staleness, options.cap, urls, options.steps
+                    )
                     line = json.dumps(run)
                     print(line, flush=True)
                     if options.out is not None:
