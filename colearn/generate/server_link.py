@@ -21,6 +21,9 @@ PULSE = 8.0
 """Seconds between health checks while requests run, and for each check's answer."""
 _MISSED = 2
 """Unanswered health checks in a row after which the server counts as lost."""
+_IDLE = 1.0
+"""Seconds for which an idle connection is kept. vLLM ends one after 5, httpx's own default as
+well: a request sent as the server ends its connection would look like a lost server."""
 _SHOWN = 300
 
 Result = TypeVar("Result")
@@ -45,7 +48,9 @@ class ServerLink:
         self._client = httpx.AsyncClient(
             base_url=self.url,
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=PARALLEL),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=PARALLEL, keepalive_expiry=_IDLE
+            ),
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

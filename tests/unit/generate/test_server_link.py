@@ -28,11 +28,14 @@ class Server:
         self.asked: list[str] = []
         self.tokens: list[str | None] = []
         self.open = self.busy = self.most = 0
+        self.single = False
+        """Whether a connection's second request gets no answer."""
         self.lock, self.over = threading.Lock(), threading.Event()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            used = False
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -48,6 +51,10 @@ class Server:
                     server.open -= 1
 
             def do_GET(self) -> None:
+                if server.single and self.used:
+                    self.close_connection = True
+                    return
+                self.used = True
                 with server.lock:
                     server.asked.append(self.path)
                     server.tokens.append(self.headers.get("authorization"))
@@ -105,6 +112,16 @@ def test_a_token_is_sent_with_every_request(server: Server) -> None:
     link.call("GET", "/health")
     link.close()
     assert server.tokens == ["Bearer key"]
+
+
+def test_a_connection_that_the_server_may_be_ending_is_not_used_again(server: Server) -> None:
+    """It is reset by the next request on it, as by a server that ends it at that moment."""
+    server.single = True
+    link = ServerLink(server.url, timeout=60.0)
+    link.call("GET", "/health")
+    time.sleep(1.1)
+    link.call("GET", "/health")
+    link.close()
 
 
 def test_without_a_token_none_is_sent(link: ServerLink, server: Server) -> None:
