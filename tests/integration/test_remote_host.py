@@ -191,19 +191,24 @@ def test_a_learner_in_a_worker_knows_the_version_of_its_weights(tmp_path: Path) 
     assert {learner.steps for learner in again.parts.learners.values()} == {4}
 
 
-def test_a_model_lost_while_it_is_loaded_is_loaded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """A worker is lost at the first call of the method."""
     lost: list[str] = []
-    build = ModelWorker.build
+    whole = getattr(ModelWorker, method)
 
-    def lose_once(self: ModelWorker, *args: Any) -> Any:
+    def call(self: ModelWorker, *args: Any) -> Any:
         if not lost:
             lost.append("one")
             raise ModelLost("run.host: the worker of actor-agent_1 has ended; continue")
-        return build(self, *args)
+        return whole(self, *args)
 
-    monkeypatch.setattr(ModelWorker, "build", lose_once)
+    monkeypatch.setattr(ModelWorker, method, call)
+
+
+def test_a_model_lost_while_it_is_loaded_is_loaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_once(monkeypatch, "build")
     record = run_with_restarts(config_of(PICKLED, restarts=1), tmp_path / "run")
     assert record.status == "finished" and record.iterations == 4
 
@@ -221,16 +226,7 @@ def test_a_run_tells_how_many_parameters_its_workers_train(tmp_path: Path) -> No
 def test_a_run_restarts_by_itself_after_it_lost_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lost: list[str] = []
-    accumulate = ModelWorker.accumulate
-
-    def lose_once(self: ModelWorker, *args: Any) -> Any:
-        if not lost:
-            lost.append("one")
-            raise ModelLost("run.host: the worker of actor-agent_1 has ended; continue")
-        return accumulate(self, *args)
-
-    monkeypatch.setattr(ModelWorker, "accumulate", lose_once)
+    lose_once(monkeypatch, "accumulate")
     record = run_with_restarts(config_of(PICKLED, restarts=1), tmp_path / "run")
     assert record.status == "finished"
     assert "restart 1 of 1: run.host: the worker of actor-agent_1 has ended\n" in (
