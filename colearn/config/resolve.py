@@ -127,6 +127,12 @@ class ResolvedRun:
         assert path is not None, "a head on an actor is no network"
         return path
 
+    def stored(self, key: NetworkKey) -> tuple[str, str, str | None]:
+        """Path, compute type and quantization: frozen bases on one device are shared where these
+        are equal."""
+        settings = self.settings(key)
+        return self.path(key), settings.dtype, settings.quantization
+
     def device(self, key: NetworkKey) -> tuple[str, str]:
         """A network's device, and the config field that sets it."""
         settings, run = self.settings(key), self.config.run.device

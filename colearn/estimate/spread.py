@@ -46,4 +46,4 @@ def _unit(run: ResolvedRun, key: NetworkKey, name: str) -> _Base | str:
     frozen = isinstance(settings, ModelSettings) and not settings.trained
     if settings.lora is None and not frozen:
         return name
-    return run.path(key), settings.dtype, settings.quantization
+    return run.stored(key)

@@ -98,13 +98,12 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
     groups: dict[object, list[NetworkKey]] = {}
     group_of: dict[NetworkKey, object] = {}
     for key in run.networks:
-        settings = run.settings(key)
         if key.kind in ("reference", "past"):
             group: object = group_of[NetworkKey("actor", key.model)]
-        elif key in run.learners and settings.lora is None:
+        elif key in run.learners and run.settings(key).lora is None:
             group = key
         else:
-            group = run.path(key), settings.dtype, settings.quantization, run.device(key)[0]
+            group = *run.stored(key), run.device(key)[0]
         group_of[key] = group
         groups.setdefault(group, []).append(key)
     return list(groups.values())

@@ -67,8 +67,7 @@ class TeamBuilder:
         if trained and settings.lora is None:
             base = self._load(key, trained=True, head=head)
             return self.kind(base, checkpointing=self._checkpointing(key, base))
-        stored = settings.dtype, settings.quantization
-        shared = (self.run.path(key), *stored, str(self._device(key)))
+        shared = (*self.run.stored(key), str(self._device(key)))
         if shared not in self._frozen:
             self._frozen[shared] = self._load(key, trained=False)
         base = self._frozen[shared]
