@@ -57,6 +57,11 @@ class MissingExtra(ColearnError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'colearn-llm[{extra}]'")
+        self._given = package, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        """Workers return their errors by pickle."""
+        return type(self), self._given
 
 
 def required(module: str, extra: str, *, package: str | None = None) -> Any:

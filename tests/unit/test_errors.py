@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 from pathlib import Path
 
@@ -29,3 +30,8 @@ def test_a_package_that_lacks_another_one_is_not_called_missing(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="not_there_either"):
         required("half_there", "gyms")
+
+
+def test_a_missing_extra_in_another_process_names_the_same_remedy() -> None:
+    error = MissingExtra("bitsandbytes", "quantized")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
