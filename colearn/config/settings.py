@@ -293,6 +293,8 @@ class CriticSettings(TrainedNetworkSettings):
     """Devices by value model, where they differ; the others are on `device`."""
     max_length: int = Field(default=16384, ge=1)
     """Maximum length of a stream in tokens; a longer stream is an error."""
+    warmup_iterations: int = Field(default=0, ge=0)
+    """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
     """Value model by reader. `*` as a reader: all that are not named; `*` as a model: the one named
     after the reader. `{"*": team}` is one value model for all readers."""
@@ -310,6 +312,8 @@ class CriticSettings(TrainedNetworkSettings):
             raise ValueError(f"share must be 'actor', got '{self.share}'")
         if self.share is not None and self.readers != {EACH: EACH}:
             raise ValueError("readers has no meaning with share; the heads sit on the actors")
+        if self.share is not None and self.warmup_iterations:
+            raise ValueError("warmup_iterations needs a critic of its own; set path, not share")
         return self
 
 

@@ -141,6 +141,7 @@ def _updater(
         token_budget=config.train.token_budget,
         together=host.together,
         paces={name: Pace(*run.pace(NetworkKey("actor", name))) for name in run.paced},
+        critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
     )
 
 

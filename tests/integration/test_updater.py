@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
-from updates import new_trainer, new_updater, value_network
+from updates import learner_of, updater_of
 
 from colearn.advantage.gae import GAE
 from colearn.algorithms.collm_cc import CoLLMCC
@@ -23,29 +23,6 @@ from colearn.learn.local import LocalLearner
 from colearn.learn.schedule import schedule
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.types import Credited
-
-
-def learner_of(name, network, *, rate=1e-3, **settings):
-    return LocalLearner(
-        name, network, OptimizerSettings(learning_rate=rate, **settings), token_budget=4096
-    )
-
-
-def updater_of(algorithm, team, *, rate=1e-3, value_loss=None, head=0.3, **settings):
-    """Every agent on a model of its own, every reader of the critic too."""
-    parts = algorithm.parts()
-    trainer = None
-    if parts.critic is not None:
-        readers = parts.critic.readers(tuple(team.voices))
-        learners = {
-            reader: learner_of(reader, value_network(20 + number, size=head), rate=rate)
-            for number, reader in enumerate(readers)
-        }
-        chosen = value_loss or parts.value_loss
-        trainer = new_trainer(parts.critic, parts.advantage, learners, chosen)
-    actors = {agent: learner_of(agent, team.network(agent), rate=rate) for agent in team.voices}
-    return new_updater(parts, actors, critic=trainer, **settings)
-
 
 PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
 """Eq. 2 to 5 as they stand."""

@@ -60,6 +60,8 @@ class Updater:
     paces: Mapping[str, Pace] = field(default_factory=dict)
     """Per-model epochs and minibatch size. These actors' advantages must be computed once, at
     rollout time: they are in no joint minibatch for which a critic could recompute them."""
+    critic_alone: int = 0
+    """The first iterations, in which the actors keep their weights."""
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
@@ -75,8 +77,10 @@ class Updater:
         joint = Pace(self.epochs, self.minibatch).cuts(trees, self.seed, iteration)
         if self.critic is None and not self.actors.keys() - self.paces.keys():
             joint = []  # every actor has its own pace
-        alone = {n: pace.cuts(trees, self.seed, iteration) for n, pace in self.paces.items()}
-        taken = {name: sum(map(len, alone.get(name, joint))) for name in self.actors}
+        actors = {} if iteration < self.critic_alone else self.actors
+        paces = {name: pace for name, pace in self.paces.items() if name in actors}
+        alone = {name: pace.cuts(trees, self.seed, iteration) for name, pace in paces.items()}
+        taken = {name: sum(map(len, alone.get(name, joint))) for name in actors}
         rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
         rows.build(self.token_budget, done)
         moving = {name for name, steps in taken.items() if steps > 1}
@@ -100,8 +104,8 @@ class Updater:
         for batches in joint:
             moved: list[float] = []
             for numbers in batches:
-                metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done)
-                joined = (f"{name}/approx_kl" for name in self.actors if name not in alone)
+                metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done, actors)
+                joined = (f"{name}/approx_kl" for name in actors if name not in alone)
                 moved += [metrics[key] for key in joined if key in metrics]  # of those that train
                 for key, value in metrics.items():
                     sums.setdefault(key, []).append(value)
@@ -208,6 +212,7 @@ class Updater:
         old_values: Sequence[AgentValues] | None,
         fixed: Ready | None,
         done: float,
+        actors: Mapping[str, Learner],
     ) -> dict[str, float]:
         batch = [episodes[number] for number in numbers]
         old = None if old_values is None else [old_values[number] for number in numbers]
@@ -223,7 +228,7 @@ class Updater:
             ready = rows.ready(now, episodes, numbers, values, old)
             metrics |= ready.metrics
         passes: dict[NetworkKey, Callable[[], Accumulated]] = {}
-        for name, learner in self.actors.items():
+        for name, learner in actors.items():
             if name in self.paces:
                 continue
             prepared = ready.prepared(name, learner, numbers)
@@ -238,7 +243,7 @@ class Updater:
             NetworkKey("critic", name): partial(learner.step, done)
             for name, learner in critics.items()
         }
-        steps |= {key: partial(self.actors[key.model].step, done) for key in passes}
+        steps |= {key: partial(actors[key.model].step, done) for key in passes}
         for key, stepped in self.together(steps).items():
             name = f"critic/{key.model}" if key.kind == "critic" else key.model
             metrics |= {f"{name}/{metric}": value for metric, value in stepped.items()}
