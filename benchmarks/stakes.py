@@ -34,6 +34,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "magrpo": {"name": "magrpo", "advantage": {"name": "group_mean", "normalize": True}},
 }
 TEAMS = (2, 4, 8)
+GROUP = 4
+"""Candidates per item of `magrpo`, each a joint action."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,9 @@ class Stakes(DecPOMDP[int, Dealt]):
         return str(rng.choice(ANSWERS))
 
 
-def config_of(method: str, team: int, seed: int, steps: int, episodes: int) -> dict[str, Any]:
-    """A user would write it as YAML."""
+def config_of(method: str, team: int, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """A user would write it as YAML. An iteration and a minibatch are `options.batch` joint
+    actions."""
     path = f"embedded-tiny:{seed}"
     algorithm = json.loads(json.dumps(METHODS[method]))
     critic = method in ("coma", "collm_cc", "collm_dc")
@@ -96,18 +99,18 @@ def config_of(method: str, team: int, seed: int, steps: int, episodes: int) -> d
     return {
         "task": {"name": "stakes:Stakes", "n": team},
         "algorithm": algorithm,
-        "models": {"*": {"path": path, "learning_rate": 2e-3}},
+        "models": {"*": {"path": path, "learning_rate": options.rate}},
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
         "critic": {"path": path, "learning_rate": 5e-3, "head_learning_rate": 1e-2}
         if critic
         else None,
         "train": {
-            "environment_steps": steps,
-            "episodes": 16 if method == "magrpo" else 64,
-            "epochs": 2,
-            "minibatch": 64,
+            "environment_steps": options.steps,
+            "episodes": options.batch // GROUP if method == "magrpo" else options.batch,
+            "epochs": options.epochs,
+            "minibatch": options.batch,
         },
-        "evaluation": {"every": 2, "episodes": episodes, "transcripts": 0},
+        "evaluation": {"every": options.every, "episodes": options.episodes, "transcripts": 0},
         "run": {"seed": seed, "device": "cpu"},
     }
 
@@ -119,7 +122,7 @@ def run(out: Path, method: str, team: int, seed: int, options: argparse.Namespac
     from colearn.record import open_run
 
     folder = out / "runs" / f"{method}-{team}-{seed}"
-    settings = config_of(method, team, seed, options.steps, options.episodes)
+    settings = config_of(method, team, seed, options)
     started = time.process_time()
     Experiment(Config.model_validate(settings), folder).run()
     lines = open_run(folder).lines()
@@ -177,8 +180,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=4096)
-    parser.add_argument("--episodes", type=int, default=256)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=4096, help="joint actions of a run")
+    parser.add_argument("--batch", type=int, default=64, help="joint actions of an iteration")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--rate", type=float, default=2e-3, help="learning rate of the actors")
+    parser.add_argument("--every", type=int, default=2, help="iterations between evaluations")
+    parser.add_argument("--episodes", type=int, default=256, help="of an evaluation")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--teams", nargs="+", type=int, default=list(TEAMS))
     options = parser.parse_args()
@@ -191,7 +199,8 @@ def main() -> None:
     if path.exists():
         lines = map(json.loads, path.read_text().splitlines())
         done = {(r["method"], r["team"], r["seed"]) for r in lines}
-    for seed, team, method in product(range(options.seeds), options.teams, options.methods):
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    for seed, team, method in product(seeds, options.teams, options.methods):
         if (method, team, seed) not in done:
             run(options.out, method, team, seed, options)
     print(report(options.out))
