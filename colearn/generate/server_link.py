@@ -21,9 +21,9 @@ PULSE = 8.0
 """Seconds between health checks while requests run, and for each check's answer."""
 _MISSED = 2
 """Unanswered health checks in a row after which the server counts as lost."""
-_IDLE = 1.0
-"""Seconds for which an idle connection is kept. vLLM ends one after 5, httpx's own default as
-well: a request sent as the server ends its connection would look like a lost server."""
+_CUT = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+"""Errors of a connection that ends before the answer. A server that stood still for longer than
+it keeps an idle connection, 5 s with vLLM, ends one on which a request already waits."""
 _SHOWN = 300
 
 Result = TypeVar("Result")
@@ -41,16 +41,18 @@ class ServerLink:
     """Connections to one server, in an event loop of their own thread.
 
     `timeout` limits each request in seconds; `token` is sent as a bearer token and never shown.
+    A request whose connection ends before the answer is sent once more, on a new connection.
     """
 
     def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
         self.url, self.timeout = url.rstrip("/"), timeout
-        self._client = httpx.AsyncClient(
-            base_url=self.url,
-            headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=PARALLEL, keepalive_expiry=_IDLE
-            ),
+        self._kept, self._new = (
+            httpx.AsyncClient(
+                base_url=self.url,
+                headers={} if token is None else {"Authorization": f"Bearer {token}"},
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=idle),
+            )
+            for idle in (PARALLEL, 0)
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -82,7 +84,8 @@ class ServerLink:
     def close(self) -> None:
         """Close all connections; the link cannot be used afterwards."""
         if self._thread.is_alive():
-            self._run(self._client.aclose())
+            for client in (self._kept, self._new):
+                self._run(client.aclose())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -133,11 +136,18 @@ class ServerLink:
     async def _call(self, method: str, path: str, body: Any, timeout: float) -> Any:
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
+
+        async def send(client: httpx.AsyncClient) -> httpx.Response:
+            return await client.request(
+                method, path, content=content, headers=headers, timeout=timeout
+            )
+
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._client.request(
-                    method, path, content=content, headers=headers, timeout=timeout
-                )
+                try:
+                    answer = await send(self._kept)
+                except _CUT:
+                    answer = await send(self._new)
         except (TimeoutError, httpx.TimeoutException):
             self.lost(f"gave no answer within {timeout:g} s")
         except httpx.TransportError as error:

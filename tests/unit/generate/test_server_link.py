@@ -30,6 +30,8 @@ class Server:
         self.open = self.busy = self.most = 0
         self.single = False
         """Whether a connection's second request gets no answer."""
+        self.ends, self.ended = False, 0
+        """Whether no request gets an answer, and how many have got none."""
         self.lock, self.over = threading.Lock(), threading.Event()
         server = self
 
@@ -51,7 +53,8 @@ class Server:
                     server.open -= 1
 
             def do_GET(self) -> None:
-                if server.single and self.used:
+                if server.ends or (server.single and self.used):
+                    server.ended += 1
                     self.close_connection = True
                     return
                 self.used = True
@@ -114,14 +117,24 @@ def test_a_token_is_sent_with_every_request(server: Server) -> None:
     assert server.tokens == ["Bearer key"]
 
 
-def test_a_connection_that_the_server_may_be_ending_is_not_used_again(server: Server) -> None:
-    """It is reset by the next request on it, as by a server that ends it at that moment."""
+def test_requests_on_connections_that_the_server_ends_are_sent_again(
+    link: ServerLink, server: Server
+) -> None:
+    """A connection's second request gets no answer, as when its idle time ends at that moment."""
     server.single = True
-    link = ServerLink(server.url, timeout=60.0)
     link.call("GET", "/health")
-    time.sleep(1.1)
     link.call("GET", "/health")
-    link.close()
+    server.replies["/x"] = lambda body: (200, json.dumps(body["n"]))
+    for _ in range(2):
+        assert link.all("/x", [{"n": n} for n in range(9)]) == list(range(9))
+    assert server.asked == ["/health"] * 2 + ["/x"] * 18
+
+
+def test_a_request_is_sent_twice_at_most(link: ServerLink, server: Server) -> None:
+    server.ends = True
+    with pytest.raises(ServerLost, match=r"is gone \(Server disconnected .*--resume") as lost:
+        link.call("POST", "/x", {})
+    assert "\n" not in str(lost.value) and server.ended == 2
 
 
 def test_without_a_token_none_is_sent(link: ServerLink, server: Server) -> None:
