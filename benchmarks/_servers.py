@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 import torch
 
@@ -24,7 +25,8 @@ MINUTES = 120.0
 @contextmanager
 def served(model: Path, agents: Sequence[str], python: str | None) -> Iterator[dict[str, str]]:
     """The URL of a server of this model for each agent, with `python` as its interpreter (None:
-    this one). A run replaces the weights, so later runs may use the same servers."""
+    this one). A run replaces the weights, so later runs may use the same servers. After an error
+    their logs stay, and a note of the error names their folder."""
     start = ServerStart(
         python=python,
         gpus=None,
@@ -36,7 +38,7 @@ def served(model: Path, agents: Sequence[str], python: str | None) -> Iterator[d
     )
     chat = ChatFormat(load_tokenizer(str(model), field="model"), chat="plain")
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="colearn-servers-")))
+        folder = Path(stack.enter_context(_logs()))
         base = load_base(
             str(model),
             compute="float32",
@@ -58,6 +60,17 @@ def served(model: Path, agents: Sequence[str], python: str | None) -> Iterator[d
         for agent, url in urls.items():
             _wait(url, processes[agent])
         yield urls
+
+
+@contextmanager
+def _logs() -> Iterator[str]:
+    folder = mkdtemp(prefix="colearn-servers-")
+    try:
+        yield folder
+    except BaseException as error:
+        error.add_note(f"The servers' logs: {folder}")
+        raise
+    shutil.rmtree(folder)
 
 
 def _wait(url: str, process: ServerProcess) -> None:
