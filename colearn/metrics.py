@@ -103,6 +103,10 @@ UPDATE = {
     "advantage/actions": Metric("Actions with an advantage.", "actions"),
     "advantage/mean": Metric("Mean advantage.", "credited reward"),
     "advantage/std": Metric("Standard deviation of the advantages.", "credited reward"),
+    "AGENT/similarity": Metric(
+        "Mean word F1 of two of an agent's answers that a heterogeneous group compares.", "share"
+    ),
+    "AGENT/same_prompt": Metric("Pairs of such answers to one and the same prompt.", "share"),
 }
 """Metrics of an update that belong to no single model."""
 
@@ -152,4 +156,4 @@ RUN_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "Trained models": ACTOR,
     "Critics": CRITIC,
 }
-"""All metrics by section. MODEL, PLAYER and k stand for names and numbers of the run."""
+"""All metrics by section. MODEL, AGENT, PLAYER and k stand for names and numbers of the run."""

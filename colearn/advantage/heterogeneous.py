@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from colearn.bounds import Clip
-from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.contract import Advantage, AgentValues, AnswerGroup, Episodes, NodeAdvantages
 from colearn.seeding import derive_rng
 from colearn.types import Credited, Node
 
@@ -83,19 +83,40 @@ class Heterogeneous(Advantage):
 
     def groups(self, episodes: Episodes) -> list[list[Pair]]:
         """The groups of compared actions, each with two or more."""
-        together: dict[Group, list[Pair]] = {}
-        for number, episode in enumerate(episodes):
-            for pair in _pairs(number, episode):
-                if self.keep == "forked" and not pair.forked:
-                    continue
-                together.setdefault((number, pair.agent, pair.occasion), []).append(pair)
-        groups = [group for group in together.values() if len(group) > 1]
-        alone = [group[0] for group in together.values() if len(group) == 1]
+        together = self._within_trees(episodes)
+        groups = [group for group in together if len(group) > 1]
+        alone = [group[0] for group in together if len(group) == 1]
         if self.ungrouped == "shuffle":
             groups += self._shuffled(alone, episodes)
         elif self.ungrouped == "same_fork":
             groups += _by_fork(alone, episodes)
         return groups
+
+    def answer_groups(self, episodes: Episodes) -> list[AnswerGroup]:
+        """The groups within trees (MHGPO, Figures 7 and 9), not those regrouped over the batch."""
+        groups = []
+        for group in self._within_trees(episodes):
+            if len(group) < 2:
+                continue
+            agent, nodes = group[0].agent, episodes[group[0].episode].tree.nodes
+            edges = [(nodes[nodes[pair.node].parent or 0], nodes[pair.node]) for pair in group]
+            groups.append(
+                AnswerGroup(
+                    agent,
+                    tuple(before.observations[agent].text for before, _ in edges),
+                    tuple(after.actions[agent].text for _, after in edges),
+                )
+            )
+        return groups
+
+    def _within_trees(self, episodes: Episodes) -> list[list[Pair]]:
+        """By tree, agent and occasion; some hold one action."""
+        together: dict[Group, list[Pair]] = {}
+        for number, episode in enumerate(episodes):
+            for pair in _pairs(number, episode):
+                if self.keep == "all" or pair.forked:
+                    together.setdefault((number, pair.agent, pair.occasion), []).append(pair)
+        return list(together.values())
 
     def _shuffled(self, alone: Sequence[Pair], episodes: Episodes) -> Iterator[list[Pair]]:
         # the shuffle is a function of what is compared, so a run repeats

@@ -64,6 +64,16 @@ Advantages = Sequence[NodeAdvantages | TokenAdvantages]
 Episodes = Sequence[Credited[Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerGroup:
+    """Answers of one agent in one tree that an advantage compares, and the prompts they answer."""
+
+    agent: str
+    prompts: tuple[str, ...]
+    """The observation before each answer."""
+    answers: tuple[str, ...]
+
+
 class Advantage(ABC):
     """Computes advantages from credited trees, and from values if there is a critic.
 
@@ -98,6 +108,10 @@ class Advantage(ABC):
         """The weight group of an agent's actions in an episode. A model's loss weighs its groups
         equally, whatever their sizes. None: every action has equal weight."""
         return None
+
+    def answer_groups(self, episodes: Episodes) -> Sequence[AnswerGroup]:
+        """Groups whose similarity is reported as a metric; most advantages report none."""
+        return ()
 
     @abstractmethod
     def __call__(

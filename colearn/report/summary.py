@@ -39,8 +39,9 @@ DIAGNOSTICS = {
     "entropy": "Entropy (nats per token)",
     "nll": "Negative log-likelihood of sampled tokens (nats)",
     "clip_fraction": "Share of clipped terms",
+    "similarity": "Similarity of a group's answers (word F1)",
 }
-"""Update metrics that are drawn, by the end of their names; means over the models."""
+"""Update metrics that are drawn, by the end of their names; means over models or agents."""
 
 OBJECTIVE = "objective"
 """Metric of the training objective; with `/AGENT`, one agent's."""

@@ -29,6 +29,7 @@ from .actor_rows import ActorRows, Ready, Trees
 from .critics import CriticTrainer
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
+from .similarity import similarity_metrics
 
 
 @dataclass(slots=True)
@@ -123,6 +124,7 @@ class Updater:
             for reference in self.references.values():
                 reference.follow()
         result = {key: float(np.mean(values)) for key, values in sums.items()}
+        result |= similarity_metrics(self.parts.advantage.answer_groups(episodes))
         result["optimizer_steps"] = float(steps)
         if self.parts.if_deterministic:
             result["random_rewards"] = float(self.random_rewards)

@@ -99,6 +99,26 @@ def test_rewards_go_backward_and_a_penalty_stays_where_it_was_earned():
     }
 
 
+def test_answer_groups_are_the_trees_own_with_the_prompts_that_were_answered():
+    algorithm = MHGPO(rollout=ForkOnFirst(k=2))
+    episodes, _ = sampled(algorithm, items=(0, 1))
+    groups = algorithm.advantage.answer_groups(episodes)
+    first = [(group.agent, group.prompts, group.answers) for group in groups[:3]]
+    assert first == [
+        ("x", ("go", "go"), ("x0", "x1")),
+        ("y", ("x0", "x1"), ("y0", "y1")),
+        ("z", ("y0", "y1"), ("z0", "z1")),
+    ]
+    assert len(groups) == 6
+
+
+def test_answers_regrouped_over_the_batch_are_no_answer_group():
+    algorithm = MHGPORoundRobin(rollout=RoundRobin(k=2, probabilities={"x": 0, "y": 0, "z": 1}))
+    episodes, _ = sampled(algorithm, items=(0, 1, 2, 3))
+    assert len(algorithm.advantage.groups(episodes)) > 4
+    assert [group.agent for group in algorithm.advantage.answer_groups(episodes)] == ["z"] * 4
+
+
 def test_an_advantage_is_the_distance_from_the_group_in_deviations():
     algorithm = MHGPO(rollout=ForkOnFirst(k=2))
     episodes, _ = sampled(algorithm)
