@@ -28,6 +28,9 @@ _SEARCH = {
     "em": Metric("Exact matches after SQuAD's normalisation.", "share", "higher"),
     "accuracy": Metric("Answers that contain a gold answer.", "share", "higher"),
     "recall": Metric("Supporting passages that were retrieved.", "share", "higher"),
+    "queries": Metric("Queries that the team wrote.", "queries"),
+    "documents": Metric("Different passages that it kept of their results.", "passages"),
+    "answer_words": Metric("Words of the final answer.", "words"),
 }
 _TALK = {
     "correct": Metric("Episodes whose final answer is right.", "share", "higher"),
@@ -134,7 +137,10 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
     },
     "search_extract": _SEARCH,
     "search_loop": _SEARCH,
-    "search_mhgpo": _SEARCH,
+    "search_mhgpo": {
+        **_SEARCH,
+        "penalty_ROLE": Metric("Penalty of a role for its format.", "reward", "higher"),
+    },
     "search_parallel": _SEARCH,
     "str_build": {
         **_BUILDING,
@@ -142,4 +148,4 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "adjacency": Metric("Touching pairs of blocks with one texture.", "share", "lower"),
     },
 }
-"""By task and metric; PLAYER and FUNCTION stand for names."""
+"""By task and metric; PLAYER, ROLE and FUNCTION stand for names."""

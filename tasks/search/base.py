@@ -17,7 +17,7 @@ from .guess import guess
 from .items import load_corpus, load_questions
 from .prompts import COMPACT, FULL, SYSTEM, compact_documents, full_documents
 from .question import Question
-from .reading import within
+from .reading import count_words, within
 from .world import KINDS, World
 
 MOST_QUERIES = 4
@@ -35,7 +35,10 @@ class SearchTeam(Workflow[Question]):
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
     """
 
-    measures = ("f1", "em", "accuracy", "recall")
+    measures: tuple[str, ...] = (
+        *("f1", "em", "accuracy", "recall"),
+        *("queries", "documents", "answer_words"),
+    )
     headline = Headline("f1")
 
     def __init__(
@@ -108,12 +111,17 @@ class SearchTeam(Workflow[Question]):
             f1=score,
             em=exact_match(answer, item.answers),
             accuracy=accuracy(answer, item.answers),
+            answer_words=count_words(answer),
         )
         return score
 
-    def note_recall(self, team: Team, item: Question, passages: Sequence[Passage]) -> None:
-        """Records recall: the share of supporting passages that were retrieved; 0 if unknown."""
+    def note_search(
+        self, team: Team, item: Question, passages: Sequence[Passage], queries: int
+    ) -> None:
+        """Records how many queries the team wrote, how many different passages it kept of their
+        results, and recall: the share of supporting passages among them; 0 if unknown."""
         titles = {passage.title for passage in passages}
+        team.measure(queries=queries, documents=len(set(passages)))
         if item.titles:
             team.measure(recall=sum(title in titles for title in item.titles) / len(item.titles))
 

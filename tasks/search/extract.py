@@ -35,12 +35,13 @@ class RetrieveExtractAnswer(SearchTeam):
             asked: dict[str, Any] = {"question": item.text, "query": query}
             return passages, await self.ask(team, "extractor", passages, **asked)
 
-        queries = queries[:MOST_QUERIES]
+        written, queries = len(queries), queries[:MOST_QUERIES]
         branches = await asyncio.gather(*(evidence(query) for query in queries))
         for _, extract in branches:
             if not self.proper(extract):
                 team.reward(BAD_FORMAT, to=extract)
-        self.note_recall(team, item, merged([passages for passages, _ in branches]))
+        found = merged([passages for passages, _ in branches])
+        self.note_search(team, item, found, written)
         kept = [
             Passage(query, extract) for query, (_, extract) in zip(queries, branches, strict=True)
         ]

@@ -34,14 +34,14 @@ class IterativeSearch(SearchTeam):
         knowledge, answer = self._read_plan(plan)
         score = self.score(team, item, answer)
         team.reward(score, to=plan)
-        state, retrieved = plan, list[Passage]()
+        state, retrieved, searches = plan, list[Passage](), 0
         for _ in range(ROUNDS):
             known: dict[str, Any] = {"question": question, "knowledge": knowledge}
             query = await self.ask(team, "searcher", after=state, **known)
             if END[self.prompt] in query:
                 break
             passages = await self.passages(team, query)
-            retrieved += passages
+            retrieved, searches = [*retrieved, *passages], searches + 1
             summary = await self.ask(team, "summarizer", passages, query=query)
             state = await self.ask(
                 team, "updater", after=(summary, state), summary=summary, **known
@@ -52,7 +52,7 @@ class IterativeSearch(SearchTeam):
             team.reward(score, to=answered)
             team.reward(score - before, to=(query, summary, state))
             self.score(team, item, answered)
-        self.note_recall(team, item, retrieved)
+        self.note_search(team, item, retrieved, searches)
         team.reward(score)
 
     def _read_plan(self, plan: str) -> tuple[str, str]:

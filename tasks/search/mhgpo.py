@@ -22,6 +22,7 @@ class MHGPOTeam(SearchTeam):
     """
 
     agents = ("rewriter", "reranker", "answerer")
+    measures = (*SearchTeam.measures, *(f"penalty_{role}" for role in agents))
     horizon = 3
 
     async def run(self, team: Team, item: Question) -> None:
@@ -29,7 +30,7 @@ class MHGPOTeam(SearchTeam):
         rewritten = await self.ask(team, "rewriter", question=item.text)
         queries = read_queries(rewritten)
         if len(queries) > MOST_QUERIES:
-            team.reward(PENALTY_QUERIES, to=rewritten)
+            self.penalize(team, "rewriter", PENALTY_QUERIES)
         lists = await asyncio.gather(
             *(self.passages(team, query) for query in queries[:MOST_QUERIES])
         )
@@ -37,10 +38,15 @@ class MHGPOTeam(SearchTeam):
         ranked = await self.ask(team, "reranker", passages, question=item.text)
         ranking = read_ranking(ranked, len(passages))
         if not ranking.valid:
-            team.reward(PENALTY_RANKING, to=ranked)
+            self.penalize(team, "reranker", PENALTY_RANKING)
         chosen = [passages[number] for number in ranking.chosen]
-        self.note_recall(team, item, chosen)
+        self.note_search(team, item, chosen, len(queries))
         answer = await self.ask(team, "answerer", chosen, question=item.text)
         if len(answer.split()) > self.longest:
-            team.reward(PENALTY_LENGTH, to=answer)
+            self.penalize(team, "answerer", PENALTY_LENGTH)
         team.reward(self.score(team, item, answer))
+
+    def penalize(self, team: Team, role: str, penalty: float) -> None:
+        """Pays a penalty to a role and records it (Figure 12)."""
+        team.reward(penalty, to=role)
+        team.measure(**{f"penalty_{role}": penalty})

@@ -31,7 +31,7 @@ class ParallelRetrieval(SearchTeam):
             *(self.passages(team, query) for query in queries[:MOST_QUERIES])
         )
         passages = merged(lists)
-        self.note_recall(team, item, passages)
+        self.note_search(team, item, passages, len(queries))
         answer = await self.ask(team, "answerer", passages, question=item.text)
         if not self.proper(answer):
             team.reward(BAD_FORMAT, to=answer)

@@ -100,7 +100,10 @@ def test_a_setting_has_its_bounds_and_default() -> None:
 def test_the_table_of_metrics_has_those_of_a_task(task: str) -> None:
     built = load("tasks", task, "name")(**TASKS.get(task, {}))
     state = built.reset(built.items("train")[0], np.random.default_rng(0))
-    names = {re.sub(r"_player_\d$", "_PLAYER", name) for name in built.metrics(state)}
+    names = {
+        re.sub(r"^penalty_\w+$", "penalty_ROLE", re.sub(r"_player_\d$", "_PLAYER", name))
+        for name in built.metrics(state)
+    }
     assert names == set(TASK_METRICS[task])
 
 

@@ -124,6 +124,8 @@ def test_mhgpo_pays_the_team_f1_and_no_penalty_for_a_proper_episode():
     assert task.metrics(last.state) == {
         **{"f1": pytest.approx(2 / 3), "em": 0.0},
         **{"accuracy": 1.0, "recall": 1.0},
+        **{"queries": 1.0, "documents": 2.0, "answer_words": 2.0},
+        **{"penalty_rewriter": 0.0, "penalty_reranker": 0.0, "penalty_answerer": 0.0},
     }
 
 
@@ -145,6 +147,10 @@ def test_mhgpo_s_penalties_are_each_role_s_own():
         {"answerer": -1.0},
     ]
     assert outcomes[-1].reward == 0.0
+    metrics = task.metrics(outcomes[-1].state)
+    assert [metrics[f"penalty_{role}"] for role in task.agents] == [-0.5, -0.5, -1.0]
+    patterns = [metrics[name] for name in ("queries", "documents", "answer_words")]
+    assert patterns == [5.0, 1.0, 6.0]
 
 
 @pytest.mark.parametrize("team", TEAMS)
