@@ -24,14 +24,23 @@ PACKED_BYTES = 2**28
 
 
 class PackedProducts:
-    """The linear layers of a model, each packed once it has been used several times."""
+    """The linear layers of a model, each packed once it has been used several times.
+
+    Its last reference frees the copies: in a reference cycle they would be kept through updates,
+    until Python's garbage collector runs.
+    """
 
     def __init__(self, model: nn.Module) -> None:
-        self.bytes = 0
-        """Allocated for packed copies."""
+        copies = _Copies()
+        self._copies = copies
         self._forwards = [
-            (layer, self._forward(layer)) for layer in model.modules() if _eligible(layer)
+            (layer, _forward(layer, copies)) for layer in model.modules() if _eligible(layer)
         ]
+
+    @property
+    def bytes(self) -> int:
+        """Allocated for packed copies."""
+        return self._copies.bytes
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -44,28 +53,36 @@ class PackedProducts:
             for layer, _ in self._forwards:
                 del layer.__dict__["forward"]
 
-    def _forward(self, layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-        product = torch.ops.mkldnn._linear_pointwise
-        weight: Tensor = layer.weight
-        calls = 0
 
-        def forward(states: Tensor) -> Tensor:
-            nonlocal weight, calls
-            calls += 1
-            if calls == PATIENCE:
-                weight = self._packed(weight)
-            result: Tensor = product(states, weight, layer.bias, "none", [], "")
-            return result
+class _Copies:
+    """Packs weights while there is room for them."""
 
-        return forward
+    def __init__(self) -> None:
+        self.bytes = 0
 
-    def _packed(self, weight: Tensor) -> Tensor:
+    def packed(self, weight: Tensor) -> Tensor:
         size = weight.numel() * weight.element_size()
         if self.bytes + size > PACKED_BYTES:
             return weight
         self.bytes += size
         packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
         return packed
+
+
+def _forward(layer: nn.Linear, copies: _Copies) -> Callable[[Tensor], Tensor]:
+    product = torch.ops.mkldnn._linear_pointwise
+    weight: Tensor = layer.weight
+    calls = 0
+
+    def forward(states: Tensor) -> Tensor:
+        nonlocal weight, calls
+        calls += 1
+        if calls == PATIENCE:
+            weight = copies.packed(weight)
+        result: Tensor = product(states, weight, layer.bias, "none", [], "")
+        return result
+
+    return forward
 
 
 def _eligible(layer: nn.Module) -> TypeGuard[nn.Linear]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -53,6 +56,22 @@ def test_only_layers_above_the_smallest_size_are_packed_and_only_after_several_c
         assert packed.bytes == 0
         model(states)
     assert packed.bytes == 256 * 512 * 4
+
+
+@torch.inference_mode()
+def test_the_last_reference_frees_the_copies_without_a_garbage_collection() -> None:
+    model, states = Pair(), torch.randn(4, 1, 256)
+    packed = PackedProducts(model)
+    with packed.used():
+        for _ in range(PATIENCE + 1):
+            model(states)
+    reference = weakref.ref(packed)
+    gc.disable()
+    try:
+        del packed
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 @torch.inference_mode()
