@@ -16,17 +16,14 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from _optima_problems import PROBLEMS
 from optima import Run, change, config_of
-
-if TYPE_CHECKING:
-    from colearn.contract import Generator, WeightUpdate
 
 SERVED = "embedded-tiny-served-varied"
 """The model of `optima.py` with one head of 32 channels: vLLM's CPU attention takes none of 16."""
@@ -66,13 +63,13 @@ def train(
     )
     started = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        experiment = Experiment(Config.model_validate(config), Path(folder) / "run")
-        gaps = recorded_gaps(experiment.parts.generators)
-        experiment.run()
+        Experiment(Config.model_validate(config), Path(folder) / "run").run()
         text = (Path(folder) / "run" / "metrics.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     curve = [line["metrics"] for line in lines if line["kind"] == "evaluation"]
     updates = [line["metrics"] for line in lines if line["kind"] == "update"]
+
+    gaps = [v for one in updates for key, v in one.items() if key.startswith("parity_gap/")]
 
     def mean(suffix: str) -> float:
         values = [v for one in updates for key, v in one.items() if key.endswith(suffix)]
@@ -90,33 +87,11 @@ def train(
         "exact_return_cold": round(curve[-1]["exact_return_cold"] / chosen.scale, 3),
         "logprob_mismatch": mean("logprob_mismatch"),
         "largest_gap": max(gaps, default=None),
-        "transfers": len(gaps),
         "mean_staleness": mean("staleness"),
         "iterations": len(updates),
         "iterations_per_hour": round(3600 * len(updates) / seconds, 1),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
-
-
-def recorded_gaps(generators: Iterable[Generator]) -> list[float]:
-    """Gets an engine's largest gap in nats after every transfer of weights, while a run goes on."""
-    from colearn.generate.token_generator import TokenGenerator
-
-    gaps: list[float] = []
-
-    def record(generator: TokenGenerator) -> None:
-        load = generator.load
-
-        def recorded(updates: Sequence[WeightUpdate]) -> None:
-            load(updates)
-            gaps.append(generator.gap)
-
-        generator.load = recorded  # type: ignore[method-assign]
-
-    for generator in generators:
-        if isinstance(generator, TokenGenerator):
-            record(generator)
-    return gaps
 
 
 def servers(problem: str, seed: int, python: str | None) -> AbstractContextManager[dict[str, str]]:

@@ -96,6 +96,13 @@ UPDATE = {
     "seconds/overlap": Metric(
         "Time in which two or more generators or models worked.", "seconds", "higher"
     ),
+    "parity_gap/generator": Metric(
+        "Largest difference between the log-probabilities of vLLM and of the trained model, on "
+        "samples from a fixed prompt after the last transfer of weights.",
+        "nats per token",
+        "lower",
+    ),
+    "parity_gap/generator/MODEL": Metric("The same, by generator.", "nats per token", "lower"),
     "staleness": Metric("Updates between the sampling and the trained weights.", "updates"),
     "random_rewards": Metric(
         "1 once rewards were found to be random; sought with `if_deterministic` only.", "share"

@@ -43,6 +43,9 @@ class WeightSync(ABC):
 
     lags: bool = False
     """Whether the learners may be ahead of its weights (`train.staleness`)."""
+    gap: float | None = None
+    """Largest difference, in nats, between its log-probabilities and the trained model's in its
+    last check; None without a check."""
 
     def follow(self, sources: Sequence[Publish]) -> None:  # noqa: B027 - it may read live weights
         """Set the sources from which `sync` loads the weights of its models."""

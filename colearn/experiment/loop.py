@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from colearn.config import Config, build_tracker
+from colearn.contract import Generator
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
@@ -255,6 +256,7 @@ class Experiment:
             "seconds/update": ended - rolled,
             **time_use(self.timeline.take(started, ended), self._timed, ended - started),
             "tokens_per_action": counts.tokens / counts.generations,
+            **parity_gaps(self._timed),
             **self.experience.metrics(),
         }
         log.line("update", progress, metrics)
@@ -312,6 +314,15 @@ class Experiment:
 
     def _write_run(self, status: RunStatus) -> RunRecord:
         return self._summary.write(status, self.progress)
+
+
+def parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
+    """The generators' largest differences from the trained model in their last checks."""
+    return {
+        f"parity_gap/{name}": one.gap
+        for name, one in timed.items()
+        if isinstance(one, Generator) and one.gap is not None
+    }
 
 
 def _timed(parts: Assembly) -> dict[str, Timed]:

@@ -78,8 +78,6 @@ class TokenGenerator(LoadedWeights, Generator):
         self.tolerance = TOLERANCES[base.compute] if tolerance is None else tolerance
         self.prefilled_tokens = 0
         """Tokens run through the model to extend histories, over the generator's life."""
-        self.gap = 0.0
-        """Largest difference in the last check, in nats."""
         self._revision = base.revision
         try:
             self.check()

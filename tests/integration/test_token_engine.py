@@ -83,3 +83,7 @@ def test_a_config_names_it_and_trains_with_it(
         gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
         assert len(gaps) == len(experiment.config.models)
         assert max(gaps) < TOLERANCE
+        names = ["generator"] if lora else ["generator/ada", "generator/ben"]
+        parity = {key: value for key, value in metrics.items() if key.startswith("parity_gap/")}
+        assert list(parity) == [f"parity_gap/{name}" for name in names]
+        assert list(parity.values()) == [one.gap for one in experiment.parts.generators]
