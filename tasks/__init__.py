@@ -22,6 +22,7 @@ NAMES = {
     "search_loop": "search:IterativeSearch",
     "search_mhgpo": "search:MHGPOTeam",
     "search_parallel": "search:ParallelRetrieval",
+    "search_single": "search:SingleModel",
     "str_build": "str_build:StrBuild",
     "sudoku": "sudoku:Sudoku",
     "textarena": "textarena:TextArena",

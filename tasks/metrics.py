@@ -142,6 +142,7 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "penalty_ROLE": Metric("Penalty of a role for its format.", "reward", "higher"),
     },
     "search_parallel": _SEARCH,
+    "search_single": _SEARCH,
     "str_build": {
         **_BUILDING,
         "coverage": Metric("Target cells with any block.", "share", "higher"),

@@ -178,6 +178,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     "search_loop": _SEARCH,
     "search_mhgpo": _SEARCH,
     "search_parallel": _SEARCH,
+    "search_single": _SEARCH,
     "plan_path": {"train": _TRAIN},
     "sokoban": {"train": _TRAIN, "boxes": "Boxes of a room."},
     "sudoku": {"train": _TRAIN},

@@ -9,7 +9,7 @@ import numpy as np
 
 from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
-from colearn.qa import BM25, Dense, Passage, Retriever, accuracy, exact_match, f1
+from colearn.qa import BM25, Dense, Passage, Passages, Retriever, accuracy, exact_match, f1
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
 from ..checks import check_choice, check_whole
@@ -40,6 +40,8 @@ class SearchTeam(Workflow[Question]):
         *("queries", "documents", "answer_words"),
     )
     headline = Headline("f1")
+    searches = True
+    """Whether a corpus is needed."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class SearchTeam(Workflow[Question]):
         self.documents, self.longest, self.prompt = documents, longest, prompt
         world = World(seed=world_seed, people=people, towns=towns)
         self._questions, packaged = load_questions(data, world, kinds)
-        searched = load_corpus(corpus, packaged, data)
+        searched = load_corpus(corpus, packaged, data) if self.searches else Passages(())
         self.retriever: Retriever = BM25(searched) if encoder is None else Dense(searched, encoder)
         self.tools = (Tool(self.search),)
         self.reward_range = None
@@ -91,15 +93,18 @@ class SearchTeam(Workflow[Question]):
         role: str,
         passages: Sequence[Passage] = (),
         *,
+        prompt: str | None = None,
         after: Answer | Iterable[Answer] | None = None,
         **fields: Any,
     ) -> Answer:
-        """A role's answer to its prompt, which is filled with the passages and the other fields."""
+        """A role's answer to its prompt, which is filled with the passages and the other fields;
+        `prompt` names another one than the role's."""
         compact = self.prompt == "compact"
         fields["documents"] = (compact_documents if compact else full_documents)(passages)
         fields["limit"] = self.longest
-        text = (COMPACT if compact else FULL)[role].format(**fields)
-        system = None if compact else SYSTEM.get(role)
+        name = prompt or role
+        text = (COMPACT if compact else FULL)[name].format(**fields)
+        system = None if compact else SYSTEM.get(name)
         if system is not None:
             system = system.format(**fields)
         return await team.ask(role, text, after=after, system=system)

@@ -32,6 +32,11 @@ ANSWERER_USER = """Question is: {question}
 {documents}
 Now, answer the Question: {question}, based on the above Documents."""
 
+SINGLE = """You are a helpful, respectful and honest assistant. Answer the question as accurately \
+as possible, in a few words and nothing else.
+
+Question is: {question}"""
+
 EXTRACTOR = """Copy from the documents, in at most {limit} words, what helps to answer the \
 question. If nothing does, write: nothing.
 
@@ -75,6 +80,7 @@ FULL: Mapping[str, str] = {
     "rewriter": REWRITER_USER,
     "reranker": RERANKER_USER,
     "answerer": ANSWERER_USER,
+    "single": SINGLE,
     "extractor": EXTRACTOR,
     "planner": PLANNER,
     "searcher": SEARCHER,
@@ -87,6 +93,7 @@ COMPACT: Mapping[str, str] = {
     "rewriter": "rewrite {question}",
     "reranker": "rank {question}\n{documents}",
     "answerer": "answer {question}\n{documents}",
+    "single": "answer {question}",
     "extractor": "extract {question}\n{documents}",
     "planner": "plan {question}",
     "searcher": "search {question}\nknown {knowledge}",

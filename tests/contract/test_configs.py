@@ -145,7 +145,7 @@ def test_the_tiny_suite_of_stronger_mas_has_eight_rows_of_five_seeds_on_three_ga
 
 def test_the_suites_of_both_workflow_papers_have_their_rows_at_the_tiny_size() -> None:
     mhgpo = plan_suite(load_suite("mhgpo", ["size=tiny"]))
-    assert {name: len(plan.runs) for name, plan in mhgpo.items()} == {"hotpotqa": 5 * 5}
+    assert {name: len(plan.runs) for name, plan in mhgpo.items()} == {"hotpotqa": 7 * 5}
     unity = plan_suite(load_suite("unitymas_o", ["size=tiny"]))
     counts = {name: len(plan.runs) for name, plan in unity.items()}
     assert counts == {"parallel": 2 * 5, "extract": 2 * 5, "loop": 2 * 5}
@@ -226,7 +226,11 @@ def test_an_update_of_stronger_mas_takes_64_of_128_environments_in_every_row(gam
 
 
 @pytest.mark.parametrize(
-    ("label", "turns"), [("mhgpo", 12.0), ("mhgpo_rr", 10.5), ("mhgpo_is", 27.0), ("mappo", 3.0)]
+    ("label", "turns"),
+    [
+        *(("mhgpo", 12.0), ("mhgpo_rr", 10.5), ("mhgpo_is", 27.0)),
+        *(("mappo", 3.0), ("single_grpo", 4.0)),
+    ],
 )
 def test_every_row_of_mhgpo_is_one_epoch_of_hotpotqa(label: str, turns: float) -> None:
     """90,447 questions (App. B), four branches from the fork on: 4 x 3 turns where it is the first

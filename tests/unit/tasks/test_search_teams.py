@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,6 +16,7 @@ from colearn.tasks.search import (
     MHGPOTeam,
     ParallelRetrieval,
     RetrieveExtractAnswer,
+    SingleModel,
 )
 from colearn.tasks.search.reading import merged, read_queries, read_ranking, read_tagged
 from colearn.tasks.search.world import KINDS, World
@@ -47,7 +49,7 @@ def item_of(task, text):
     return next(item for item in task.items("train") if item.text == text)
 
 
-@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize("team", [*TEAMS, SingleModel])
 @pytest.mark.parametrize("prompt", ["full", "compact"])
 def test_every_team_keeps_the_contract(team, prompt):
     task = team(prompt=prompt)
@@ -151,6 +153,32 @@ def test_mhgpo_s_penalties_are_each_role_s_own():
     assert [metrics[f"penalty_{role}"] for role in task.agents] == [-0.5, -0.5, -1.0]
     patterns = [metrics[name] for name in ("queries", "documents", "answer_words")]
     assert patterns == [5.0, 1.0, 6.0]
+
+
+@pytest.mark.parametrize("prompt", ["full", "compact"])
+def test_a_single_model_answers_from_the_question_alone(prompt):
+    task = SingleModel(prompt=prompt, longest=5)
+    question, passages = asked("linked")
+    item = item_of(task, question.text)
+    shown = task.observe(task.reset(item, RNG), "answerer").text
+    assert question.text in shown and not any(text in shown for text in passages.values())
+    (right,) = play(task, item, {"answerer": f"{question.answer} indeed"})
+    assert right.done and (right.reward, right.local_rewards) == (pytest.approx(2 / 3), {})
+    (long,) = play(task, item, {"answerer": "one two three four five six"})
+    assert (long.reward, long.local_rewards) == (0.0, {"answerer": -1.0})
+    patterns = [task.metrics(right.state)[name] for name in ("queries", "documents", "recall")]
+    assert patterns == [0.0, 0.0, 0.0]
+
+
+def test_a_single_model_needs_no_corpus_for_its_questions(tmp_path):
+    path = tmp_path / "own.jsonl"
+    rows = [{"question": f"Who is {n}?", "answers": [f"number {n}"]} for n in range(6)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(ConfigError, match=r"task\.corpus"):
+        MHGPOTeam(data=str(path))
+    task = SingleModel(data=str(path))
+    state = task.reset(task.items("train")[0], RNG)
+    assert task.legal_action(state, "answerer", RNG).startswith(" number ")
 
 
 @pytest.mark.parametrize("team", TEAMS)

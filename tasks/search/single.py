@@ -1,0 +1,35 @@
+"""One model answers without a search: the single models of MHGPO's Table 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colearn.workflow import Team, WorkflowState
+
+from .base import SearchTeam
+from .question import Question
+
+PENALTY_LENGTH = -1.0
+
+
+class SingleModel(SearchTeam):
+    """`answerer` alone, from the question: the reward is the answer's F1, and -1 for an overlong
+    one, as in the team. No corpus is read. The paper prints no prompt of its single models."""
+
+    agents = ("answerer",)
+    horizon = 1
+    searches = False
+
+    async def run(self, team: Team, item: Question) -> None:
+        """One answer."""
+        answer = await self.ask(team, "answerer", prompt="single", question=item.text)
+        if len(answer.split()) > self.longest:
+            team.reward(PENALTY_LENGTH, to=answer)
+        team.reward(self.score(team, item, answer))
+
+    def legal_action(
+        self, state: WorkflowState[Question], agent: str, rng: np.random.Generator
+    ) -> str:
+        """The answer to some question, whatever was asked."""
+        questions = self.items("train")
+        return f" {questions[int(rng.integers(len(questions)))].answers[0]}"
