@@ -260,11 +260,21 @@ def test_the_budgets_of_code_and_math_are_the_papers_updates(subject: str) -> No
     config = offline(f"paper/stronger_mas_{subject}")
     for label in config.compare.algorithms:
         row = config_of(config, label)
-        if row.algorithm.name in ("untrained", "collm_cc", "collm_dc"):
+        if row.algorithm.name in ("untrained", "collm_cc", "collm_dc", "mappo"):
             continue
         candidates = candidates_of(row)
         assert row.train.environment_steps == 150 * 128 * candidates, label
         assert row.train.minibatch == row.train.episodes // 2 * candidates, label
+
+
+@pytest.mark.parametrize("size", ["tiny", "paper"])
+def test_debaters_are_reasoners_and_sequential_agents_play_one_turn(size: str) -> None:
+    """MAPoRL and MARFT as rows of Stronger-MAS's Table 3."""
+    config = offline(f"{size}/stronger_mas_math")
+    debate, sequence = (build_task(config_of(config, row)) for row in ("maporl", "marft"))
+    assert debate.agents == ("reasoner_1", "reasoner_2") and debate.order == "parallel"
+    assert sequence.agents == ("reasoner", "tool")
+    assert (sequence.order, sequence.horizon) == ("sequential", 2)
 
 
 @pytest.mark.parametrize("name", SUITES)

@@ -1,0 +1,42 @@
+"""Rows of the papers' tables that differ by more than an algorithm: each makes one update."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colearn.comparison.plan import config_of
+from colearn.config import load_config
+from colearn.experiment.loop import Experiment
+
+SMALL = {"train.episodes": 2, "train.epochs": 1, "train.minibatch": None, "evaluation.episodes": 2}
+ROWS = {
+    "tiny/search_mhgpo": {"single_grpo": 1, "mhgpo": 1},
+    "tiny/search_loop": {"mappo_independent": 4},
+    "tiny/stronger_mas_math": {"maporl": 2, "marft": 2},
+}
+"""Trained models of each row."""
+
+
+def small(name: str, label: str) -> dict[str, object]:
+    """The row with `embedded-tiny` models, for one update of two episodes."""
+    row = config_of(load_config(name), label).model_dump(mode="json")
+    models = {model: {**chosen, "path": "embedded-tiny"} for model, chosen in row["models"].items()}
+    critic = row["critic"] and {**row["critic"], "path": "embedded-tiny"}
+    return {**row, "models": models, "critic": critic}
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [(name, label) for name, rows in ROWS.items() for label in rows]
+)
+def test_a_row_trains_its_models_once(name: str, label: str, tmp_path: Path) -> None:
+    config = load_config(small(name, label), {**SMALL, "train.iterations": 1})
+    record = Experiment(config, tmp_path / "run").run()
+    assert record.status == "finished" and record.updates == 1
+    lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    (update,) = [line["metrics"] for line in lines if line["kind"] == "update"]
+    moved = [key for key in update if key.endswith("/grad_norm") and not key.startswith("critic/")]
+    assert len(moved) == ROWS[name][label]
+    assert ("answerer/similarity" in update) == (label == "mhgpo")
