@@ -143,6 +143,30 @@ def test_the_tiny_suite_of_stronger_mas_has_eight_rows_of_five_seeds_on_three_ga
     assert [len(plan.runs) for plan in plans.values()] == [8 * 5] * 3
 
 
+def test_the_suite_of_marshal_has_specialists_and_a_generalist_under_three_algorithms() -> None:
+    tiny = plan_suite(load_suite("marshal", ["size=tiny"]))
+    assert {name: len(plan.runs) for name, plan in tiny.items()} == {
+        "kuhn_poker": 3 * 3,
+        "generalist": 3 * 3,
+    }
+    paper = plan_suite(load_suite("marshal"))
+    assert [len(plan.runs) for plan in paper.values()] == [3] * 4
+
+
+@pytest.mark.parametrize(
+    "name", ["tiny/marshal_kuhn_poker", "paper/marshal_kuhn_poker", "paper/marshal_tic_tac_toe"]
+)
+def test_a_fixed_opponent_takes_the_other_seat_of_every_game(name: str) -> None:
+    row = config_of(load_config(name), "fixed_opponent")
+    (rival,), seats = row.players, ("player_0", "player_1")
+    cast = resolve(row).cast
+    taken = [cast.seats(None, k, seats, (rival,), np.random.default_rng(0)) for k in range(2)]
+    assert taken == [
+        {"player_0": "player_0", "player_1": rival},
+        {"player_0": rival, "player_1": "player_1"},
+    ]
+
+
 def test_the_suites_of_both_workflow_papers_have_their_rows_at_the_tiny_size() -> None:
     mhgpo = plan_suite(load_suite("mhgpo", ["size=tiny"]))
     assert {name: len(plan.runs) for name, plan in mhgpo.items()} == {"hotpotqa": 7 * 5}
