@@ -23,6 +23,7 @@ NAMES = {
     "search_mhgpo": "search:MHGPOTeam",
     "search_parallel": "search:ParallelRetrieval",
     "search_single": "search:SingleModel",
+    "solver": "debate:Solver",
     "str_build": "str_build:StrBuild",
     "sudoku": "sudoku:Sudoku",
     "textarena": "textarena:TextArena",

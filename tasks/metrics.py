@@ -57,6 +57,7 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "tldr": _WRITING,
     "assistant_team": _TALK,
     "debate": _TALK,
+    "solver": _TALK,
     "code_loop": {
         "score": Metric("Score of the last program.", "share", "higher"),
         "passed": Metric("Episodes whose last program passes all tests.", "share", "higher"),

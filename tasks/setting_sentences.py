@@ -38,6 +38,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     "tldr": _WRITING,
     "assistant_team": _TALK,
     "debate": _TALK,
+    "solver": _TALK,
     "code_loop": {
         "data": "`packaged`, `hub`, `humaneval`, `mbpp`, or a `.jsonl` or `.csv` file.",
         "seconds": "Time limit of all tests of one problem in seconds.",

@@ -1,5 +1,5 @@
-"""Teams that argue about one answer: multi-agent debate, and an assistant with a checker."""
+"""Teams that argue about one answer: multi-agent debate, an assistant with a checker, one alone."""
 
-from .task import AssistantTeam, Debate
+from .task import AssistantTeam, Debate, Solver
 
-__all__ = ["AssistantTeam", "Debate"]
+__all__ = ["AssistantTeam", "Debate", "Solver"]

@@ -1,4 +1,4 @@
-"""The two teams of MARSHAL's transfer tests, as workflows over math problems and questions."""
+"""MARSHAL's transfer tests, two teams and one agent alone, as workflows over questions."""
 
 from __future__ import annotations
 
@@ -163,6 +163,20 @@ class Debate(AnswerTeam):
             )
             if last or final_answer(verdict) is not None:
                 return self.grade(team, item, verdict, turn)
+
+
+class Solver(AnswerTeam):
+    """One agent alone answers once: the single-agent setting of MARSHAL's Table 16."""
+
+    agents = ("solver",)
+
+    def calls(self, rounds: int) -> int:
+        return 1
+
+    async def run(self, team: Team, item: Item) -> None:
+        """One answer."""
+        said = await team.solver(prompts.SOLVE.format(question=self.asked(item)))
+        return self.grade(team, item, said, 1)
 
 
 class AssistantTeam(AnswerTeam):

@@ -40,6 +40,10 @@ def _problem_answer(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["problem"], str(answer[0] if isinstance(answer, list) else answer)
 
 
+def _question_answer(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["question"], str(row["answer"])
+
+
 @dataclass(frozen=True, slots=True)
 class HubSet:
     """A data set on the hub, and question and answer of its rows."""
@@ -63,6 +67,8 @@ HUB_SETS = {
     "polaris": HubSet("POLARIS-Project/Polaris-Dataset-53K", None, "train"),
     "aime24": HubSet("HuggingFaceH4/aime_2024", None, "train", tests_only=True),
     "aime25": HubSet("MultiturnRL/AIME25", None, "aime25", tests_only=True),
+    "math500": HubSet("HuggingFaceH4/MATH-500", None, "test", tests_only=True),
+    "amc23": HubSet("math-ai/amc23", None, "test", _question_answer, tests_only=True),
     "olympiad": HubSet("lkevinzc/math-eval", None, "olympiad_bench", tests_only=True),
     "gsm8k": HubSet("openai/gsm8k", "main", "train", _after_marks, tests="gsm8k_test"),
     "gsm8k_test": HubSet("openai/gsm8k", "main", "test", _after_marks, tests_only=True),

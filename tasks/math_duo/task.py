@@ -75,9 +75,9 @@ class MathDuo(DecPOMDP[Problem, MathState]):
     (`parallel`, the paper's), or each sees what was answered before it (`sequential`). A single
     agent is `tools=0, turns=1`; with more turns it refines its own answer.
 
-    `data`: 'generated' arithmetic, 'polaris', 'gsm8k', 'aime24', 'aime25', 'olympiad' from the hub
-    (extra `tasks`), or a .jsonl/.csv file of `problem` and `answer`. `test_data` is the test
-    split, else the official one of `data`, else the last tenth. 'aime24', 'aime25', 'olympiad' and
+    `data`: 'generated' arithmetic, 'polaris' or 'gsm8k' from the hub (extra `tasks`), or a
+    .jsonl/.csv file of `problem` and `answer`. `test_data` is the test split, else the official one
+    of `data`, else the last tenth. 'aime24', 'aime25', 'amc23', 'math500', 'olympiad' and
     'gsm8k_test' are test splits alone.
 
     `prompt='compact'`: `reasoner 7 + 2 * 3`, numbers as answers, a tool user's as if printed.

@@ -30,6 +30,7 @@ HUB: Mapping[str, Sequence[str]] = {
     "coop_humaneval": tuple(humaneval_hub.HUB_SETS),
     "code_loop": tuple(coder_hub.HUB_SETS),
     "math_duo": tuple(math_data.HUB_SETS),
+    "solver": tuple(math_data.HUB_SETS),
     "tldr": WRITING,
     "arxiv": WRITING,
     **{f"search_{flow}": tuple(search_hub.DATA_SETS) for flow in ("mhgpo", "parallel")},
@@ -101,7 +102,7 @@ def offline(config: Config, seen: set[str]) -> Config:
     seen.update(data[key] for key in hub)
     if not hub:
         return config
-    here = "generated" if task.name == "math_duo" else "packaged"
+    here = "generated" if task.name in ("math_duo", "solver") else "packaged"
     changes = {"task.data": here, "task.test_data": None, "task.corpus": None}
     own = {key: v for key, v in changes.items() if key.removeprefix("task.") in task.settings}
     return load_config(config.model_dump(mode="json"), own)

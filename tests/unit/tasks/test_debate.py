@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.tasks.debate import AssistantTeam, Debate
+from colearn.tasks.debate import AssistantTeam, Debate, Solver
 from colearn.tasks.math_duo import MathDuo
 from colearn.testing import check_task
 
@@ -32,10 +32,19 @@ def truth(task):
     return f"#### {task.items('test')[0].answer:g}"
 
 
-@pytest.mark.parametrize("team", [Debate, AssistantTeam])
+@pytest.mark.parametrize("team", [Debate, AssistantTeam, Solver])
 @pytest.mark.parametrize("subject", ["math", "qa"])
 def test_every_team_keeps_the_contract(team, subject):
     check_task(team(subject=subject, train=4, test=4))
+
+
+def test_a_solver_answers_once_and_is_graded():
+    task = Solver(train=4, test=4)
+    assert (task.agents, task.horizon) == (("solver",), 1)
+    asked, done, reward, metrics = play(task, truth(task))
+    assert task.items("test")[0].question in asked[0][1].text and done and reward == 1.0
+    assert metrics == {"correct": 1.0, "answered": 1.0, "rounds": 1.0}
+    assert play(task, "no number")[2:] == (0.0, {"correct": 0.0, "answered": 0.0, "rounds": 1.0})
 
 
 def test_the_negative_side_reads_the_claim_and_the_judge_both():
@@ -112,6 +121,8 @@ def hub(monkeypatch):
 
     def load_dataset(*names, split):
         asked.append((*names, split))
+        if "amc" in names[0]:
+            return [{"question": "Half of 54?", "answer": "27.0"}]
         return GSM8K[split] if "gsm8k" in names[0] else AIME
 
     monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
@@ -126,6 +137,17 @@ def test_all_thirty_problems_of_aime_are_tested(team, hub):
     assert hub == [("HuggingFaceH4/aime_2024", "train")]
 
 
+@pytest.mark.parametrize(
+    ("data", "asked"), [("amc23", "math-ai/amc23"), ("math500", "HuggingFaceH4/MATH-500")]
+)
+def test_the_other_benchmarks_of_marshal_are_tested_on_their_test_splits(data, asked, hub):
+    task = Solver(test_data=data, train=4)
+    assert hub == [(asked, "test")]
+    if data == "amc23":
+        (problem,) = task.items("test")
+        assert (str(problem), problem.answer) == ("Half of 54?", 27.0)
+
+
 @pytest.mark.parametrize("team", [Debate, AssistantTeam, MathDuo])
 def test_gsm8k_is_tested_on_its_official_test_split(team, hub):
     task = team(data="gsm8k")
@@ -133,7 +155,7 @@ def test_gsm8k_is_tested_on_its_official_test_split(team, hub):
     assert hub == [("openai/gsm8k", "main", "train"), ("openai/gsm8k", "main", "test")]
 
 
-@pytest.mark.parametrize("data", ["aime24", "aime25", "olympiad", "gsm8k_test"])
+@pytest.mark.parametrize("data", ["aime24", "aime25", "amc23", "math500", "olympiad", "gsm8k_test"])
 @pytest.mark.parametrize("team", [Debate, MathDuo])
 def test_a_test_split_is_not_trained_on(team, data, hub):
     with pytest.raises(ConfigError, match=f"^task.data: '{data}' is a test split; set task.test_d"):
