@@ -14,6 +14,7 @@ NAMES = {
     "house_build": "house_build:HouseBuild",
     "math_duo": "math_duo:MathDuo",
     "open_spiel": "open_spiel:OpenSpiel",
+    "openenv": "openenv:OpenEnv",
     "pettingzoo": "pettingzoo:PettingZoo",
     "plan_path": "plan_path:PlanPath",
     "reasoning_gym": "reasoning_gym:ReasoningGym",

@@ -30,4 +30,11 @@ class LiveGames(Generic[Key, Live]):
         """Keep a game; the one kept longest is dropped for it."""
         self._by_play[play] = game
         while len(self._by_play) > _KEPT:
-            self._end(self._by_play.popitem(last=False)[1])
+            self.drop()
+
+    def drop(self) -> bool:
+        """Drop the game kept longest; whether there was one."""
+        if not self._by_play:
+            return False
+        self._end(self._by_play.popitem(last=False)[1])
+        return True

@@ -20,7 +20,7 @@ EXTRAS = {
     name: packages for name, packages in PROJECT["optional-dependencies"].items() if name != "dev"
 }
 
-DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel"}
+DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel", "openenv": "openenv-core"}
 """Of modules whose distribution goes by another name."""
 SCRIPTS = {"_apply_limits", "_plain"}
 """Files beside a sandboxed program, which see no package."""
@@ -31,7 +31,7 @@ UNSEEN = {
     "pygame": "PettingZoo's classic games import it",
 }
 """What is needed without an import of ours."""
-ANOTHER_ENVIRONMENT = {"deepspeed", "quantized", "ray", "trackio", "vllm"}
+ANOTHER_ENVIRONMENT = {"deepspeed", "openenv", "quantized", "ray", "trackio", "vllm"}
 """Extras whose versions are not those of the gate."""
 
 

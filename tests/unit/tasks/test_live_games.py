@@ -20,3 +20,12 @@ def test_the_game_kept_longest_is_ended_for_the_257th() -> None:
     assert ended == [0, 10]
     assert games.take(1) is None
     assert games.take(2) == 20
+
+
+def test_the_game_kept_longest_may_be_dropped_at_once() -> None:
+    ended: list[int] = []
+    games = LiveGames[int, int](ended.append)
+    games.keep(1, 10)
+    games.keep(2, 20)
+    assert games.drop() and ended == [10]
+    assert games.drop() and not games.drop()

@@ -1,0 +1,184 @@
+"""An environment behind an OpenEnv server as a text task of one agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, TaskError
+from colearn.types import Outcome, Prompt
+
+from ..checks import check_whole
+from ..live_games import LiveGames
+from .session import Refused, Session, Shown, check_package, read_schema
+from .texts import Form, action_form, read_action, write_observation
+
+AGENT = "agent"
+ITEMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An item: the environment at a URL. All items are equal, as episodes of one are compared."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedState:
+    """An episode, stored as its seed, the actions taken and the texts shown."""
+
+    seed: int
+    shown: tuple[str, ...]
+    """After the reset and after each action."""
+    actions: tuple[str, ...] = ()
+    reward: float = 0.0
+    refused: int = 0
+
+
+class OpenEnv(DecPOMDP[Served, ServedState]):
+    """An OpenEnv environment over HTTP, played by one agent.
+
+    url: of the server, such as `http://127.0.0.1:8000`. Each live episode is a session there.
+    action: the field of the server's actions that an answer fills; by default the only one. With
+    several fields and none named, an answer is a JSON object of the server's schema.
+    observation: the field that is shown; by default the only one, or all as JSON.
+    reset: arguments of the environment's reset, beside `seed`.
+    prompt: text before the first observation.
+    horizon: most actions of an episode.
+    words: texts that the embedded model is warm-started on.
+
+    Rewards are the server's, action by action. An action that the server refuses earns nothing;
+    the agent reads the reason next. Where branches need it, an episode is replayed in a session of
+    its own from its seed and actions.
+
+    Wrong when the environment ignores `seed` and draws at random: a replay that shows another text
+    is an error; `rollout: chain` with one chain needs no replay.
+
+    Metrics: `reward`, the sum of the episode, and `refused`, the actions that were refused.
+
+    Errors: ConfigError from the constructor; MissingExtra without OpenEnv; TaskError where the
+    server does not answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        action: str | None = None,
+        observation: str | None = None,
+        reset: dict[str, Any] | None = None,
+        prompt: str = "",
+        horizon: int = 8,
+        words: tuple[str, ...] = (),
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(f"task.url: must begin with http:// or https://, got '{url}'")
+        check_whole("horizon", horizon, 1)
+        check_package()
+        self.url, self.action, self.observation = url.rstrip("/"), action, observation
+        self.arguments, self.prompt = dict(reset or {}), prompt
+        self.horizon, self.words = horizon, tuple(words)
+        self.agents = (AGENT,)
+        self._items = (Served(self.url),) * ITEMS
+
+    @cached_property
+    def form(self) -> Form:
+        """How an action is written, read from the server once."""
+        return action_form(read_schema(self.url), self.action)
+
+    def items(self, split: str) -> Sequence[Served]:
+        """The same environment 64 times, in both splits."""
+        if split not in ("train", "test"):
+            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        return self._items
+
+    def reset(self, item: Served, rng: np.random.Generator) -> ServedState:
+        """A session whose environment was reset with a seed drawn here."""
+        seed = int(rng.integers(2**31))
+        session, text = self._opened(seed)
+        state = ServedState(seed=seed, shown=(text,))
+        self._keep(state, session)
+        return state
+
+    def observe(self, state: ServedState, agent: str) -> Prompt:
+        """What the server showed last."""
+        if state.actions:
+            return Prompt(state.shown[-1])
+        return Prompt(self.prompt + state.shown[0], system=self.form.system)
+
+    def step(
+        self, state: ServedState, actions: Mapping[str, str], rng: np.random.Generator
+    ) -> Outcome[ServedState]:
+        """The server's answer to the action; a session ends with its episode."""
+        session, said = self._replayed(state), str(actions[AGENT])
+        shown, text = self._answered(session, said)
+        reward = 0.0 if shown is None else shown.reward
+        after = replace(
+            state,
+            actions=(*state.actions, said),
+            shown=(*state.shown, text),
+            reward=state.reward + reward,
+            refused=state.refused + (shown is None),
+        )
+        done = shown is not None and shown.done
+        if done or len(after.actions) == self.horizon:
+            session.close()
+        else:
+            self._keep(after, session)
+        return Outcome(state=after, reward=reward, done=done)
+
+    def metrics(self, state: ServedState) -> Mapping[str, float]:
+        """`reward` and `refused`."""
+        return {"reward": state.reward, "refused": float(state.refused)}
+
+    def legal_action(self, state: ServedState, agent: str, rng: np.random.Generator) -> str | None:
+        """One of `words`; None without them."""
+        return self.words[int(rng.integers(len(self.words)))] if self.words else None
+
+    def _opened(self, seed: int) -> tuple[Session, str]:
+        session = Session(self.url)
+        shown = session.reset({**self.arguments, "seed": seed}, _live.drop)
+        return session, write_observation(shown.observation, self.observation)
+
+    def _answered(self, session: Session, said: str) -> tuple[Shown | None, str]:
+        """The server's answer and its text; None and the reason where the action was refused."""
+        try:
+            shown = session.step(read_action(said, self.form))
+        except (Refused, ValueError) as error:
+            return None, f"refused: {error}"
+        return shown, write_observation(shown.observation, self.observation)
+
+    def _replayed(self, state: ServedState) -> Session:
+        """The session after `state.actions`: the one at hand, or a new one."""
+        session = _live.take(self._key(state))
+        if session is not None:
+            return session
+        session, text = self._opened(state.seed)
+        texts = [text, *(self._answered(session, said)[1] for said in state.actions)]
+        if tuple(texts) != state.shown:
+            session.close()
+            raise TaskError(
+                f"task.url: {self.url} shows another text when an episode is replayed; let the "
+                "environment's reset take and use `seed`"
+            )
+        return session
+
+    def _keep(self, state: ServedState, session: Session) -> None:
+        _live.keep(self._key(state), session)
+
+    def _key(self, state: ServedState) -> tuple[str, str, int, tuple[str, ...]]:
+        arguments = json.dumps(self.arguments, sort_keys=True)
+        return self.url, arguments, state.seed, state.actions
+
+
+_live = LiveGames[tuple[str, str, int, tuple[str, ...]], Session](end=Session.close)

@@ -1,0 +1,84 @@
+"""Actions and observations of an OpenEnv server as text, by the server's JSON schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colearn.errors import ConfigError, nearest
+from colearn.json_text import read_json
+
+_GENERAL = ("metadata", "reward", "done")
+"""Fields of OpenEnv's base classes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How an action is written.
+
+    field: the single field that an answer fills; None where an answer is a JSON object.
+    """
+
+    schema: Mapping[str, Any]
+    field: str | None
+
+    @property
+    def system(self) -> str | None:
+        """The system text that asks for a JSON object; None for an action of one field."""
+        if self.field is not None:
+            return None
+        shown = json.dumps(self.schema, ensure_ascii=False)
+        return f"Answer with a JSON object of this schema, and nothing else:\n{shown}"
+
+
+def action_form(schema: Mapping[str, Any], field: str | None) -> Form:
+    """The form of a server's actions: `field`, or the only field of the schema, or an object.
+
+    Errors: ConfigError for a field that the actions do not have.
+    """
+    own = {n: p for n, p in schema.get("properties", {}).items() if n not in _GENERAL}
+    if field is not None and field not in own:
+        raise ConfigError(f"task.action: actions have no field '{field}'; {nearest(field, own)}")
+    only = next(iter(own)) if len(own) == 1 else None
+    needed = [name for name in schema.get("required", ()) if name in own]
+    return Form(
+        schema={"type": "object", "properties": own, "required": needed}, field=field or only
+    )
+
+
+def read_action(text: str, form: Form) -> Mapping[str, Any]:
+    """The action of an answer. A text field takes the answer as it is, another one its JSON.
+
+    Errors: ValueError with the reason that the agent is told.
+    """
+    if form.field is not None:
+        kind = form.schema["properties"][form.field].get("type")
+        return {form.field: text if kind in ("string", None) else _json(text)}
+    action = _json(text)
+    if not isinstance(action, dict):
+        raise ValueError("the answer is no JSON object")
+    return action
+
+
+def write_observation(observation: Mapping[str, Any], field: str | None) -> str:
+    """The text of an observation: `field`, or its only field, or all of it as JSON.
+
+    Errors: ConfigError for a field that the observations do not have.
+    """
+    own = {name: value for name, value in observation.items() if name not in _GENERAL}
+    if field is not None and field not in own:
+        known = nearest(field, own)
+        raise ConfigError(f"task.observation: observations have no field '{field}'; {known}")
+    value = own[field] if field is not None else own
+    if field is None and len(own) == 1:
+        [value] = own.values()
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _json(text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise ValueError(f"the answer {error}") from None
