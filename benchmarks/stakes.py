@@ -101,7 +101,12 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
         "algorithm": algorithm,
         "models": {"*": {"path": path, "learning_rate": options.rate}},
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
-        "critic": {"path": path, "learning_rate": 5e-3, "head_learning_rate": 1e-2}
+        "critic": {
+            "path": path,
+            "learning_rate": 5e-3,
+            "head_learning_rate": 1e-2,
+            "warmup_iterations": options.warmup,
+        }
         if critic
         else None,
         "train": {
@@ -185,6 +190,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64, help="joint actions of an iteration")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate of the actors")
+    parser.add_argument("--warmup", type=int, default=0, help="iterations of the critic alone")
     parser.add_argument("--every", type=int, default=2, help="iterations between evaluations")
     parser.add_argument("--episodes", type=int, default=256, help="of an evaluation")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
