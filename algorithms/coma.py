@@ -24,8 +24,7 @@ class COMA(PolicyAlgorithm):
     Right for larger teams whose members earn separate parts of the reward: the baseline subtracts
     the other agents' parts, which a V of the history cannot. Wrong when generation costs more than
     environment steps, since every turn draws 1 + K answers per agent. Wrong for one agent with
-    cheap
-    sampling: use `grpo`.
+    cheap sampling: use `grpo`.
     """
 
     rollout: Rollout = CounterfactualChain()
