@@ -7,6 +7,7 @@ Problem and recipe are those of `optima.py`; every run decodes on a copy of the 
 loss weighs actions by truncated importance weights (`--cap`; 0 leaves them out, and takes the
 generator's log-probabilities as the old ones). With `--server` a vLLM server generates for each
 agent; they are started once. Iterations per hour leave evaluations out; stalenesses take turns.
+After a run at staleness 0 the schedule's simulation predicts those that follow, from its seconds.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def train(
     cap: float,
     urls: Mapping[str, str] | None,
     steps: int | None = None,
+    epochs: int | None = None,
 ) -> dict[str, Any]:
     """One run's exact values and mean metrics; `urls` are the servers of its agents, if any."""
     import torch
@@ -59,6 +61,7 @@ def train(
             "train.staleness": staleness,
             "run.generator": generator,
             **({"algorithm.loss": loss} if staleness else {}),
+            **({"train.epochs": epochs} if epochs else {}),
         },
     )
     started = time.process_time()
@@ -75,7 +78,14 @@ def train(
         values = [v for one in updates for key, v in one.items() if key.endswith(suffix)]
         return round(sum(values) / len(values), 4) if values else 0.0
 
-    seconds = sum(one[f"seconds/{part}"] for one in updates for part in ("rollout", "update"))
+    def seconds(part: str) -> list[float]:
+        """Of each iteration; several generators of one part are added up."""
+        return [
+            sum(v for k, v in one.items() if k.startswith(f"seconds/{part}")) for one in updates
+        ]
+
+    whole = sum(seconds("rollout")) + sum(one["seconds/update"] for one in updates)
+    transfers = seconds("transfer/")
     return {
         "problem": problem,
         "method": method,
@@ -89,9 +99,30 @@ def train(
         "largest_gap": max(gaps, default=None),
         "mean_staleness": mean("staleness"),
         "iterations": len(updates),
-        "iterations_per_hour": round(3600 * len(updates) / seconds, 1),
+        "iterations_per_hour": round(3600 * len(updates) / whole, 1),
+        "rollout_seconds": seconds("rollout"),
+        "update_seconds": [
+            one["seconds/update"] - transfer
+            for one, transfer in zip(updates, transfers, strict=True)
+        ],
+        "transfer_seconds": transfers,
+        "overlap_seconds": seconds("overlap"),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
+
+
+def simulated(parts: Mapping[str, Any], staleness: int) -> float:
+    """Iterations per hour that the schedule's simulation expects, from a run at staleness 0."""
+    from colearn.estimate.schedule import simulate
+
+    transfers = parts["transfer_seconds"]
+    schedule = simulate(
+        parts["rollout_seconds"],
+        parts["update_seconds"],
+        transfer=sum(transfers) / len(transfers),
+        staleness=staleness,
+    )
+    return round(3600 / schedule.seconds, 1)
 
 
 def servers(problem: str, seed: int, python: str | None) -> AbstractContextManager[dict[str, str]]:
@@ -116,6 +147,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--steps", type=int, help="joint actions of a run; the problem's own")
+    parser.add_argument("--epochs", type=int, help="passes over a batch; the recipe's own")
     parser.add_argument("--cap", type=float, default=2.0)
     parser.add_argument("--server", action="store_true", help="generate by vLLM servers")
     parser.add_argument("--python", help="interpreter of the environment with vLLM")
@@ -126,10 +158,25 @@ def main() -> None:
     with servers(options.problem, seeds[0], options.python) if options.server else none as urls:
         for seed in seeds:
             for method in options.methods:
+                own: dict[str, Any] = {}
                 for staleness in options.staleness:
+                    if own:
+                        expected = simulated(own, staleness)
+                        print(f"staleness {staleness}: {expected} an hour expected", flush=True)
                     run = train(
-                        options.problem, method, seed, staleness, options.cap, urls, options.steps
+                        options.problem,
+                        method,
+                        seed,
+                        staleness,
+                        options.cap,
+                        urls,
+                        options.steps,
+                        options.epochs,
                     )
+                    if own:
+                        run["iterations_per_hour_simulated"] = expected
+                    elif not staleness:
+                        own = run
                     line = json.dumps(run)
                     print(line, flush=True)
                     if options.out is not None:
