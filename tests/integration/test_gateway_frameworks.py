@@ -1,7 +1,7 @@
 """The example programs in their frameworks: trained, then run against `colearn serve` unchanged.
 
-Set COLEARN_LANGGRAPH, COLEARN_AGENTS_SDK and COLEARN_AG2 to the Python of an environment with the
-packages that each example names, and run `pytest -m frameworks`.
+Set COLEARN_LANGGRAPH, COLEARN_AGENTS_SDK, COLEARN_AG2 and COLEARN_VERIFIERS to the Python of an
+environment with the packages that each example names, and run `pytest -m frameworks`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ PROGRAMS = {
     "relay_langgraph": "COLEARN_LANGGRAPH",
     "handoff_agents_sdk": "COLEARN_AGENTS_SDK",
     "pairs_ag2": "COLEARN_AG2",
+    "lamps_verifiers": "COLEARN_VERIFIERS",
 }
 SETTINGS = {
     "agents": {"*": {"sampling": {"max_tokens": 24, "temperature": 0.0}}},

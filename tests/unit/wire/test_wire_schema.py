@@ -158,6 +158,8 @@ def test_a_pair_of_surrogates_is_one_character() -> None:
         ({"role": "assistant", "content": None, "annotations": []}, False),
         ({"role": "assistant", "content": "a", "annotations": []}, True),
         ({"role": "assistant", "content": "a", "annotations": [{}]}, False),
+        ({"role": "assistant", "content": "a", "reasoning_content": None}, True),
+        ({"role": "assistant", "content": "a", "reasoning_content": "b"}, False),
         ({"role": "assistant", "content": "a", "tool_calls": []}, True),
         ({"role": "assistant", "tool_calls": []}, False),
         ({"role": "assistant", "tool_calls": [CALL] * 128}, True),
