@@ -85,6 +85,10 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "calls": Metric("Tool calls of an episode.", "calls"),
         "failures": Metric("Tool calls that raised an error.", "calls", "lower"),
     },
+    "openenv": {
+        "reward": Metric("Sum of the server's rewards.", "reward", "higher"),
+        "refused": Metric("Actions that the server refused.", "actions", "lower"),
+    },
     "dpomdp": {
         "value": Metric("Sum of the unscaled rewards.", "reward of the model", "higher"),
         "legal": Metric("Episodes without a rejected reply.", "share", "higher"),

@@ -102,6 +102,15 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "horizon": "Most answers of an episode.",
         "words": "Answers on which the embedded model is warm-started.",
     },
+    "openenv": {
+        "url": "URL of an OpenEnv server, such as `http://127.0.0.1:8000`.",
+        "action": "Field of the server's actions that an answer fills; none: the only one.",
+        "observation": "Field that is shown; none: the only one, or all as JSON.",
+        "reset": "Arguments of the environment's reset, beside `seed`.",
+        "prompt": "Text before the first observation.",
+        "horizon": "Most actions of an episode.",
+        "words": "Answers on which the embedded model is warm-started.",
+    },
     "dpomdp": {
         "file": "Path of a `.dpomdp` file, instead of `problem`.",
         "opening": "Text of turn 0; may contain {agent}, {actions} and {horizon}.",

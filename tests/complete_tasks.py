@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from colearn.registry import names
 
-NEED_SETTINGS = {"dataset", "environment", "gateway", "reasoning_gym", "textarena", "workflow"}
-"""They name a file, a program, a data set or a game."""
+NEED_SETTINGS = {
+    "dataset",
+    "environment",
+    "gateway",
+    "openenv",
+    "reasoning_gym",
+    "textarena",
+    "workflow",
+}
+"""They name a file, a program, a server, a data set or a game."""
 COMPLETE_TASKS = sorted({*names("tasks")} - NEED_SETTINGS)
