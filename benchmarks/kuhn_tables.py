@@ -1,11 +1,15 @@
 """Tabular self-play in Kuhn poker: convergence of `marshal` by setting.
 
-    python benchmarks/kuhn_tables.py [--seeds 4] [--roles]
+    python benchmarks/kuhn_tables.py [--seeds 4] [--roles | --rows]
 
 One number for each information state and action, Adam, PPO's clip and dual clip, and games drawn
 from the 30 ways in which one can end: what `marshal` does, without what a network adds. Prints
 NashConv at the start, at quarters and at the end (uniform play: 0.917), mean over seeds, and the
 largest at the end.
+
+`--rows`: MARSHAL against MT-GRPO, SPIRAL, a fixed opponent that plays an equilibrium and a bonus
+for each reply (Tables 3, 7, 10 and 12), all with `kl 0.5, refresh 10`. A legal reply is one word,
+so what Eq. 4 pays for short ones is a constant for each turn.
 
 `--roles`: a mean of returns for each role against one for both (MARSHAL, Figure 6), where player_0
 pays player_1 a fee for each hand: no choice changes it, so the game stays as it is and the roles'
@@ -57,6 +61,18 @@ STATES, ACTIONS, PAID = (
 TWICE = ACTIONS[:, 2] >= 0
 
 
+EQUILIBRIUM = np.array(
+    [
+        *([2 / 3, 1 / 3], [1, 0], [0, 1]),
+        *([1, 0], [1 / 3, 2 / 3], [0, 1]),
+        *([2 / 3, 1 / 3], [1, 0], [0, 1]),
+        *([1, 0], [2 / 3, 1 / 3], [0, 1]),
+    ],
+    dtype=float,
+)
+"""An equilibrium: the probabilities of pass and bet (fold and call) by information state."""
+
+
 def log_policy(logits: Any) -> Any:
     return logits - np.logaddexp(logits[:, 0], logits[:, 1])[:, None]
 
@@ -86,6 +102,28 @@ def nash_conv(logits: Any) -> float:
     return gain
 
 
+def seated(policy: Any, learner: int) -> Any:
+    """The policy in the seat of `learner`, the equilibrium in the other."""
+    mixed = EQUILIBRIUM.copy()
+    states = slice(OPENING, BEHIND_PASS) if learner == 0 else slice(BEHIND_PASS, None)
+    mixed[states] = policy[states]
+    return mixed
+
+
+def draw(rng: np.random.Generator, policy: Any, games: int) -> Any:
+    """The number of games by ending."""
+    weights = chances(policy)
+    return rng.multinomial(games, weights / weights.sum()).astype(float)
+
+
+def standardised(rewards: Any, count: Any) -> Any:
+    """Rewards of a turn less their mean, in deviations; 0 where nobody reached it."""
+    if not count.sum():
+        return np.zeros_like(rewards)
+    mean = count @ rewards / count.sum()
+    return (rewards - mean) / (np.sqrt(count @ (rewards - mean) ** 2 / count.sum()) + 1e-6)
+
+
 def run(
     seed: int,
     *,
@@ -100,8 +138,13 @@ def run(
     equal_trajectories: bool = False,
     by_role: bool = True,
     fee: float = 0.0,
+    method: str = "marshal",
+    fixed: bool = False,
+    bonus: float = 0.0,
 ) -> list[float]:
-    """NashConv at the start, the quarters and the end."""
+    """NashConv at the start, the quarters and the end. `fixed`: each game is learned from in one
+    seat, and the other plays `EQUILIBRIUM`; `bonus` is paid for each turn. `spiral`: its moving
+    baseline of returns is their mean in an update of hundreds of games."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0.0, 0.1, (12, 2))
     reference, first, second = logits.copy(), np.zeros((12, 2)), np.zeros((12, 2))
@@ -113,17 +156,33 @@ def run(
         left = 1.0 - iteration / iterations
         fade = left if anneal else 1.0
         step = rate * 0.5 * (1 + math.cos(math.pi * (1 - left)))
-        weights = chances(np.exp(log_policy(logits)))
-        drawn = rng.multinomial(games, weights / weights.sum()).astype(float)
+        played = np.exp(log_policy(logits))
+        if fixed:
+            seats = [seated(played, learner) for learner in (0, 1)]
+            drawn, drawn_1 = (draw(rng, seat, games // 2) for seat in seats)
+        else:
+            drawn = drawn_1 = draw(rng, played, games)
         turns = drawn @ (1 + TWICE)
-        won, lost = drawn @ (paid * (1 + TWICE)), drawn @ paid
-        pooled = (won - lost) / (turns + games)
-        own = paid - (won / turns if by_role else pooled)
-        others = -paid - (-lost / games if by_role else pooled)
+        first_turn = paid + bonus * (1 + TWICE)
+        again, reply = paid + bonus, bonus - paid
+        won = drawn @ first_turn + (drawn * TWICE) @ again
+        lost = drawn_1 @ reply
+        pooled = (won + lost) / (turns + drawn_1.sum())
+        own = first_turn - (won / turns if by_role else pooled)
+        own_again = again - (won / turns if by_role else pooled)
+        others = reply - (lost / drawn_1.sum() if by_role else pooled)
         if equal_trajectories:
-            own = own * turns / (games * (1 + TWICE))
-        advantage = np.concatenate([own, others, own[TWICE]])
-        count = np.concatenate([drawn, drawn, drawn[TWICE]])
+            share = turns / (drawn.sum() * (1 + TWICE))
+            own, own_again = own * share, own_again * share
+        if method == "mt_grpo":
+            own_again = standardised(again, drawn * TWICE)
+            own = standardised(np.where(TWICE, bonus, paid + bonus), drawn) + TWICE * own_again
+            others = standardised(reply, drawn_1)
+        elif method == "spiral":
+            own = own_again = first_turn - drawn @ first_turn / drawn.sum()
+            others = reply - lost / drawn_1.sum()
+        advantage = np.concatenate([own, others, own_again[TWICE]])
+        count = np.concatenate([drawn, drawn_1, drawn[TWICE]])
         old = log_policy(logits)[state, action]
         behind = np.exp(log_policy(reference))[state, action]
         for _ in range(epochs):
@@ -165,6 +224,17 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+HELD: dict[str, Any] = {"kl": 0.5, "refresh": 10}
+ROWS: dict[str, dict[str, Any]] = {
+    "marshal": HELD,
+    "marshal, fixed opponent": {**HELD, "fixed": True},
+    "mt_grpo": {**HELD, "method": "mt_grpo"},
+    "spiral_rae": {**HELD, "method": "spiral"},
+    "marshal, bonus 0.5": {**HELD, "bonus": 0.5},
+    "marshal, bonus 1": {**HELD, "bonus": 1.0},
+}
+
+
 def roles(seeds: int) -> None:
     """A mean by role against one for both, by the fee; differences are paired by the seed."""
     print("| fee | by role | pooled | pooled less by role, 95% interval |\n|---|---|---|---|")
@@ -188,6 +258,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--roles", action="store_true", help="a mean by role against one for both")
+    parser.add_argument("--rows", action="store_true", help="Tables 3, 7, 10 and 12 of MARSHAL")
     given = parser.parse_args()
     if given.roles:
         roles(given.seeds)
@@ -195,7 +266,7 @@ def main() -> None:
     print(
         "| settings | start | 1/4 | 1/2 | 3/4 | end | largest end |\n|---|---|---|---|---|---|---|"
     )
-    for name, settings in CASES.items():
+    for name, settings in (ROWS if given.rows else CASES).items():
         runs = np.array([run(seed, **settings)[:5] for seed in range(given.seeds)])
         cells = " | ".join(f"{value:.3f}" for value in runs.mean(0))
         print(f"| {name} | {cells} | {runs[:, -1].max():.3f} |", flush=True)

@@ -138,11 +138,26 @@ def compared(section: str, folder: str) -> Plan:
     raise AssertionError(f"no command of {section} writes {folder}")
 
 
+def programs() -> Iterator[Row]:
+    """The benchmarks that the page names, with their arguments."""
+    section = ""
+    for number, line in enumerate(PAGE.read_text().splitlines(), start=1):
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        for command in re.findall(r"`python ([^`]+)`", line):
+            yield Row(number, section, tuple(shlex.split(command)))
+
+
+PROGRAMS = list(programs())
+
+
 def metrics_of(plan: Plan) -> set[str]:
-    """The metrics of the comparison's task."""
-    task = next(iter(plan.resolved.values())).task
-    item = task.items("test")[0]
-    return set(task.metrics(task.reset(item, np.random.default_rng(0))))
+    """The metrics of the comparison's tasks."""
+    names: set[str] = set()
+    for resolved in plan.resolved.values():
+        task = resolved.task
+        names |= set(task.metrics(task.reset(task.items("test")[0], np.random.default_rng(0))))
+    return names
 
 
 def test_the_page_has_a_command_for_each_paper() -> None:
@@ -179,3 +194,18 @@ def test_what_a_row_evaluates_is_trained_above_it(row: Row) -> None:
     assert make_plan(changed).runs
     asked = {one.partition("=")[2] for one in command.sets if one.startswith("task.data=")}
     assert asked <= seen
+
+
+@pytest.mark.parametrize("row", PROGRAMS, ids=str)
+def test_a_program_that_a_row_names_is_there(row: Row) -> None:
+    assert (ROOT / row.words[0]).is_file()
+
+
+@pytest.mark.parametrize("row", [row for row in PROGRAMS if "--metrics" in row.words], ids=str)
+def test_a_curve_that_a_row_prints_is_of_runs_above_it(row: Row) -> None:
+    folder, metrics = row.words[1], row.words[row.words.index("--metrics") + 1 :]
+    plan = compared(row.section, folder)
+    groups = ("similarity", "same_prompt")
+    agents = {agent for one in plan.resolved.values() for agent in one.task.agents}
+    known = metrics_of(plan) | {"objective"} | {f"{a}/{group}" for a in agents for group in groups}
+    assert metrics and set(metrics) <= known
