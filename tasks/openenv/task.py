@@ -15,8 +15,8 @@ from colearn.errors import ConfigError, TaskError
 from colearn.types import Outcome, Prompt
 
 from ..checks import check_whole
-from ..live_games import LiveGames
 from .session import Refused, Session, Shown, check_package, read_schema
+from .sessions import Play, begin, finish, under_way
 from .texts import Form, action_form, read_action, write_observation
 
 AGENT = "agent"
@@ -119,7 +119,7 @@ class OpenEnv(DecPOMDP[Served, ServedState]):
     def step(
         self, state: ServedState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ServedState]:
-        """The server's answer to the action; a session ends with its episode."""
+        """The server's answer to the action; the session of an ended episode serves another."""
         session, said = self._replayed(state), str(actions[AGENT])
         shown, text = self._answered(session, said)
         reward = 0.0 if shown is None else shown.reward
@@ -132,7 +132,7 @@ class OpenEnv(DecPOMDP[Served, ServedState]):
         )
         done = shown is not None and shown.done
         if done or len(after.actions) == self.horizon:
-            session.close()
+            finish(session)
         else:
             self._keep(after, session)
         return Outcome(state=after, reward=reward, done=done)
@@ -146,8 +146,7 @@ class OpenEnv(DecPOMDP[Served, ServedState]):
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
     def _opened(self, seed: int) -> tuple[Session, str]:
-        session = Session(self.url)
-        shown = session.reset({**self.arguments, "seed": seed}, _live.drop)
+        session, shown = begin(self.url, {**self.arguments, "seed": seed})
         return session, write_observation(shown.observation, self.observation)
 
     def _answered(self, session: Session, said: str) -> tuple[Shown | None, str]:
@@ -160,13 +159,13 @@ class OpenEnv(DecPOMDP[Served, ServedState]):
 
     def _replayed(self, state: ServedState) -> Session:
         """The session after `state.actions`: the one at hand, or a new one."""
-        session = _live.take(self._key(state))
+        session = under_way(self.url).take(self._key(state))
         if session is not None:
             return session
         session, text = self._opened(state.seed)
         texts = [text, *(self._answered(session, said)[1] for said in state.actions)]
         if tuple(texts) != state.shown:
-            session.close()
+            finish(session)
             raise TaskError(
                 f"task.url: {self.url} shows another text when an episode is replayed; let the "
                 "environment's reset take and use `seed`"
@@ -174,11 +173,8 @@ class OpenEnv(DecPOMDP[Served, ServedState]):
         return session
 
     def _keep(self, state: ServedState, session: Session) -> None:
-        _live.keep(self._key(state), session)
+        under_way(self.url).keep(self._key(state), session)
 
-    def _key(self, state: ServedState) -> tuple[str, str, int, tuple[str, ...]]:
+    def _key(self, state: ServedState) -> Play:
         arguments = json.dumps(self.arguments, sort_keys=True)
-        return self.url, arguments, state.seed, state.actions
-
-
-_live = LiveGames[tuple[str, str, int, tuple[str, ...]], Session](end=Session.close)
+        return arguments, state.seed, state.actions

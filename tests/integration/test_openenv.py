@@ -17,6 +17,7 @@ import pytest
 
 from colearn.errors import TaskError
 from colearn.tasks.openenv import OpenEnv
+from colearn.tasks.openenv.sessions import _idle
 from colearn.testing import check_task
 
 pytestmark = pytest.mark.frameworks
@@ -116,7 +117,7 @@ def test_arguments_reach_the_reset(lamps):
 def test_more_episodes_than_sessions_are_played_by_replays_and_a_full_server_is_one_line(
     monkeypatch,
 ):
-    monkeypatch.setattr("colearn.tasks.openenv.session.PATIENCE", 0.5)
+    monkeypatch.setattr("colearn.tasks.openenv.sessions.PATIENCE", 0.5)
     with serving("lamps", 2) as url:
         task = OpenEnv(url)
         states = [opened(task, seed) for seed in range(5)]
@@ -127,6 +128,19 @@ def test_more_episodes_than_sessions_are_played_by_replays_and_a_full_server_is_
             with pytest.raises(TaskError, match="has no free session; start the server with a lar"):
                 opened(busy)
             session.close()
+
+
+def test_an_ended_episodes_session_serves_the_next_and_one_that_the_server_lost_is_opened_anew():
+    with serving("lamps", 1) as url:
+        task = OpenEnv(url, horizon=1)
+        for seed in range(3):
+            state = opened(task, seed)
+            assert answered(task, state, right(state)).reward == 1.0
+        [session] = _idle[url]
+        session.close()
+        state = opened(task)
+        assert _idle[url] == []
+        assert answered(task, state, right(state)).reward == 1.0
 
 
 def test_an_action_of_several_fields_is_asked_for_as_json():

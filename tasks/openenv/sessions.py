@@ -1,0 +1,59 @@
+"""Sessions of this process: of episodes under way, and idle ones that are reset for the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from colearn.errors import TaskError
+
+from ..live_games import LiveGames
+from .session import PATIENCE, Closed, Session, Shown
+
+_RETRY = 0.05
+
+Play = tuple[str, int, tuple[str, ...]]
+"""Arguments of the reset, seed and actions."""
+
+_idle: dict[str, list[Session]] = {}
+
+
+def begin(url: str, arguments: Mapping[str, Any]) -> tuple[Session, Shown]:
+    """A session whose environment was reset: an idle one, or a new one.
+
+    Where the server has no free session, the one of the episode kept longest is taken: that
+    episode is replayed if it goes on.
+
+    Errors: TaskError naming the server and the remedy.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        idle = _idle.setdefault(url, [])
+        reused = bool(idle)
+        session = idle.pop() if idle else Session(url)
+        try:
+            return session, session.reset(arguments)
+        except Closed:
+            session.close()
+        if reused or under_way(url).drop():
+            continue
+        if time.monotonic() > end:
+            raise TaskError(
+                f"task.url: {url} has no free session; start the server with a larger "
+                "max_concurrent_envs, or lower train.episodes"
+            )
+        time.sleep(_RETRY)
+
+
+def finish(session: Session) -> None:
+    """Keep a session for another episode."""
+    _idle.setdefault(session.url, []).append(session)
+
+
+_live: dict[str, LiveGames[Play, Session]] = {}
+
+
+def under_way(url: str) -> LiveGames[Play, Session]:
+    """The sessions at a server by the play that led to them."""
+    return _live.setdefault(url, LiveGames[Play, Session](end=finish))
