@@ -16,6 +16,7 @@ from colearn.errors import ConfigError
 
 from .adapters import Adapted
 from .last_layer import WORTHWHILE, reading, saved
+from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
 from .tree_attention import NAME, by_blocks
@@ -43,6 +44,7 @@ class Base(Adapted):
         self.in_use = threading.RLock()
         """Held while a generator runs: the selected adapter belongs to one thread at a time."""
         self._packed: PackedProducts | None = None
+        self._lean: Lean = lean_layers(model)
 
     @property
     def config(self) -> Any:
@@ -73,7 +75,8 @@ class Base(Adapted):
         `read` are unique indices into the flattened [B, T]: states elsewhere may be undefined.
         """
         at_read = self._reading(read, input_ids.numel())
-        with self._autocast(), at_read(), self._recomputing(checkpointing, at_read):
+        lean = self._keeping_inputs(input_ids.numel(), checkpointing)
+        with self._autocast(), lean, at_read(), self._recomputing(checkpointing, at_read):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
                 attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
@@ -123,6 +126,14 @@ class Base(Adapted):
         if saved(last, positions - len(read)) < WORTHWHILE:
             return nullcontext
         return partial(reading, last, read)
+
+    def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
+        """A context in which norms and MLPs keep their inputs only for a backward pass. With
+        checkpointing whole layers do."""
+        small = positions * self.config.hidden_size < LARGE
+        if small or checkpointing or not torch.is_grad_enabled():
+            return nullcontext()
+        return kept_inputs(self._lean)
 
     def _recomputing(
         self, checkpointing: bool, at_read: Callable[[], AbstractContextManager[None]]

@@ -1,0 +1,196 @@
+"""RMSNorm and gated MLP that keep their inputs for backward and recompute the rest.
+
+Autograd keeps each operator's operands: five tensors of a norm, four of an MLP's inner width. These
+functions keep one and two. Forward passes are bit for bit those of transformers' modules; gradients
+differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+Activation = Callable[[Tensor], Tensor]
+Forward = Callable[[Tensor], Tensor]
+Lean = Sequence[tuple[nn.Module, Forward]]
+"""Modules of a model with the forward function that keeps less."""
+
+LARGE = 2**19
+"""Elements of a pass's hidden states from which memory counts; a function in Python costs small
+models more time than it saves."""
+
+
+def lean_layers(model: nn.Module) -> Lean:
+    """The norms and MLPs whose class computes what this file does, found by their bytecode."""
+    found: list[tuple[nn.Module, Forward]] = []
+    for module in model.modules():
+        kind = _kind(type(module))
+        if kind is not None:
+            found.append((module, partial(kind, module)))
+    return found
+
+
+@contextmanager
+def kept_inputs(layers: Lean) -> Iterator[None]:
+    """Keep less in forward passes inside this context."""
+    for module, forward in layers:
+        module.__dict__["forward"] = forward
+    try:
+        yield
+    finally:
+        for module, _ in layers:
+            del module.__dict__["forward"]
+
+
+def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:
+    from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
+
+    if _same_code(module, LlamaMLP):
+        return _mlp
+    if _same_code(module, LlamaRMSNorm):
+        return _llama_norm
+    if module.__name__.startswith("Gemma"):
+        from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
+
+        if _same_code(module, Gemma3RMSNorm, "forward", "_norm"):
+            return _gemma_norm
+    return None
+
+
+def _same_code(one: type, other: type, *names: str) -> bool:
+    """Whether methods do the same: transformers repeats a layer's code for each architecture."""
+    codes = []
+    for kind in (one, other):
+        methods = [getattr(kind, name, None) for name in names or ("forward",)]
+        codes.append([getattr(method, "__code__", None) for method in methods])
+    return all(
+        a is not None
+        and b is not None
+        and (a.co_code, a.co_names, a.co_consts) == (b.co_code, b.co_names, b.co_consts)
+        for a, b in zip(*codes, strict=True)
+    )
+
+
+def _llama_norm(norm: Any, states: Tensor) -> Tensor:
+    result: Tensor = _RMSNorm.apply(states, norm.weight, norm.variance_epsilon, False)
+    return result
+
+
+def _gemma_norm(norm: Any, states: Tensor) -> Tensor:
+    result: Tensor = _RMSNorm.apply(states, norm.weight, norm.eps, True)
+    return result
+
+
+def _mlp(mlp: Any, states: Tensor) -> Tensor:
+    gate, up, down = mlp.gate_proj(states), mlp.up_proj(states), mlp.down_proj
+    result: Tensor
+    if _plain(down):
+        result = _GatedProduct.apply(gate, up, down.weight, mlp.act_fn)
+    else:
+        result = down(_Gated.apply(gate, up, mlp.act_fn))
+    return result
+
+
+def _plain(layer: nn.Module) -> bool:
+    """Whether a call of the layer is a product with its weights and nothing else."""
+    return (
+        type(layer) is nn.Linear
+        and layer.bias is None
+        and "forward" not in layer.__dict__
+        and not (layer._forward_hooks or layer._forward_pre_hooks)
+        and not (layer._backward_hooks or layer._backward_pre_hooks)
+    )
+
+
+class _RMSNorm(torch.autograd.Function):
+    """`shifted`: Gemma's norm, which multiplies by 1 + weight in float32 and casts afterwards."""
+
+    @staticmethod
+    def forward(context: Any, states: Tensor, weight: Tensor, eps: float, shifted: bool) -> Tensor:
+        exact = states.float()
+        scale = exact.pow(2).mean(-1, keepdim=True).add_(eps).rsqrt_()
+        context.save_for_backward(states, weight, scale)
+        context.shifted = shifted
+        normed = exact * scale
+        if shifted:
+            return normed.mul_(1.0 + weight.float()).type_as(states)
+        return weight * normed.to(states.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        states, weight, scale = context.saved_tensors
+        normed = states.float() * scale
+        if context.shifted:
+            gradient, factor, rounded = gradient.float(), 1.0 + weight.float(), normed
+        else:
+            factor, rounded = weight, normed.to(states.dtype)
+        to_weight = None
+        if context.needs_input_grad[1]:
+            to_weight = (gradient * rounded).flatten(0, -2).sum(0).to(weight.dtype)
+        to_normed = (gradient * factor).to(rounded.dtype).float()
+        mean = (to_normed * normed).mean(-1, keepdim=True)
+        to_states = to_normed.sub_(normed.mul_(mean)).mul_(scale)
+        return to_states.to(states.dtype), to_weight, None, None
+
+
+class _Gated(torch.autograd.Function):
+    """act(gate) * up"""
+
+    @staticmethod
+    def forward(context: Any, gate: Tensor, up: Tensor, act: Activation) -> Tensor:
+        context.save_for_backward(gate, up)
+        context.act = act
+        return act(gate) * up
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        gate, up = context.saved_tensors
+        leaf, activated = _activated(gate, context.act)
+        return *_to_factors(leaf, activated, up, gradient), None
+
+
+class _GatedProduct(torch.autograd.Function):
+    """(act(gate) * up) @ weight.T, with autocast's casts"""
+
+    @staticmethod
+    def forward(context: Any, gate: Tensor, up: Tensor, weight: Tensor, act: Activation) -> Tensor:
+        context.save_for_backward(gate, up, weight)
+        context.act = act
+        return nn.functional.linear(act(gate) * up, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        gate, up, weight = context.saved_tensors
+        leaf, activated = _activated(gate, context.act)
+        to_weight = None
+        if context.needs_input_grad[2]:
+            product = (activated.detach() * up).to(gradient.dtype)
+            to_weight = gradient.flatten(0, -2).T @ product.flatten(0, -2)
+            to_weight = to_weight.to(weight.dtype)
+            del product
+        to_product = (gradient @ weight.to(gradient.dtype)).to(gate.dtype)
+        return *_to_factors(leaf, activated, up, to_product), to_weight, None
+
+
+def _activated(gate: Tensor, act: Activation) -> tuple[Tensor, Tensor]:
+    leaf = gate.detach().requires_grad_()
+    with torch.enable_grad():
+        return leaf, act(leaf)
+
+
+def _to_factors(
+    leaf: Tensor, activated: Tensor, up: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of gate and up."""
+    to_up = gradient * activated.detach()
+    (to_gate,) = torch.autograd.grad(activated, leaf, gradient * up)
+    return to_gate, to_up
