@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+_ROWS = 256
+"""Rows in one call of `logsumexp`, which allocates a tensor of the size of its input."""
+
 
 def chosen_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
     """[N] log-softmax of `logits` [N, V] at `ids` [N].
@@ -22,7 +25,7 @@ def chosen_logprobs(logits: Tensor, ids: Tensor) -> Tensor:
 class _ChosenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, logits: Tensor, ids: Tensor) -> Tensor:
-        normaliser = logits.logsumexp(-1)
+        normaliser = torch.cat([part.logsumexp(-1) for part in logits.split(_ROWS)])
         context.save_for_backward(logits, ids, normaliser)
         return logits.gather(-1, ids[:, None]).squeeze(-1) - normaliser
 
