@@ -97,8 +97,7 @@ class Phases:
             self._note(device, phase, caches + max(0, calls_of[device]))
 
     def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
-        """Add the update: gradients of critics, then of actors, accumulate until all step."""
-        held = dict.fromkeys(self.static, 0)
+        """Add the update: each critic's gradient and step, then each actor's."""
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
             for key in works:
@@ -106,11 +105,12 @@ class Phases:
                     network = self.memory[key]
                     at, kept = network.device, network.kept
                     divided = 0 if kept.updating is None else kept.updating - kept.weights
-                    self._note(at, f"{kind} update", held[at] + needed[key] + divided)
-                    held[at] += 0 if kept.gradients_stay else kept.gradients
+                    self._note(at, f"{kind} update", needed[key] + divided)
         for key in works:
             network = self.memory[key]
-            self._note(network.device, "optimizer step", held[network.device] + network.kept.step)
+            kept = network.kept
+            gradients = 0 if kept.gradients_stay else kept.gradients
+            self._note(network.device, "optimizer step", gradients + kept.step)
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 

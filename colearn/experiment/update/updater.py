@@ -14,13 +14,14 @@ import numpy as np
 from colearn.advantage.expectile import expectile
 from colearn.agents import Voice
 from colearn.contract import (
-    Accumulated,
     AgentValues,
     Episodes,
     Follower,
     Learner,
     NetworkKey,
+    Objective,
     Parts,
+    Prepared,
 )
 from colearn.contract.host import Together, one_by_one
 from colearn.learn.minibatch import Pace
@@ -38,7 +39,8 @@ class Updater:
     agents to players, and only trained models enter an update.
 
     Order within a minibatch (Alg. 1, lines 17-24): values and TD targets from the current critic,
-    advantages from the same values, gradients of critic and actors, then all steps.
+    the critic's step, advantages from the values before it, and each actor's gradient and step. No
+    gradient depends on another model's step, so only one model's gradients are in memory.
     """
 
     parts: Parts
@@ -186,8 +188,7 @@ class Updater:
                 if not prepared.groups:
                     continue  # none of its actions here has an advantage
                 objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-                accumulated = learner.accumulate(prepared, objective)
-                metrics = {**accumulated.metrics, **learner.step(done)}
+                metrics = _trained(learner, prepared, objective, done)
                 by_step["optimizer_steps"][0] += 1.0
                 moved.append(metrics.get("approx_kl", 0.0))
                 for key, value in metrics.items():
@@ -223,13 +224,19 @@ class Updater:
         if self.critic is not None:
             values, critic_metrics = self.critic.train(batch, old)
             metrics |= {f"critic/{key}": value for key, value in critic_metrics.items()}
+            steps = {
+                NetworkKey("critic", name): partial(learner.step, done)
+                for name, learner in self.critic.learners.items()
+            }
+            for key, stepped in self.together(steps).items():
+                metrics |= {f"critic/{key.model}/{name}": v for name, v in stepped.items()}
         elif self.shared_head and fixed is None:
             values = rows.head_values(numbers)
         ready = fixed
         if ready is None:
             ready = rows.ready(now, episodes, numbers, values, old)
             metrics |= ready.metrics
-        passes: dict[NetworkKey, Callable[[], Accumulated]] = {}
+        passes: dict[NetworkKey, Callable[[], dict[str, float]]] = {}
         for name, learner in actors.items():
             if name in self.paces:
                 continue
@@ -237,16 +244,16 @@ class Updater:
             if not prepared.groups:
                 continue  # none of this model's actions here has an advantage
             objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-            passes[NetworkKey("actor", name)] = partial(learner.accumulate, prepared, objective)
-        for key, accumulated in self.together(passes).items():
-            metrics |= {f"{key.model}/{name}": value for name, value in accumulated.metrics.items()}
-        critics = {} if self.critic is None else self.critic.learners
-        steps = {
-            NetworkKey("critic", name): partial(learner.step, done)
-            for name, learner in critics.items()
-        }
-        steps |= {key: partial(actors[key.model].step, done) for key in passes}
-        for key, stepped in self.together(steps).items():
-            name = f"critic/{key.model}" if key.kind == "critic" else key.model
-            metrics |= {f"{name}/{metric}": value for metric, value in stepped.items()}
+            passes[NetworkKey("actor", name)] = partial(
+                _trained, learner, prepared, objective, done
+            )
+        for key, trained in self.together(passes).items():
+            metrics |= {f"{key.model}/{name}": value for name, value in trained.items()}
         return metrics
+
+
+def _trained(
+    learner: Learner, prepared: Prepared, objective: Objective, done: float
+) -> dict[str, float]:
+    """One minibatch's gradient and step; returns the metrics of both."""
+    return {**learner.accumulate(prepared, objective).metrics, **learner.step(done)}
