@@ -6,6 +6,7 @@ The mistakes that these tests hunt do not stop learning, they bend it; only numb
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -239,6 +240,28 @@ def test_with_frozen_values_an_advantage_is_that_of_rollout_in_every_epoch():
 def test_without_them_it_follows_the_critic():
     first, *later = advantages_by_epoch(False)
     assert all(abs(np.subtract(one, first)).max() > 1e-3 for one in later)
+
+
+def test_only_one_model_has_gradients_at_a_time():
+    """Each pass begins where the critic and the other actor have stepped or not begun."""
+    updater = updater_of(CoLLMCC(), cast(shared=False))
+    learners = {**updater.actors, **updater.critic.learners}
+    passes = []
+
+    def noted(prepared, objective, *, name, real):
+        accumulated = real(prepared, objective)
+        holders = [
+            other
+            for other, learner in learners.items()
+            if any(p.grad is not None for p in learner.parameters.values())
+        ]
+        passes.append((name, holders))
+        return accumulated
+
+    for name, learner in learners.items():
+        learner.accumulate = partial(noted, name=name, real=learner.accumulate)
+    updater.update(play(Notes(items=2), cast(shared=False)), 0)
+    assert passes == [("team", ["team"]), ("ada", ["ada"]), ("ben", ["ben"])]
 
 
 def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():

@@ -131,3 +131,11 @@ def test_a_second_backward_pass_of_chosen_logprobs_is_an_error():
     total.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         total.backward()
+
+
+def test_logprobs_of_many_rows_are_those_of_a_log_softmax_bit_for_bit():
+    """The normaliser is computed in blocks of 256 rows."""
+    torch.manual_seed(0)
+    logits, ids = torch.randn(600, 50), torch.randint(50, (600,))
+    expected = logits.gather(-1, ids[:, None]).squeeze(-1) - logits.logsumexp(-1)
+    assert torch.equal(chosen_logprobs(logits, ids), expected)
