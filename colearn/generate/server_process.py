@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +75,12 @@ class ServerProcess:
             f"run.generator: the vLLM server ended while it started ({cause}); set "
             "run.generator.python to a Python with vLLM, and see docs/howto/vllm.md"
         )
+
+    def keep_log(self) -> Path:
+        """A copy of the log in the system's temporary folder, which the run does not remove."""
+        number, name = tempfile.mkstemp(prefix="colearn-server-", suffix=".log")
+        os.close(number)
+        return Path(shutil.copyfile(self.log, name))
 
     def close(self) -> None:
         """End the whole process group."""

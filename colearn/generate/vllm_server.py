@@ -7,7 +7,8 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -80,7 +81,8 @@ class VLLMServerEngine(TokenEngine):
         )
         try:
             if self._starts:
-                self._start(roles, start)
+                with self._log_kept():
+                    self._start(roles, start)
             self._base_name, self._length = check_server(self.link, base, roles)
             if start.max_length is not None:
                 self._length = min(self._length, start.max_length)
@@ -107,22 +109,24 @@ class VLLMServerEngine(TokenEngine):
     def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Errors: ServerLost if the server ends, hangs, aborts a request, or answers with weights
         other than those of the last `load`."""
-        try:
-            answers = self.link.all(GENERATE, [self._body(request) for request in requests])
-        except ServerRefused as error:
-            if error.status == 404:
-                self.link.lost(f"no longer knows this run's weights ({error}): it was restarted")
-            self.link.lost(f"cannot generate ({error})")
-        return [self._answer(answer) for answer in answers]
+        with self._log_kept():
+            try:
+                answers = self.link.all(GENERATE, [self._body(request) for request in requests])
+            except ServerRefused as error:
+                if error.status == 404:
+                    self.link.lost(f"has lost this run's weights ({error}): it was restarted")
+                self.link.lost(f"cannot generate ({error})")
+            return [self._answer(answer) for answer in answers]
 
     def load(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
-        for update in updates:
-            if update.full is not None:
-                self._write_full(update.full)
-            for name, tensors in update.adapters.items():
-                if name in self._names:
-                    self._write_adapter(name, tensors)
+        with self._log_kept():
+            for update in updates:
+                if update.full is not None:
+                    self._write_full(update.full)
+                for name, tensors in update.adapters.items():
+                    if name in self._names:
+                        self._write_adapter(name, tensors)
 
     def close(self) -> None:
         """Unload the run's adapters, close the connections, and end a server started here."""
@@ -171,6 +175,16 @@ class VLLMServerEngine(TokenEngine):
                 if time.monotonic() > deadline:
                     self.link.lost(f"did not start within {start.minutes:g} minutes")
             time.sleep(0.5)
+
+    @contextmanager
+    def _log_kept(self) -> Iterator[None]:
+        """If a server started here is lost, keep its log and name it in the error."""
+        try:
+            yield
+        except ServerLost as error:
+            if self._process is None:
+                raise
+            raise ServerLost(f"{error}; its log: {self._process.keep_log()}") from None
 
     def _take(self) -> None:
         """Errors: ConfigError if another model of this run writes its weights to this server."""

@@ -7,7 +7,9 @@ import itertools
 import json
 import os
 import shlex
+import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 from served_engine import *  # noqa: F403 - the fixtures
-from served_engine import PLAIN, adapted
+from served_engine import PLAIN, adapted, request
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from colearn.errors import ColearnError, ConfigError, MissingExtra, ServerLost
@@ -151,6 +153,25 @@ def test_a_server_that_never_answers_is_given_up_and_ended(base: Base, tmp_path:
         VLLMServer(python=program, start_minutes=0.02).build(base, PLAIN)
     assert time.monotonic() - began < 30
     assert not Path(f"/proc/{file.read_text().strip()}").exists()
+
+
+def test_the_log_of_a_started_server_that_is_lost_is_kept_and_named(
+    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    notes = tmp_path / "notes"
+    program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
+    generator = VLLMServer(python=program, start_minutes=5.0).build(base, PLAIN)
+    engine = generator.engine  # type: ignore[attr-defined]
+    with engine._process.log.open("a") as log:
+        log.write("out of memory\n")
+    os.kill(json.loads(notes.read_text())["number"], signal.SIGKILL)
+    with pytest.raises(ServerLost, match=r"is gone .*--resume; its log: ") as lost:
+        engine.generate([request()])
+    generator.close()
+    assert "\n" not in str(lost.value)
+    assert Path(str(lost.value).rpartition(" ")[2]).read_text().endswith("out of memory\n")
 
 
 def test_what_was_begun_for_a_server_that_does_not_start_is_gone(
