@@ -168,9 +168,7 @@ def test_a_server_that_its_supervisor_restarted_is_used_again(
     assert record.status == "finished" and record.iterations == 4
     told = capsys.readouterr().err
     assert told.count("note: ") == 1
-    assert (
-        f"note: restart 1 of 1: run.generator: the server at {server.url} no longer knows" in told
-    )
+    assert f"note: restart 1 of 1: run.generator: the server at {server.url} has lost this" in told
     assert same(tmp_path / "lost", tmp_path / "whole")
 
 
