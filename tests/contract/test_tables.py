@@ -63,16 +63,17 @@ class Parsed:
     metric: str | None = None
 
 
-def rows() -> Iterator[Row]:
+def rows(program: str) -> Iterator[Row]:
+    """The commands of `program` that the page names, without its name."""
     section = ""
     for number, line in enumerate(PAGE.read_text().splitlines(), start=1):
         if line.startswith("## "):
             section = line.removeprefix("## ")
-        for command in re.findall(r"`colearn ([^`]+)`", line):
+        for command in re.findall(rf"`{program} ([^`]+)`", line):
             yield Row(number, section, tuple(shlex.split(command)))
 
 
-ROWS = list(rows())
+ROWS = list(rows("colearn"))
 
 
 def parsed(row: Row) -> Parsed:
@@ -138,17 +139,8 @@ def compared(section: str, folder: str) -> Plan:
     raise AssertionError(f"no command of {section} writes {folder}")
 
 
-def programs() -> Iterator[Row]:
-    """The benchmarks that the page names, with their arguments."""
-    section = ""
-    for number, line in enumerate(PAGE.read_text().splitlines(), start=1):
-        if line.startswith("## "):
-            section = line.removeprefix("## ")
-        for command in re.findall(r"`python ([^`]+)`", line):
-            yield Row(number, section, tuple(shlex.split(command)))
-
-
-PROGRAMS = list(programs())
+PROGRAMS = list(rows("python"))
+"""The benchmarks that the page names, with their arguments."""
 
 
 def metrics_of(plan: Plan) -> set[str]:
