@@ -17,16 +17,13 @@ from colearn.agents import Voice
 from colearn.contract import WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
 from colearn.models.base import Base
-from colearn.models.weight_update import adapter_weights, plain_weights
+from colearn.models.weight_update import plain_weights
 
 from .model_folder import (
-    copy_adapter,
-    write_adapter,
-    write_adapter_weights,
     write_model,
     write_weights,
-    write_zeros,
 )
+from .served_adapters import ServedAdapters
 from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
 from .token_engine import TokenAnswer, TokenEngine, TokenRequest
@@ -36,7 +33,6 @@ from .vllm_server_command import server_command, server_environment
 
 _IMPOSSIBLE = -9000.0
 """vLLM reports -9999 for a token whose log-probability is missing or not a number."""
-_ZEROS = "zeros"
 _IN_USE: set[str] = set()
 """Servers to which an engine of this process writes."""
 
@@ -65,12 +61,11 @@ class VLLMServerEngine(TokenEngine):
         request_minutes: float = 15.0,
     ) -> None:
         self.base = base
-        self._names = adapters_of(roles)
+        names = adapters_of(roles)
         self._run = uuid.uuid4().hex[:12]
         self._count = 0
         self._taken = False
         self._tag: str | None = None
-        self._adapters: dict[str, str] = {}
         self._process: ServerProcess | None = None
         self._temporary = TemporaryDirectory(prefix="colearn-vllm-", dir=folder)
         self._folder = Path(self._temporary.name)
@@ -79,6 +74,7 @@ class VLLMServerEngine(TokenEngine):
         self.link = ServerLink(
             url, timeout=60 * request_minutes, token=os.environ.get("VLLM_API_KEY")
         )
+        self._adapters = ServedAdapters(self.link, base, names, self._folder, self._run)
         try:
             if self._starts:
                 with self._log_kept():
@@ -87,13 +83,11 @@ class VLLMServerEngine(TokenEngine):
             if start.max_length is not None:
                 self._length = min(self._length, start.max_length)
             self._take()
-            if not self._names:
+            if names:
+                self._mark()
+                self._adapters.begin(zeros=slots_of(roles) > len(names))
+            else:
                 self._write_full(plain_weights(base))
-            for name in self._names:
-                self._templates(name)
-                self._write_adapter(name, adapter_weights(base, name))
-            if slots_of(roles) > len(self._names):
-                self._write_zeros()
         except BaseException:
             self.close()
             raise
@@ -125,8 +119,7 @@ class VLLMServerEngine(TokenEngine):
                 if update.full is not None:
                     self._write_full(update.full)
                 for name, tensors in update.adapters.items():
-                    if name in self._names:
-                        self._write_adapter(name, tensors)
+                    self._adapters.write(name, tensors)
 
     def close(self) -> None:
         """Unload the run's adapters, close the connections, and end a server started here."""
@@ -134,14 +127,7 @@ class VLLMServerEngine(TokenEngine):
             _IN_USE.remove(self.link.url)
             self._taken = False
         if self._process is None:
-            for name in self._adapters.values():
-                try:
-                    self._unload(name)
-                except ServerRefused:
-                    continue  # it was restarted, and no longer has this one
-                except ServerLost:
-                    break  # the server is gone, and its adapters with it
-        self._adapters = {}
+            self._adapters.unload()
         self.link.close()
         if self._process is not None:
             self._process.close()
@@ -198,9 +184,8 @@ class VLLMServerEngine(TokenEngine):
 
     def _body(self, request: TokenRequest) -> dict[str, Any]:
         sampling = request.sampling
-        adapter = request.adapter or (_ZEROS if _ZEROS in self._adapters else None)
         return {
-            "model": self._base_name if adapter is None else self._adapters[adapter],
+            "model": self._adapters.served(request.adapter) or self._base_name,
             "token_ids": list(request.prompt),
             "sampling_params": {
                 "temperature": sampling.temperature,
@@ -255,42 +240,6 @@ class VLLMServerEngine(TokenEngine):
         """Give the server's weights a version that no other process has."""
         self._tag = f"{self._run}-{self._count}"
         self._post("/update_weight_version", new_version=self._tag)
-
-    def _templates(self, name: str) -> Path:
-        """The peft folder whose settings every version of an adapter shares."""
-        folder = self._folder / f"template-{self._names.index(name)}"
-        return folder / name if folder.exists() else write_adapter(folder, self.base, name)
-
-    def _write_adapter(self, name: str, tensors: Mapping[str, Any]) -> None:
-        self._count += 1
-        folder = self._folder / f"adapter-{self._count}"
-        copy_adapter(self._templates(name), folder)
-        write_adapter_weights(folder, tensors)
-        self._load_adapter(name, folder)
-
-    def _write_zeros(self) -> None:
-        self._count += 1
-        folder = self._folder / f"adapter-{self._count}"
-        write_zeros(self._templates(self._names[0]), folder)
-        self._load_adapter(_ZEROS, folder)
-
-    def _load_adapter(self, name: str, folder: Path) -> None:
-        """Load a new version under a new name, then unload the previous one."""
-        if self._tag is None:
-            self._mark()
-        previous = self._adapters.get(name)
-        loaded = f"{self._run}-{name}-{self._count}"
-        try:
-            self._post("/v1/load_lora_adapter", lora_name=loaded, lora_path=str(folder))
-            self._adapters[name] = loaded
-            if previous is not None:
-                self._unload(previous)
-        except ServerRefused as error:
-            self.link.lost(f"does not take adapter '{name}' ({error})")
-
-    def _unload(self, name: str) -> None:
-        self._post("/v1/unload_lora_adapter", lora_name=name)
-        shutil.rmtree(self._folder / f"adapter-{name.rpartition('-')[2]}")
 
     def _remote(self, method: str, **arguments: str) -> None:
         self.link.call("POST", "/collective_rpc", {"method": method, "kwargs": arguments})

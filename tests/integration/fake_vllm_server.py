@@ -28,7 +28,8 @@ class FakeVLLMServer:
     """Serves the model of a folder on a port of this machine until `close`.
 
     Faults: `skip` ignores what is loaded, `silent` answers neither requests nor health checks,
-    `gone` ends every connection, `statuses` gives the answer to a path instead of its own.
+    `gone` ends every connection, `statuses` gives the answer to a path instead of its own, `cut`
+    does what a path asks once without an answer.
     """
 
     def __init__(self, folder: Path, port: int = 0, **options: Any) -> None:
@@ -36,6 +37,7 @@ class FakeVLLMServer:
         self.options = {"max_loras": 4, "max_lora_rank": 16, "lora": True, "dev": True} | options
         self.skip = self.silent = self.gone = False
         self.statuses: dict[str, Answer] = {}
+        self.cut: set[str] = set()
         self.asked: list[str] = []
         self.draws: list[dict[str, Any]] = []
         """Bodies of requests for tokens."""
@@ -68,6 +70,10 @@ class FakeVLLMServer:
                     self.close_connection = True
                     return
                 status, answer = server.statuses.get(path) or server.answer(self.path, body)
+                if path in server.cut:
+                    server.cut.remove(path)
+                    self.close_connection = True
+                    return
                 raw = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
@@ -110,7 +116,8 @@ class FakeVLLMServer:
 
     def on_v1_models(self, body: Mapping[str, Any]) -> Answer:
         card = {"id": "base", "root": str(self.folder), "parent": None, "max_model_len": 4096}
-        return 200, {"data": [card]}
+        adapters = [{"id": name, "parent": "base"} for name in self.adapters]
+        return 200, {"data": [card, *adapters]}
 
     def on_tokenize(self, body: Mapping[str, Any]) -> Answer:
         special = body.get("add_special_tokens", True)
@@ -148,6 +155,8 @@ class FakeVLLMServer:
     def on_v1_load_lora_adapter(self, body: Mapping[str, Any]) -> Answer:
         if not body:
             return 400, {"error": {"message": "lora_name: field required"}}
+        if body["lora_name"] in self.adapters:
+            return 400, {"error": {"message": "the adapter has already been loaded"}}
         if self.skip and self.adapters:  # the tensors of the first one under the new name
             self.adapters[body["lora_name"]] = next(iter(self.adapters.values()))
             return 200, None
@@ -157,7 +166,8 @@ class FakeVLLMServer:
         return 200, None
 
     def on_v1_unload_lora_adapter(self, body: Mapping[str, Any]) -> Answer:
-        del self.adapters[body["lora_name"]]
+        if self.adapters.pop(body["lora_name"], None) is None:
+            return 404, {"error": {"message": "the adapter cannot be found"}}
         return 200, None
 
     def on_inference_v1_generate(self, body: Mapping[str, Any]) -> Answer:

@@ -96,6 +96,35 @@ def test_an_adapter_that_is_not_taken_is_one_line(base: Base, server: FakeVLLMSe
     engine.close()
 
 
+@pytest.mark.parametrize("change", ["load", "unload"])
+def test_a_change_of_adapters_whose_answer_is_cut_is_made_once(
+    base: Base, server: FakeVLLMServer, change: str
+) -> None:
+    engine = built_engine(base, adapted(base, "first"), server)
+    (before,) = server.adapters
+    path = f"/v1/{change}_lora_adapter"
+    server.cut, sent = {path}, server.asked.count(path)
+    engine.load([weight_update(Network(base, "first"), 1)])
+    assert server.asked.count(path) == sent + 2
+    (after,) = server.adapters
+    assert after != before
+    engine.generate([request("first")])
+    assert server.draws[-1]["model"] == after
+    engine.close()
+
+
+def test_an_adapter_that_is_refused_with_the_words_of_a_loaded_one_is_looked_for(
+    base: Base, server: FakeVLLMServer
+) -> None:
+    engine = built_engine(base, adapted(base, "first"), server)
+    refusal = (400, {"error": {"message": "The lora adapter has already been loaded"}})
+    server.statuses["/v1/load_lora_adapter"] = refusal
+    with pytest.raises(ServerLost, match="does not take adapter 'first'"):
+        engine.load([weight_update(Network(base, "first"), 1)])
+    server.statuses.clear()
+    engine.close()
+
+
 def test_an_update_without_weights_asks_nothing(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:

@@ -1,0 +1,116 @@
+"""LoRA adapters on a vLLM server: one name per version, the previous version unloaded."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from colearn.errors import ServerLost
+from colearn.models.base import Base
+from colearn.models.weight_update import adapter_weights
+
+from .model_folder import copy_adapter, write_adapter, write_adapter_weights, write_zeros
+from .server_link import ServerLink, ServerRefused
+
+_ZEROS = "zeros"
+_LOAD, _UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+
+
+class ServedAdapters:
+    """The adapters `names` of a base, as files in `folder`, loaded by the server.
+
+    `run` distinguishes the names of different runs on one server.
+    """
+
+    def __init__(
+        self, link: ServerLink, base: Base, names: Sequence[str], folder: Path, run: str
+    ) -> None:
+        self._link, self._base, self._names = link, base, tuple(names)
+        self._folder, self._run = folder, run
+        self._count = 0
+        self._served: dict[str, str] = {}
+
+    def begin(self, *, zeros: bool) -> None:
+        """Load all adapters from the live weights, and one of zeros for roles without any.
+
+        Errors: ServerLost, as in `write`.
+        """
+        for name in self._names:
+            self._template(name)
+            self.write(name, adapter_weights(self._base, name))
+        if zeros:
+            folder = self._next_folder()
+            write_zeros(self._template(self._names[0]), folder)
+            self._load(_ZEROS, folder)
+
+    def served(self, adapter: str | None) -> str | None:
+        """The server's name for an adapter; None if the base itself answers."""
+        return self._served.get(_ZEROS) if adapter is None else self._served[adapter]
+
+    def write(self, name: str, tensors: Mapping[str, Any]) -> None:
+        """Load a new version of an adapter; adapters of no role are ignored.
+
+        Errors: ServerLost if the server does not take it.
+        """
+        if name in self._names:
+            folder = self._next_folder()
+            copy_adapter(self._template(name), folder)
+            write_adapter_weights(folder, tensors)
+            self._load(name, folder)
+
+    def unload(self) -> None:
+        """Unload all adapters that the server still has."""
+        for name in self._served.values():
+            try:
+                self._unload(name)
+            except ServerRefused:
+                continue  # the others may be unloaded nevertheless
+            except ServerLost:
+                break  # the server is gone, and its adapters with it
+        self._served = {}
+
+    def _next_folder(self) -> Path:
+        self._count += 1
+        return self._folder / f"adapter-{self._count}"
+
+    def _template(self, name: str) -> Path:
+        """The peft folder whose settings every version of an adapter shares."""
+        folder = self._folder / f"template-{self._names.index(name)}"
+        return folder / name if folder.exists() else write_adapter(folder, self._base, name)
+
+    def _load(self, name: str, folder: Path) -> None:
+        """Load a new version under a new name, then unload the previous one."""
+        previous = self._served.get(name)
+        served = f"{self._run}-{name}-{self._count}"
+        try:
+            self._change(_LOAD, {"lora_name": served, "lora_path": str(folder)}, present=True)
+            self._served[name] = served
+            if previous is not None:
+                self._unload(previous)
+        except ServerRefused as error:
+            self._link.lost(f"does not take adapter '{name}' ({error})")
+
+    def _unload(self, served: str) -> None:
+        self._change(_UNLOAD, {"lora_name": served}, present=False)
+        shutil.rmtree(self._folder / f"adapter-{served.rpartition('-')[2]}")
+
+    def _change(self, path: str, body: Mapping[str, str], *, present: bool) -> None:
+        """Change the server's adapters by one name.
+
+        If the connection ends before the answer, the link sends the request again. The server
+        refuses the second one if it carried out the first, so its list of models decides.
+
+        Errors: ServerRefused if the list does not have the requested change.
+        """
+        try:
+            self._link.call("POST", path, body)
+        except ServerRefused:
+            if (body["lora_name"] in self._listed()) != present:
+                raise
+
+    def _listed(self) -> set[str]:
+        """Names of the models and adapters that the server lists."""
+        cards = self._link.call("GET", "/v1/models", timeout=30)["data"]
+        return {card["id"] for card in cards}
