@@ -11,6 +11,7 @@ from colearn.record import ComparisonFolder, Run, RunFolder, read_run
 from colearn.record.log import last_error
 from colearn.statistics import MeanEstimate, estimate
 
+from .repeats import independent, repeats_note
 from .show import show_number
 
 TIME, COST = "time", "cost"
@@ -99,14 +100,16 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
             where = f"{suite.columns[task].title}, {printed}"
             folders = planned.get(label, [])
             finished = [run for run in folders if run.status == "finished"]
-            runs = [read_run(run, label) for run in finished]
-            seeds |= {run.seed for run in runs}
-            missing = _why_missing(folders, finished, suite.configs[task], label)
+            made = [read_run(run, label) for run in finished]
+            seeds |= {run.seed for run in made}
+            runs = independent(made)
+            caution = _why_missing(folders, finished, suite.configs[task], label)
+            caution = caution or repeats_note("the row", len(made), len(runs)).removesuffix(".")
             for number, column in task_columns:
                 figure = estimate([_figure(run, column) for run in runs])
                 values[label].append(figure)
-                if missing:
-                    marks[label, number] = note(f"{where}: {missing}")
+                if caution:
+                    marks[label, number] = note(f"{where}: {caution}")
                 elif figure is None:
                     reason = f"its evaluation gave no finite '{_metrics(column)[0]}'"
                     marks[label, number] = note(f"{where}: {reason}")

@@ -21,6 +21,7 @@ from colearn.statistics import (
 )
 
 from .finding import compare_pairs, critic_caution, headline
+from .repeats import independent, repeats_note
 from .source import Source
 from .summary import (
     AXES,
@@ -60,11 +61,12 @@ RETURNS = ("return", "exact_return")
 
 def summarise(source: Source) -> Summary:
     """The summary of the finished runs of a comparison."""
-    groups = {
+    finished = {
         label: [run for run in source.runs if run.algorithm == label]
         for label in source.compared.algorithms
         if any(run.algorithm == label for run in source.runs)
     }
+    groups = {label: independent(runs) for label, runs in finished.items()}
     judged = source.compared.headline
     finals = {label: _finite(_ends(runs, judged.metric)[1]) for label, runs in groups.items()}
     levels = _levels(finals)
@@ -76,6 +78,7 @@ def summarise(source: Source) -> Summary:
     optima = {run.record.optimum for run in source.runs} - {None}
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
+        *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
         critic_caution({label: a.explained_variance for label, a in algorithms.items()}),
     ]
     return Summary(

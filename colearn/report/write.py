@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from colearn.pictures.draw import Drawing
@@ -80,7 +81,7 @@ def _html(summary: Summary, shown: list[ResultTable], samples: list[TranscriptPa
         pictured=bool(pictures),
         drawing=Drawing(pictures, compared.agents),
         several_turns=turns > 1,
-        fewest=min(len(algorithm.seeds) for algorithm in summary.algorithms.values()),
+        fewest=min(Counter(run.algorithm for run in summary.runs).values()),
     )
 
 

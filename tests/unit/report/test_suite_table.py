@@ -119,6 +119,20 @@ def test_several_seeds_give_a_mean_and_an_interval(tmp_path):
     assert (value.low, value.high) == pytest.approx((50 - 89.57, 50 + 89.57), abs=0.01)
 
 
+def test_equal_runs_of_a_row_that_was_not_trained_are_one_seed_and_a_note_says_so(tmp_path):
+    write(tmp_path, {f"cc-s{n}": {"iou": 0.4, "adjacency": 0.0} for n in range(3)})
+    for n in range(3):
+        path = tmp_path / "walls" / "runs" / f"cc-s{n}" / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"updates": 0}))
+    figures = read_figures(SUITE, tmp_path)
+    value = figures.values["cc"][2]
+    assert (value.seeds, value.low) == (1, None)
+    assert (
+        "Walls, CC: the row was not trained, and its 3 runs have equal evaluations: "
+        "they count as one seed"
+    ) in figures.notes
+
+
 @pytest.mark.parametrize(
     ("runs", "note"),
     [
