@@ -1,7 +1,7 @@
 """Private stakes: joint actions to 90% for critics and groups, by team size.
 
-    python benchmarks/stakes.py --out benchmarks/results/stakes        # resumable, one core
-    python benchmarks/stakes.py --out benchmarks/results/stakes --report
+    python benchmarks/stakes.py --out stakes        # resumable, one core, ten seeds, 25 minutes
+    python benchmarks/stakes.py --out stakes --report
 
 One turn. Agent i sees its stake s_i, 1 or 9, and a key; the team earns the sum of the stakes of the
 agents that give the right one of two answers for their key. What the others earn is noise to agent
@@ -34,6 +34,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "magrpo": {"name": "magrpo", "advantage": {"name": "group_mean", "normalize": True}},
 }
 TEAMS = (2, 4, 8)
+RATES = {
+    4: {"coma": 2e-3, "collm_cc": 4e-3, "collm_dc": 4e-3, "magrpo": 4e-3},
+    8: {"coma": 4e-3, "collm_cc": 4e-3, "collm_dc": 4e-3, "magrpo": 4e-3},
+}
+"""Each method's better rate of the actors on the tuning seeds 100 and 101, by size of the team."""
 GROUP = 4
 """Candidates per item of `magrpo`, each a joint action."""
 
@@ -89,21 +94,32 @@ class Stakes(DecPOMDP[int, Dealt]):
 
 
 def config_of(method: str, team: int, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """A user would write it as YAML. An iteration and a minibatch are `options.batch` joint
+    """A user would write it as YAML. An iteration and an actor's step are `options.batch` joint
     actions."""
     path = f"embedded-tiny:{seed}"
     algorithm = json.loads(json.dumps(METHODS[method]))
+    if options.epochs > 1:
+        algorithm["loss"] = {"ratio": "token", "clip": 0.2}
+    if options.kl:
+        algorithm["loss"] = algorithm.get("loss", {}) | {"kl": options.kl}
     critic = method in ("coma", "collm_cc", "collm_dc")
     if critic:
         algorithm["value_loss"] = {"rescale": True, "frozen_targets": True}
     return {
         "task": {"name": "stakes:Stakes", "n": team},
         "algorithm": algorithm,
-        "models": {"*": {"path": path, "learning_rate": options.rate}},
+        "models": {
+            "*": {
+                "path": path,
+                "learning_rate": options.rate or RATES[team][method],
+                "epochs": options.actor_epochs,
+                "minibatch": options.batch,
+            }
+        },
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
         "critic": {
-            "path": path,
-            "learning_rate": 5e-3,
+            "path": f"{options.critic}:{seed}",
+            "learning_rate": options.critic_rate,
             "head_learning_rate": 1e-2,
             "warmup_iterations": options.warmup,
         }
@@ -113,7 +129,7 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
             "environment_steps": options.steps,
             "episodes": options.batch // GROUP if method == "magrpo" else options.batch,
             "epochs": options.epochs,
-            "minibatch": options.batch,
+            "minibatch": min(options.batch, options.critic_minibatch) if critic else options.batch,
         },
         "evaluation": {"every": options.every, "episodes": options.episodes, "transcripts": 0},
         "run": {"seed": seed, "device": "cpu"},
@@ -134,12 +150,15 @@ def run(out: Path, method: str, team: int, seed: int, options: argparse.Namespac
     curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
     key = "critic/explained_variance"
     told = [n.metrics[key] for n in lines if key in n.metrics]
+    updates = [n.metrics for n in lines if n.kind == "update"]
     record = {
         "method": method,
         "team": team,
         "seed": seed,
         "curve": curve,
         "explained_variance": statistics.mean(told[len(told) // 2 :]) if told else None,
+        "update_ms": round(1000 * statistics.median(m["seconds/update"] for m in updates)),
+        "rollout_ms": round(1000 * statistics.median(m["seconds/rollout"] for m in updates)),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
     with (out / "runs.jsonl").open("a") as file:
@@ -157,44 +176,63 @@ def reached(curve: Sequence[Sequence[float]], share: float) -> float | None:
 def report(out: Path) -> str:
     runs = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
     lines = [
-        "| agents | method | seeds | joint actions to 90% (median; each) | share at the end | "
-        "explained variance | CPU s |",
-        "|---|---|---|---|---|---|---|",
+        "| agents | method | seeds | joint actions to 90%: median (each) | mean share "
+        "| share at the end | explained variance | ms of an update | of a rollout |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for team, method in product(TEAMS, METHODS):
         team_runs = [r for r in runs if (r["team"], r["method"]) == (team, method)]
         if not team_runs:
             continue
         times = [reached(r["curve"], 0.9) for r in team_runs]
-        ordered = sorted(float("inf") if t is None else t for t in times)
-        middle = ordered[len(ordered) // 2]
-        median = "not reached" if middle == float("inf") else f"{middle:.0f}"
+        middle = statistics.median(float("inf") if t is None else t for t in times)
         each = " ".join("-" if t is None else f"{t:.0f}" for t in times)
-        told = [r["explained_variance"] for r in team_runs if r["explained_variance"] is not None]
-        lines.append(
-            f"| {team} | {method} | {len(team_runs)} | {median} ({each}) | "
-            f"{statistics.mean(r['curve'][-1][1] for r in team_runs):.2f} | "
-            f"{f'{statistics.mean(told):.2f}' if told else '-'} | "
-            f"{statistics.mean(r['cpu_seconds'] for r in team_runs):.0f} |"
+        told = [r["explained_variance"] for r in team_runs]
+        cells = (
+            team,
+            method,
+            len(team_runs),
+            f"{'not reached' if middle == float('inf') else round(middle)} ({each})",
+            interval([statistics.mean(share for _, share in r["curve"]) for r in team_runs]),
+            interval([r["curve"][-1][1] for r in team_runs]),
+            "-" if None in told else interval(told),
+            round(statistics.median(r["update_ms"] for r in team_runs)),
+            round(statistics.median(r["rollout_ms"] for r in team_runs)),
         )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
+
+
+def interval(values: Sequence[float]) -> str:
+    """Mean and Student's 95% interval over seeds."""
+    from colearn.statistics import estimate
+
+    found = estimate(values)
+    assert found is not None
+    bounds = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.mean:.2f}{bounds}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--report", action="store_true")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=4096, help="joint actions of a run")
+    parser.add_argument("--steps", type=int, default=2048, help="joint actions of a run")
     parser.add_argument("--batch", type=int, default=64, help="joint actions of an iteration")
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--rate", type=float, default=2e-3, help="learning rate of the actors")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--rate", type=float, help="learning rate of the actors; else RATES")
+    parser.add_argument("--actor-epochs", type=int, help="of the actors alone; else --epochs")
+    parser.add_argument("--critic-minibatch", type=int, default=32, help="joint actions")
+    parser.add_argument("--kl", type=float, default=0.02, help="penalty to the initial policy")
+    parser.add_argument("--critic", default="embedded-tiny", help="the critic's network")
+    parser.add_argument("--critic-rate", type=float, default=5e-3)
     parser.add_argument("--warmup", type=int, default=0, help="iterations of the critic alone")
-    parser.add_argument("--every", type=int, default=2, help="iterations between evaluations")
+    parser.add_argument("--every", type=int, default=1, help="iterations between evaluations")
     parser.add_argument("--episodes", type=int, default=256, help="of an evaluation")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--teams", nargs="+", type=int, default=list(TEAMS))
+    parser.add_argument("--teams", nargs="+", type=int, default=list(RATES))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.report:
