@@ -2,12 +2,15 @@
 
     python benchmarks/staleness.py --staleness 0 1 4 --seeds 2 --out runs.jsonl
     python benchmarks/staleness.py --staleness 0 1 4 --server --python .venv-vllm/bin/python
+    python benchmarks/staleness.py --report runs.jsonl
 
 Problem and recipe are those of `optima.py`; every run decodes on a copy of the weights. Above 0 the
-loss weighs actions by truncated importance weights (`--cap`; 0 leaves them out, and takes the
-generator's log-probabilities as the old ones). With `--server` a vLLM server generates for each
-agent; they are started once. Iterations per hour leave evaluations out; stalenesses take turns.
-After a run at staleness 0 the schedule's simulation predicts those that follow, from its seconds.
+loss corrects for stale actions (`--corrections`): "capped" by truncated importance weights,
+"behaviour" by ratios to the generator's log-probabilities, "none" not at all. With `--server` a
+vLLM server generates for each agent; they are started once. Iterations per hour leave evaluations
+out. After a run at staleness 0 the schedule's simulation predicts those that follow, from its
+seconds. Runs that `--out` has are not repeated. `--report` prints means over seeds with 95%
+intervals.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +31,12 @@ from optima import Run, change, config_of
 
 SERVED = "embedded-tiny-served-varied"
 """The model of `optima.py` with one head of 32 channels: vLLM's CPU attention takes none of 16."""
+CORRECTIONS: dict[str, dict[str, Any]] = {
+    "capped": {"importance_cap": 2.0},
+    "behaviour": {"old_logprobs": "behaviour"},
+    "none": {"name": "_uncorrected:Uncorrected"},
+}
+"""Settings of the loss for stale actions."""
 
 
 def train(
@@ -35,7 +44,7 @@ def train(
     method: str,
     seed: int,
     staleness: int,
-    cap: float,
+    correction: str | None,
     urls: Mapping[str, str] | None,
     steps: int | None = None,
     epochs: int | None = None,
@@ -49,7 +58,6 @@ def train(
     torch.set_num_threads(1)
     chosen = PROBLEMS[problem]
     config = config_of(Run(method, problem, "recipe", seed, steps or chosen.steps))
-    loss: dict[str, Any] = {"importance_cap": cap} if cap else {"old_logprobs": "behaviour"}
     generator: dict[str, Any] = {"name": "transformers", "copy": True}
     if urls is not None:
         model = f"{SERVED}:{seed}"
@@ -60,7 +68,7 @@ def train(
         {
             "train.staleness": staleness,
             "run.generator": generator,
-            **({"algorithm.loss": loss} if staleness else {}),
+            **({} if correction is None else {"algorithm.loss": CORRECTIONS[correction]}),
             **({"train.epochs": epochs} if epochs else {}),
         },
     )
@@ -92,7 +100,7 @@ def train(
         "seed": seed,
         "generator": generator["name"],
         "staleness": staleness,
-        "cap": cap,
+        "correction": correction,
         "exact_return": round(curve[-1]["exact_return"] / chosen.scale, 3),
         "exact_return_cold": round(curve[-1]["exact_return_cold"] / chosen.scale, 3),
         "logprob_mismatch": mean("logprob_mismatch"),
@@ -139,6 +147,51 @@ def servers(problem: str, seed: int, python: str | None) -> AbstractContextManag
     return served(embedded_model(task, f"{SERVED}:{seed}", "models"), task.agents, python)
 
 
+def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes two runs the same, beside their length."""
+    return tuple(run[key] for key in ("problem", "method", "seed", "staleness", "correction"))
+
+
+def report(runs: Sequence[Mapping[str, Any]]) -> str:
+    """A table of exact values by problem, method, staleness and correction.
+
+    Differences from staleness 0 are paired by seed; a seed without one is left out of them.
+    """
+    by_way: dict[tuple[Any, ...], dict[int, float]] = {}
+    for run in runs:
+        problem, method, seed, staleness, correction = key_of(run)
+        way = problem, method, staleness, correction
+        by_way.setdefault(way, {})[seed] = run["exact_return"]
+    lines = [
+        "| problem | method | staleness | exact value | less that of 0 | by seed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (problem, method, staleness, correction), values in by_way.items():
+        fresh = by_way.get((problem, method, 0, None), {})
+        differences = [
+            value - fresh[seed] for seed, value in values.items() if staleness and seed in fresh
+        ]
+        setting = f"{staleness}, {correction}" if staleness else "0"
+        each = ", ".join(f"{value:.2f}" for value in values.values())
+        lines.append(
+            f"| {problem} | {method} | {setting} | {spread(list(values.values()))} | "
+            f"{spread(differences)} | {each} |"
+        )
+    return "\n".join(lines)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and 95% interval over seeds; empty without values."""
+    from colearn.statistics import estimate
+
+    found = estimate(values)
+    if found is None:
+        return ""
+    if found.low is None:
+        return f"{found.mean:.2f}"
+    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problem", choices=PROBLEMS, default="lock")
@@ -148,18 +201,34 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--steps", type=int, help="joint actions of a run; the problem's own")
     parser.add_argument("--epochs", type=int, help="passes over a batch; the recipe's own")
-    parser.add_argument("--cap", type=float, default=2.0)
+    parser.add_argument("--corrections", nargs="+", choices=CORRECTIONS, default=["capped"])
     parser.add_argument("--server", action="store_true", help="generate by vLLM servers")
     parser.add_argument("--python", help="interpreter of the environment with vLLM")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--report", type=Path, help="print the table of these runs, and end")
     options = parser.parse_args()
+    if options.report is not None:
+        print(report([json.loads(line) for line in options.report.read_text().splitlines()]))
+        return
     seeds = range(options.first_seed, options.first_seed + options.seeds)
+    ways = [
+        (staleness, correction)
+        for staleness in options.staleness
+        for correction in (options.corrections if staleness else [None])
+    ]
+    text = options.out.read_text() if options.out is not None and options.out.exists() else ""
+    runs = [json.loads(line) for line in text.splitlines()]
     none = nullcontext(None)
     with servers(options.problem, seeds[0], options.python) if options.server else none as urls:
         for seed in seeds:
             for method in options.methods:
                 own: dict[str, Any] = {}
-                for staleness in options.staleness:
+                for staleness, correction in ways:
+                    key = (options.problem, method, seed, staleness, correction)
+                    earlier = next((run for run in runs if key_of(run) == key), None)
+                    if earlier is not None:
+                        own = own if staleness else earlier
+                        continue
                     if own:
                         expected = simulated(own, staleness)
                         print(f"staleness {staleness}: {expected} an hour expected", flush=True)
@@ -168,7 +237,7 @@ def main() -> None:
                         method,
                         seed,
                         staleness,
-                        options.cap,
+                        correction,
                         urls,
                         options.steps,
                         options.epochs,
