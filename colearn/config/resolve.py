@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from colearn.contract import (
 from colearn.errors import ConfigError, nearest
 
 from .build import build_algorithm, build_task
+from .checks import check_exact, check_learning, check_quantized, check_stale
 from .parts import build_part
 from .placement import place
 from .seats import bind_agents
@@ -133,6 +134,21 @@ class ResolvedRun:
         settings = self.settings(key)
         return self.path(key), settings.dtype, settings.quantization
 
+    def base_of(self, key: NetworkKey) -> Hashable:
+        """Equal for networks whose weights are those of one base in memory."""
+        if key in self.learners and self.settings(key).lora is None:
+            return key
+        return *self.stored(key), self.device(key)[0]
+
+    @property
+    def voices_by_base(self) -> list[list[str]]:
+        """The agents that language models play, grouped by base."""
+        groups: dict[Hashable, list[str]] = {}
+        for agent, settings in self.config.voices.items():
+            key = NetworkKey("actor", settings.model)
+            groups.setdefault(self.base_of(key), []).append(agent)
+        return list(groups.values())
+
     def device(self, key: NetworkKey) -> tuple[str, str]:
         """A network's device, and the config field that sets it."""
         settings, run = self.settings(key), self.config.run.device
@@ -151,13 +167,14 @@ class ResolvedRun:
     def check(self) -> None:
         """Errors: ConfigError for models, a critic or exact evaluation that do not fit the run."""
         if self.learns:
-            self._check_learning()
+            check_learning(self)
         if self.config.evaluation.exact:
-            self._check_exact()
-        self._check_quantized()
+            check_exact(self)
+        check_quantized(self)
         if self.learns and self.config.train.staleness:
-            self._check_stale()
+            check_stale(self)
         _ = self.value_models  # checks the critic
+        self.generator.check(self)
         self.host.check(self)
 
     @cached_property
@@ -201,64 +218,6 @@ class ResolvedRun:
             )
         seated = {reader: self.config.agents[reader] for reader in readers}
         return {reader: agent.model for reader, agent in seated.items() if agent.speaks}
-
-    def _check_learning(self) -> None:
-        """Errors: ConfigError if no model is trained, or if a model has its own epochs or minibatch
-        size while the critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1)."""
-        trained = {name: model for name, model in self.config.models.items() if model.trained}
-        if not trained:
-            raise ConfigError("models: no model is trained; set trained: true on one of them")
-        fixed = self.parts.value_loss.frozen_targets or not self.parts.advantage.reads
-        for name, model in {} if fixed else trained.items():
-            for key in ("epochs", "minibatch"):
-                if getattr(model, key) is not None:
-                    raise ConfigError(
-                        f"models.{name}.{key}: the critic recomputes advantages in each joint "
-                        "minibatch; set algorithm.value_loss.frozen_targets: true, or "
-                        f"train.{key} for all"
-                    )
-
-    def _check_quantized(self) -> None:
-        """Errors: ConfigError for a quantised base that is trained, or that would be copied."""
-        for key in self.networks:
-            settings = self.settings(key)
-            if settings.quantization is None:
-                continue
-            if key in self.learners and settings.lora is None:
-                raise ConfigError(
-                    f"{key.section}.quantization: weights in 4 bits cannot be trained; set "
-                    f"{key.section}.lora, or leave it out"
-                )
-            if key.kind == "actor" and self.generator.copies:
-                raise ConfigError(
-                    f"{key.section}.quantization: this generator needs weights of its own, which "
-                    "are not quantised; set run.generator: transformers, or leave it out"
-                )
-
-    def _check_stale(self) -> None:
-        """Errors: ConfigError for what cannot run ahead of its updates."""
-        if not self.parts.loss.corrects_staleness:
-            raise ConfigError(
-                "train.staleness: stale actions need algorithm.loss.importance_cap (2 is usual), "
-                "or algorithm.loss.old_logprobs: behaviour; set one, or staleness to 0"
-            )
-        if not self.generator.copies:
-            raise ConfigError(
-                "train.staleness: this generator reads the weights that are being updated; set "
-                "run.generator: {name: transformers, copy: true}, vllm or vllm_server"
-            )
-        if self.cast.pool:
-            raise ConfigError(
-                "train.staleness: past selves change with the updates that rollouts run ahead of; "
-                "set it to 0, or a cast without a pool"
-            )
-
-    def _check_exact(self) -> None:
-        for agent, settings in self.config.agents.items():
-            if not settings.speaks:
-                raise ConfigError(
-                    f"evaluation.exact: agents.{agent} is no language model; set it to false"
-                )
 
 
 def resolve(

@@ -127,6 +127,16 @@ class GeneratorKind(ABC):
         """Whether its generators have their own copy of the weights, as `train.staleness` needs."""
         return False
 
+    def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
+        """Called before anything is loaded.
+
+        Errors: ConfigError for a resolved run that this kind does not support.
+        """
+
+    def places(self, run: Any) -> list[str]:
+        """Lines of a dry run: where the agents of a resolved run generate, if not in its models."""
+        return []
+
     @abstractmethod
     def build(self, base: Any, roles: Mapping[str, Any]) -> Generator:
         """A generator of `base` for `roles`: by agent name, its adapter, chat format, sampling and

@@ -26,6 +26,7 @@ def estimate_tables(estimate: Estimate) -> Group:
     else:
         parts.append(_phases(estimate))
         parts += [Text(line) for line in _verdict(estimate)]
+    parts += [Text(line) for line in run.generator.places(run)]
     if estimate.steps is None:
         parts.append(Text("nothing is learned: a run is one evaluation"))
     else:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from colearn.contract import Generator, GeneratorKind
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from colearn.agents import Voice
+    from colearn.config import ResolvedRun
     from colearn.models.base import Base
+
+    from .token_engine import TokenEngine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +109,9 @@ class VLLM(GeneratorKind):
 class VLLMServer(GeneratorKind):
     """A vLLM server: a running one, or one that the run starts for each base."""
 
-    url: str | Mapping[str, str] | None = None
-    """A running server, or one for each agent; None starts one, which ends with the run."""
+    url: str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None = None
+    """A running server, a list of several that share the requests, or either for each agent; None
+    starts one, which ends with the run."""
     folder: str | None = None
     """Folder on a file system that trainer and server share; None: this machine's temporary one."""
     python: str | None = None
@@ -138,13 +142,47 @@ class VLLMServer(GeneratorKind):
             start_minutes=self.start_minutes,
             request_minutes=self.request_minutes,
         )
+        if self.url is not None:
+            by_field = self.url if isinstance(self.url, Mapping) else {"": self.url}
+            for agent, urls in by_field.items():
+                _check_urls(f"url.{agent}" if agent else "url", _listed(urls))
 
     @property
     def copies(self) -> bool:
         return True
 
+    def check(self, run: ResolvedRun) -> None:
+        if isinstance(self.url, Mapping):
+            for agent in self.url:
+                if agent not in run.config.voices:
+                    raise ConfigError(
+                        f"run.generator.url.{agent}: no agent of this name is a language model; "
+                        f"{nearest(agent, [*run.config.voices])}"
+                    )
+        taken: dict[str, str] = {}
+        for agents in run.voices_by_base:
+            for url in self._servers_of(agents) or ():
+                first = taken.setdefault(url.rstrip("/"), agents[0])
+                if first != agents[0]:
+                    raise ConfigError(
+                        f"run.generator.url: two models share the server at {url}, those of "
+                        f"{first} and {agents[0]}; give each its own by url: {{AGENT: URL}}, or "
+                        "train adapters of one base"
+                    )
+
+    def places(self, run: ResolvedRun) -> list[str]:
+        lines = []
+        for agents in run.voices_by_base:
+            urls = self._servers_of(agents)
+            where = "a vLLM server that the run starts" if urls is None else ", ".join(urls)
+            if urls is not None and len(urls) > 1:
+                where = f"{len(urls)} vLLM servers in turn: {where}"
+            lines.append(f"generation for {', '.join(agents)}: {where}")
+        return lines
+
     def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
         from .server_process import ServerStart
+        from .several_servers import SeveralServers
         from .token_generator import TokenGenerator, check_roles
         from .vllm_server import VLLMServerEngine
 
@@ -154,38 +192,60 @@ class VLLMServer(GeneratorKind):
                 "run.generator: transformers"
             )
         check_roles(VLLMServerEngine, roles)
-        engine = VLLMServerEngine(
-            base,
-            roles,
-            self._server_of(roles),
-            ServerStart(
-                python=self.python,
-                gpus=self.gpus,
-                cache_gib=self.cache_gib,
-                max_length=self.max_length,
-                max_rows=self.max_rows,
-                arguments=self.arguments,
-                minutes=self.start_minutes,
-            ),
-            folder=self.folder,
-            request_minutes=self.request_minutes,
+        start = ServerStart(
+            python=self.python,
+            gpus=self.gpus,
+            cache_gib=self.cache_gib,
+            max_length=self.max_length,
+            max_rows=self.max_rows,
+            arguments=self.arguments,
+            minutes=self.start_minutes,
         )
+
+        def connect(url: str | None) -> VLLMServerEngine:
+            minutes = self.request_minutes
+            return VLLMServerEngine(
+                base, roles, url, start, folder=self.folder, request_minutes=minutes
+            )
+
+        urls = self._servers_of([*roles])
+        engine: TokenEngine
+        if urls is None or len(urls) == 1:
+            engine = connect(None if urls is None else urls[0])
+        else:
+            engine = SeveralServers(connect, urls)
         return TokenGenerator(base, roles, engine, tolerance=self.tolerance)
 
-    def _server_of(self, roles: Mapping[str, Voice]) -> str | None:
-        """Errors: ConfigError if agents on one base have different servers or none."""
-        if self.url is None or isinstance(self.url, str):
-            return self.url
-        for agent in roles:
+    def _servers_of(self, agents: Sequence[str]) -> tuple[str, ...] | None:
+        """URLs of the servers of agents on one base; None if the run starts one.
+
+        Errors: ConfigError if they have different servers or none.
+        """
+        if self.url is None or not isinstance(self.url, Mapping):
+            return None if self.url is None else _listed(self.url)
+        for agent in agents:
             if agent not in self.url:
                 raise ConfigError(f"run.generator.url.{agent}: missing; give each agent a server")
-        urls = {self.url[agent] for agent in roles}
-        if len(urls) > 1:
+        chosen = {_listed(self.url[agent]) for agent in agents}
+        if len(chosen) > 1:
             raise ConfigError(
-                f"run.generator.url: {', '.join(roles)} share one base and so one server; give "
+                f"run.generator.url: {', '.join(agents)} share one base and so one server; give "
                 "them the same URL"
             )
-        return urls.pop()
+        return chosen.pop()
+
+
+def _listed(urls: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (urls,) if isinstance(urls, str) else tuple(urls)
+
+
+def _check_urls(field: str, urls: tuple[str, ...]) -> None:
+    if not urls:
+        raise ConfigError(f"{field}: an empty list; name a server, or leave it out to start one")
+    plain = [url.rstrip("/") for url in urls]
+    for url in plain:
+        if plain.count(url) > 1:
+            raise ConfigError(f"{field}: {url} is listed twice; list each server once")
 
 
 def _check_positive(**settings: float | None) -> None:

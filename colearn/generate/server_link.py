@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
 from colearn.errors import ColearnError, MissingExtra, ServerLost
@@ -72,7 +73,21 @@ class ServerLink:
 
         Errors: as for `call`; ServerLost also when health checks stay unanswered meanwhile.
         """
-        return self._run(self._all(path, bodies))
+        return self.wait(self.begin(path, bodies))
+
+    def begin(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> Future[list[Any]]:
+        """Send concurrent POST requests; the future has their answers, in order, or an error of
+        `all`. Cancelling it closes their connections."""
+        return asyncio.run_coroutine_threadsafe(self._all(path, bodies), self._loop)
+
+    @staticmethod
+    def wait(begun: Future[Result]) -> Result:
+        """The result of requests; an interruption cancels them."""
+        try:
+            return begun.result()
+        except BaseException:
+            begun.cancel()  # an interruption closes the connections, which cancels the requests
+            raise
 
     def lost(self, reason: str) -> NoReturn:
         """Raise ServerLost with the remedy."""
@@ -91,12 +106,7 @@ class ServerLink:
             self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()  # an interruption closes the connections, which cancels the requests
-            raise
+        return self.wait(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def _all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
         gate = asyncio.Semaphore(PARALLEL)

@@ -22,6 +22,8 @@ class TokenRequest:
     """The draw is a function of the seed, the prompt and the weights alone."""
     end_ids: frozenset[int]
     """Ids that end the action and belong to it; those of the model folder are ignored."""
+    lane: int = 0
+    """Number of the engine's replica that answers, below `TokenEngine.lanes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,11 @@ class TokenEngine(ABC):
     def place(self) -> Hashable:
         """Engines with equal places take turns."""
         return id(self)
+
+    @property
+    def lanes(self) -> int:
+        """Number of replicas with a prefix cache each; a history stays on one of them."""
+        return 1
 
     @property
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 
@@ -36,6 +37,8 @@ class TokenSession:
     """A history as ids; caching is left to the engine."""
 
     tokens: tuple[int, ...]
+    lane: int = 0
+    """The engine's replica whose cache holds it."""
 
     @property
     def length(self) -> int:
@@ -98,16 +101,19 @@ class TokenGenerator(LoadedWeights, Generator):
         if not self.lags and self.base.revision != self._revision:
             name = self.engine.name
             raise ParityError(f"the weights have moved since {name}'s last sync(); call it first")
-        histories = [self._history(request) for request in requests]
+        sessions = [
+            TokenSession(self._history(request), lane)
+            for request, lane in zip(requests, self._lanes(requests), strict=True)
+        ]
         asked = [
-            self._request(request, history, seed, greedy)
-            for request, history in zip(requests, histories, strict=True)
+            self._request(request, session, seed, greedy)
+            for request, session in zip(requests, sessions, strict=True)
             for seed in request.seeds
         ]
         answers = iter(self.engine.generate(asked) if asked else ())
         return [
-            [self._sampled(request.agent, history, next(answers)) for _ in request.seeds]
-            for request, history in zip(requests, histories, strict=True)
+            [self._sampled(request.agent, session, next(answers)) for _ in request.seeds]
+            for request, session in zip(requests, sessions, strict=True)
         ]
 
     def load(self, updates: Sequence[WeightUpdate]) -> None:
@@ -122,17 +128,19 @@ class TokenGenerator(LoadedWeights, Generator):
         self.check()
 
     def check(self) -> None:
-        """Compare log-probabilities with the live model's, on each role's samples after a probe.
+        """Compare log-probabilities with the live model's, on each role's samples after a probe,
+        from each of the engine's replicas.
 
         Errors: ParityError.
         """
         length = min(_PROBE_TOKENS, self.engine.max_length - _PROBE_ACTION)
         vocabulary = self.base.config.vocab_size
         probe = tuple((number * 7919 + 11) % vocabulary for number in range(length))
-        agents = [agent for agent in self.roles for _ in _PROBE_SEEDS]
-        asked = []
-        for agent, seed in zip(agents, _PROBE_SEEDS * len(self.roles), strict=True):
-            role = self.roles[agent]
+        agents, asked = [], []
+        for (agent, role), seed, lane in product(
+            self.roles.items(), _PROBE_SEEDS, range(self.engine.lanes)
+        ):
+            agents.append(agent)
             asked.append(
                 TokenRequest(
                     prompt=probe,
@@ -140,6 +148,7 @@ class TokenGenerator(LoadedWeights, Generator):
                     sampling=replace(role.sampling, max_tokens=_PROBE_ACTION, stop=()),
                     seed=seed,
                     end_ids=frozenset(),
+                    lane=lane,
                 )
             )
         answers = self.engine.generate(asked)
@@ -158,6 +167,18 @@ class TokenGenerator(LoadedWeights, Generator):
         """Stop the engine."""
         self.engine.close()
 
+    def _lanes(self, requests: Sequence[Request]) -> list[int]:
+        """The engine's replica for each request: its session's, or the next in turn for a new
+        history, from one that the first new history's seed determines."""
+        new = [number for number, request in enumerate(requests) if request.session is None]
+        first = requests[new[0]].seeds[0] if new else 0
+        lanes = {number: (first + turn) % self.engine.lanes for turn, number in enumerate(new)}
+        for number, request in enumerate(requests):
+            if request.session is not None:
+                assert isinstance(request.session, TokenSession)
+                lanes[number] = request.session.lane
+        return [lanes[number] for number in range(len(requests))]
+
     def _history(self, request: Request) -> tuple[int, ...]:
         session = request.session
         assert session is None or isinstance(session, TokenSession)
@@ -174,20 +195,21 @@ class TokenGenerator(LoadedWeights, Generator):
         return history
 
     def _request(
-        self, request: Request, history: tuple[int, ...], seed: int, greedy: bool
+        self, request: Request, session: TokenSession, seed: int, greedy: bool
     ) -> TokenRequest:
         role = self.roles[request.agent]
         return TokenRequest(
-            prompt=history,
+            prompt=session.tokens,
             adapter=role.adapter,
             sampling=request.sampling(role.sampling, greedy=greedy),
             seed=seed,
             end_ids=role.spoken_to.end_ids,
+            lane=session.lane,
         )
 
-    def _sampled(self, agent: str, history: tuple[int, ...], answer: TokenAnswer) -> Sampled:
+    def _sampled(self, agent: str, session: TokenSession, answer: TokenAnswer) -> Sampled:
         chat, limit = self.roles[agent].spoken_to, self.roles[agent].sampling.max_tokens
-        self.prefilled_tokens += len(history) - answer.cached
+        self.prefilled_tokens += session.length - answer.cached
         finish: Finish = "stop"
         if answer.tokens[-1] in chat.end_ids:
             finish = "end"
@@ -199,7 +221,7 @@ class TokenGenerator(LoadedWeights, Generator):
             logprobs=answer.logprobs,
             finish=finish,
         )
-        return Sampled(action, TokenSession(history + answer.tokens))
+        return Sampled(action, TokenSession(session.tokens + answer.tokens, session.lane))
 
     @torch.inference_mode()
     def _gap(self, role: Voice, probe: tuple[int, ...], answer: TokenAnswer) -> float:

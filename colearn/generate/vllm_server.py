@@ -8,6 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,11 +102,22 @@ class VLLMServerEngine(TokenEngine):
         check_temperature(agent, role)
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
-        """Errors: ServerLost if the server ends, hangs, aborts a request, or answers with weights
-        other than those of the last `load`."""
+        """Errors: as for `end`."""
+        return self.end(self.begin(requests))
+
+    def begin(self, requests: Sequence[TokenRequest]) -> Future[list[Any]]:
+        """Send requests; cancelling the future cancels them."""
+        return self.link.begin(GENERATE, [self._body(request) for request in requests])
+
+    def end(self, begun: Future[list[Any]]) -> list[TokenAnswer]:
+        """Wait for the answers to requests.
+
+        Errors: ServerLost if the server ends, hangs, aborts a request, or answers with weights
+        other than those of the last `load`.
+        """
         with self._log_kept():
             try:
-                answers = self.link.all(GENERATE, [self._body(request) for request in requests])
+                answers = self.link.wait(begun)
             except ServerRefused as error:
                 if error.status == 404:
                     self.link.lost(f"has lost this run's weights ({error}): it was restarted")

@@ -100,10 +100,8 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
     for key in run.networks:
         if key.kind in ("reference", "past"):
             group: object = group_of[NetworkKey("actor", key.model)]
-        elif key in run.learners and run.settings(key).lora is None:
-            group = key
         else:
-            group = *run.stored(key), run.device(key)[0]
+            group = run.base_of(key)
         group_of[key] = group
         groups.setdefault(group, []).append(key)
     return list(groups.values())

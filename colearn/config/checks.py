@@ -1,0 +1,72 @@
+"""Checks of a resolved run that need no weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from colearn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from .resolve import ResolvedRun
+
+
+def check_learning(run: ResolvedRun) -> None:
+    """Errors: ConfigError if no model is trained, or if a model has its own epochs or minibatch
+    size while the critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1)."""
+    trained = {name: model for name, model in run.config.models.items() if model.trained}
+    if not trained:
+        raise ConfigError("models: no model is trained; set trained: true on one of them")
+    fixed = run.parts.value_loss.frozen_targets or not run.parts.advantage.reads
+    for name, model in {} if fixed else trained.items():
+        for key in ("epochs", "minibatch"):
+            if getattr(model, key) is not None:
+                raise ConfigError(
+                    f"models.{name}.{key}: the critic recomputes advantages in each joint "
+                    "minibatch; set algorithm.value_loss.frozen_targets: true, or "
+                    f"train.{key} for all"
+                )
+
+
+def check_quantized(run: ResolvedRun) -> None:
+    """Errors: ConfigError for a quantised base that is trained, or that would be copied."""
+    for key in run.networks:
+        settings = run.settings(key)
+        if settings.quantization is None:
+            continue
+        if key in run.learners and settings.lora is None:
+            raise ConfigError(
+                f"{key.section}.quantization: weights in 4 bits cannot be trained; set "
+                f"{key.section}.lora, or leave it out"
+            )
+        if key.kind == "actor" and run.generator.copies:
+            raise ConfigError(
+                f"{key.section}.quantization: this generator needs weights of its own, which "
+                "are not quantised; set run.generator: transformers, or leave it out"
+            )
+
+
+def check_stale(run: ResolvedRun) -> None:
+    """Errors: ConfigError for what cannot run ahead of its updates."""
+    if not run.parts.loss.corrects_staleness:
+        raise ConfigError(
+            "train.staleness: stale actions need algorithm.loss.importance_cap (2 is usual), "
+            "or algorithm.loss.old_logprobs: behaviour; set one, or staleness to 0"
+        )
+    if not run.generator.copies:
+        raise ConfigError(
+            "train.staleness: this generator reads the weights that are being updated; set "
+            "run.generator: {name: transformers, copy: true}, vllm or vllm_server"
+        )
+    if run.cast.pool:
+        raise ConfigError(
+            "train.staleness: past selves change with the updates that rollouts run ahead of; "
+            "set it to 0, or a cast without a pool"
+        )
+
+
+def check_exact(run: ResolvedRun) -> None:
+    for agent, settings in run.config.agents.items():
+        if not settings.speaks:
+            raise ConfigError(
+                f"evaluation.exact: agents.{agent} is no language model; set it to false"
+            )
