@@ -124,6 +124,8 @@ class Kept:
     """Weights during its own update; None: `weights`."""
     gradients_stay: bool = False
     """Whether the gradients' memory is never freed."""
+    gradients_first: bool = False
+    """Whether all gradients' memory is allocated before the first pass, if the device is a CPU."""
     offloaded: int = 0
     """In the CPU's memory, beside the rest."""
 

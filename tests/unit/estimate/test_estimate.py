@@ -13,9 +13,11 @@ from colearn.config import load_config
 from colearn.contract.rows import Piece, Row
 from colearn.errors import ConfigError
 from colearn.estimate import Estimate, estimate
-from colearn.estimate.learning import plan_work
+from colearn.estimate.learning import Work, plan_work
 from colearn.estimate.ledger import rehearsal
+from colearn.estimate.machine import Machine, read_machine
 from colearn.estimate.script import ONE_TOKEN, Script, live_nodes, read_script, rehearse
+from colearn.learn import gradient_buffer
 from colearn.learn.kinds import Local
 from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
@@ -33,7 +35,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     register(monkeypatch, notes="tiny:Notes")
 
-    def run(*overrides: str, processes: int = 1, **sections: Any) -> Estimate:
+    def run(
+        *overrides: str, processes: int = 1, machine: Machine | None = None, **sections: Any
+    ) -> Estimate:
         settings = {
             "task": {"name": "notes", "horizon": 2, "items": 3},
             "algorithm": {"name": "collm_cc"},
@@ -44,7 +48,8 @@ def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
             "evaluation": {"episodes": 1},
             "run": {"device": "cpu"},
         }
-        return estimate(load_config(settings | sections, overrides), processes=processes)
+        config = load_config(settings | sections, overrides)
+        return estimate(config, processes=processes, machine=machine)
 
     return run
 
@@ -255,6 +260,28 @@ def test_a_pass_needs_its_activations_also_where_gradients_are_divided(
         always = phases["optimizer step"] - network.gradients - network.kept.step
         needed.append(phases["actor update"] - always)
     assert needed[1] >= needed[0]
+
+
+def test_with_a_buffer_of_gradients_one_micro_batch_needs_what_a_second_one_needs(
+    estimated: Any, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def needed(large: int, several: bool) -> int:
+        monkeypatch.setattr(gradient_buffer, "LARGE", large)
+        monkeypatch.setattr(Work, "several", property(lambda work: several))
+        made = estimated(
+            f"models.team.path={model}", **ONE, algorithm={"name": "magrpo"}, critic=None
+        )
+        return int(made.phases["cpu"]["actor update"] - made.resident["cpu"])
+
+    assert needed(1, False) == needed(10**9, True) > needed(10**9, False)
+
+
+def test_a_gpu_has_no_buffer_of_gradients(estimated: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, needed = read_machine("80GB"), []
+    for large in (2**22, 1):
+        monkeypatch.setattr(gradient_buffer, "LARGE", large)
+        needed.append(estimated("run.device=auto", machine=machine).phases["cuda:0"])
+    assert needed[0] == needed[1]
 
 
 def rehearsed(shape: Any, script: Script) -> Counts:
