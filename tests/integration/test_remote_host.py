@@ -35,6 +35,13 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "critic": ADAPTER,
     },
     "references": {"algorithm": {"name": "magrpo", "loss": {"kl": 0.1}}, "train": {"epochs": 2}},
+    "adapters' references": {
+        "algorithm": {"name": "magrpo", "loss": {"kl": 1.0}},
+        "models": {"*": ADAPTER},
+    },
+    "moving references": {
+        "algorithm": {"name": "magrpo", "loss": {"kl": 1.0, "reference_update_every": 1}},
+    },
 }
 
 

@@ -1,0 +1,100 @@
+"""What a host asks of models in workers: versions, greedy actions, threads, random state, ends."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_remote_host import LOCAL, PICKLED, cache, config_of  # noqa: F401 - a fixture
+
+from colearn.config import resolve
+from colearn.contract import Request
+from colearn.errors import CheckpointError, ModelLost
+from colearn.experiment.loop import Experiment
+from colearn.hosts.model_worker import ModelWorker
+from colearn.models.folders import with_folders
+
+
+def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_path: Path) -> None:
+    copies = {"name": "transformers", "copy": True}
+    run = Experiment(config_of(PICKLED, generator=copies), tmp_path / "run")
+
+    def versions() -> list[int | None]:
+        return [one.generator.version(name) for name, one in run.parts.host.players.items()]
+
+    assert versions() == [0, 0]
+    run.run()
+    assert versions() == [4, 4]
+
+
+def test_greedy_actions_of_workers_are_those_of_this_process(tmp_path: Path) -> None:
+    request = Request(
+        agent="agent_1", session=None, tokens=(1, 2, 3), seeds=tuple(range(8)), temperature=50.0
+    )
+    drawn = {}
+    for name, host in {"here": LOCAL, "there": PICKLED}.items():
+        run = Experiment(config_of(host), tmp_path / name)
+        generator = run.parts.host.players["agent_1"].generator
+        for greedy in (False, True):
+            (sampled,) = generator.generate([request], greedy=greedy)
+            drawn[name, greedy] = [one.action.tokens for one in sampled]
+    assert drawn["here", True] == drawn["there", True]
+    assert len(set(drawn["there", True])) == 1 < len(set(drawn["there", False]))
+
+
+def test_models_in_two_workers_update_at_the_same_time_and_those_in_one_take_turns(
+    tmp_path: Path,
+) -> None:
+    apart = Experiment(config_of(PICKLED), tmp_path / "apart").parts.host
+    both = threading.Barrier(2, timeout=30)
+    met = apart.together(dict.fromkeys(apart.learners, both.wait))
+    assert sorted(met.values()) == [0, 1]
+    shared = Experiment(config_of(PICKLED, "adapters"), tmp_path / "shared").parts.host
+    threads = shared.together(dict.fromkeys(shared.learners, threading.get_ident))
+    assert len(set(threads.values())) == 1 and len(threads) == 3
+
+
+def test_a_workers_random_numbers_follow_from_the_runs_seed(tmp_path: Path) -> None:
+    drawn = []
+    for state in (1, 2):
+        with torch.random.fork_rng():
+            torch.manual_seed(state)
+            run = with_folders(resolve(config_of(PICKLED)))
+            ModelWorker().build(run.config, run.agents, run.networks)
+            drawn.append(torch.rand(1).item())
+    assert drawn[0] == drawn[1]
+
+
+def test_a_checkpoint_that_a_worker_wrote_elsewhere_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ModelWorker.learner
+
+    def elsewhere(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
+        return (None, 1) if method == "save" else whole(self, key, method, *args)
+
+    monkeypatch.setattr(ModelWorker, "learner", elsewhere)
+    (learner, *_) = Experiment(config_of(PICKLED), tmp_path / "run").parts.learners.values()
+    with pytest.raises(CheckpointError, match=r"^run\.host: .* give --out a folder") as error:
+        learner.save(tmp_path / "checkpoint")
+    assert "\n" not in str(error.value)
+
+
+def test_every_worker_is_closed_also_behind_one_that_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+
+    def close(self: ModelWorker) -> None:
+        closed.append(len(closed))
+        if len(closed) == 1:
+            raise ModelLost("the worker has ended")
+
+    monkeypatch.setattr(ModelWorker, "close", close)
+    host = Experiment(config_of(PICKLED), tmp_path / "run").parts.host
+    with pytest.raises(ModelLost):
+        host.close()
+    assert closed == [0, 1]
