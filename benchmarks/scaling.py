@@ -1,9 +1,10 @@
 """How cost grows: packed trees against paths, late turns against early ones, a critic's share.
 
-    python benchmarks/scaling.py tree-2 tree-3 turns critic critic-groups    # one JSON line each
+    python benchmarks/scaling.py tree-2 tree-3 turns critic critic-groups critic-trees
 
-Model and words are those of `vs_comlrl.py`. Processor seconds of one process, both sides
-interleaved, so that other programs disturb little. A ratio is the median over rounds.
+A JSON line for each. Model and words are those of `vs_comlrl.py`. Processor seconds of one
+process, both sides interleaved, so that other programs disturb little. A ratio is the median over
+rounds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from colearn.config import Config
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.rollout.grow import grow
 
-CASES = ("tree-2", "tree-3", "turns", "critic", "critic-groups")
+CRITIC_ROLLOUTS: dict[str, tuple[dict[str, Any] | None, int]] = {
+    "critic": (None, 10),
+    "critic-groups": ({"name": "parallel", "k": 10}, 1),
+    "critic-trees": ({"name": "tree", "k": 4}, 1),
+}
+"""CoLLM-CC's rollout, and its items for 20 joint actions."""
+CASES = ("tree-2", "tree-3", "turns", *CRITIC_ROLLOUTS)
 
 
 class Three(SharedWords):
@@ -91,12 +98,13 @@ def turns(path: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def critic(path: str, rounds: int, trees: int, *, groups: bool = False) -> dict[str, Any]:
-    """MAGRPO on `trees` of 20 joint actions, then CoLLM-CC on ten times as many chains of two, or
-    with `groups` on as many groups of ten chains, which share an item and its first prompts."""
-    rollout = {"name": "parallel", "k": 10} if groups else None
-    teams = {"magrpo": team(path, "magrpo"), "collm_cc": team(path, "collm_cc", rollout)}
-    items = {"magrpo": list(range(trees)), "collm_cc": list(range(trees if groups else 10 * trees))}
+def critic(path: str, rounds: int, trees: int, case: str) -> dict[str, Any]:
+    """MAGRPO on `trees` of 20 joint actions, then CoLLM-CC on as many: on ten times as many chains
+    of two, on as many groups of ten chains, which share an item and its first prompts, or on the
+    same trees, which leaves the critic as the only difference."""
+    shape, items_per_tree = CRITIC_ROLLOUTS[case]
+    teams = {"magrpo": team(path, "magrpo"), "collm_cc": team(path, "collm_cc", shape)}
+    items = {"magrpo": list(range(trees)), "collm_cc": list(range(items_per_tree * trees))}
 
     def iteration(name: str) -> Callable[[], Any]:
         one = teams[name]
@@ -130,8 +138,7 @@ def main() -> None:
             elif case == "turns":
                 result = turns(path, options.rounds)
             else:
-                groups = case == "critic-groups"
-                result = critic(path, options.rounds, options.trees, groups=groups)
+                result = critic(path, options.rounds, options.trees, case)
             print(json.dumps({"case": case, "threads": options.threads, **result}), flush=True)
 
 
