@@ -11,6 +11,7 @@ import torch
 
 from colearn.agents import Voice
 from colearn.contract import Rollout
+from colearn.generate.forked_slab import fork, worthwhile_to_share
 from colearn.generate.kv_cache import BLOCK, Slab
 from colearn.learn.row import window_start
 from colearn.models.base import Base
@@ -26,7 +27,7 @@ _SAMPLED, _CUT = 16, 36
 probabilities in float32, their cumulative sum in float64; top-k and top-p add a sort."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GeneratorCall:
     """One generator call: all agents of one generator at one turn."""
 
@@ -39,7 +40,9 @@ class GeneratorCall:
     used: int
     """Maximum cached positions of a history after the prefill."""
     capacity: int
-    """Cache slots of each row."""
+    """Cache slots of each history, with those of its action unless histories are forked."""
+    reserve: int
+    """Cache slots of each row for its action, if histories are forked; else 0."""
 
 
 def plan_calls(
@@ -59,7 +62,7 @@ def plan_calls(
         acting = [agent for agent in texts.seen if agent in speakers]
         if not acting:
             continue
-        width = used = 0
+        width = used = kept = 0
         for number, chain in enumerate(chains):
             if turn >= len(chain.nodes):
                 continue
@@ -73,18 +76,20 @@ def plan_calls(
                 pending = int(length > new)
                 width = max(width, new + pending)
                 used = max(used, length - start)
+                kept = max(kept, length - start - new - pending)
                 starts[number, agent] = window_start(start, length, speakers[agent].window)
         room = max(speakers[agent].sampling.max_tokens for agent in acting)
-        calls.append(
-            GeneratorCall(
-                requests=_repeated(acting, rehearsed.asked, turn, episodes),
-                rows=_repeated(acting, rehearsed.drawn, turn, episodes),
-                width=width,
-                used=used,
-                capacity=-(-(used + max(room, width)) // BLOCK) * BLOCK,
-            )
-        )
+        requests = _repeated(acting, rehearsed.asked, turn, episodes)
+        rows = _repeated(acting, rehearsed.drawn, turn, episodes)
+        forked = len(rows) != len(requests)
+        slots = max(kept + width, used if forked else used + room)
+        reserve = room if forked else 0
+        calls.append(GeneratorCall(requests, rows, width, used, _in_blocks(slots), reserve))
     return calls
+
+
+def _in_blocks(slots: int) -> int:
+    return -(-slots // BLOCK) * BLOCK
 
 
 def _repeated(
@@ -94,12 +99,20 @@ def _repeated(
 
 
 def cache_bytes(base: Base, call: GeneratorCall) -> int:
-    """KV cache bytes of all rows: 2 x layers x heads x width x bytes for each slot."""
+    """KV cache bytes of all rows: 2 x layers x heads x width x bytes for each slot. Forks share
+    the slots of their history where that is worthwhile."""
     config = base.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     pair = 2 * config.num_hidden_layers * heads * width * base.compute.itemsize
-    return pair * len(call.rows) * call.capacity
+    histories, rows = len(call.requests), len(call.rows)
+    if not call.reserve:
+        slots = rows * call.capacity
+    elif worthwhile_to_share(base, rows - histories, call.used * heads * width):
+        slots = histories * call.capacity + rows * _in_blocks(call.reserve)
+    else:
+        slots = rows * _in_blocks(call.used + call.reserve)
+    return pair * slots
 
 
 @torch.no_grad()
@@ -116,15 +129,22 @@ def _rehearse(
 ) -> None:
     slab, last = _forward(ledger, base, call.requests, call, call.width, speakers)
     ledger.end_stage()
-    if len(call.rows) != len(call.requests):
-        forked = Slab(len(call.rows), call.capacity, base.device)
-        for old, new in ((slab.keys, forked.keys), (slab.values, forked.values)):
-            new += [x.new_zeros(len(call.rows), *x.shape[1:]) for x in old]
-        slab = forked
+    if call.reserve:
+        slab = fork(slab, _owners(call), call.used, call.reserve, base)
     del last
     ledger.end_stage()
     _forward(ledger, base, call.rows, call, 1, speakers, slab)
     ledger.end_stage()
+
+
+def _owners(call: GeneratorCall) -> list[int]:
+    """The history of each row, an agent's rows in equal shares."""
+    owners: list[int] = []
+    for agent in dict.fromkeys(call.rows):
+        histories = [n for n, asked in enumerate(call.requests) if asked == agent]
+        rows = call.rows.count(agent)
+        owners += [histories[row * len(histories) // rows] for row in range(rows)]
+    return owners
 
 
 def _forward(
@@ -140,7 +160,7 @@ def _forward(
     prefill = slab is None
     if slab is None:
         slab = Slab(len(rows), call.capacity, base.device)
-    positions = slab.begin(width, call.used if prefill else call.capacity)
+    positions = slab.begin(width, call.used if prefill else slab.capacity)
     ids = torch.zeros((len(rows), width), dtype=torch.long, device=base.device)
     visible = torch.zeros((len(rows), width), dtype=torch.long, device=base.device)
     with base.using([speakers[agent].adapter for agent in rows]):

@@ -205,7 +205,7 @@ class Engine:
         drawn_at = time.perf_counter()
         for job in prefill.jobs:
             job.first_token = drawn_at - job.arrived
-        self._running.join(prefill.slab, places, rows, drawn)
+        self._running.join(prefill.slab, places, rows, drawn, prefill.reserve)
         self._drawing = None
         self._leave()
 

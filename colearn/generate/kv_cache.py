@@ -7,7 +7,7 @@ are gathers of rows and slots, never a new prefill. `Running.join` decides what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +18,6 @@ BLOCK = 64
 """Slots per block: slabs grow in blocks, so that shapes repeat and memory is reused."""
 
 HEADS_BEFORE_SLOTS = "row head slot width -> row slot head width"
-SLOTS_BEFORE_HEADS = "row slot head width -> row head slot width"
 """Indexing rows and slots at once moves slots to the second dimension."""
 
 
@@ -120,13 +119,14 @@ class Slab:
         """Allocated memory."""
         return sum(layer.numel() * layer.element_size() for layer in (*self.keys, *self.values))
 
-    def select(self, rows: Tensor, capacity: int | None = None, room: int | None = None) -> Slab:
-        """A new slab of the given rows, repeated ones included: a fork or a compaction."""
-        taken = Slab(len(rows), capacity or self.capacity, self.device, room)
-        taken.lengths, taken.offsets = self.lengths[rows], self.offsets[rows]
-        used = int(taken.lengths.max()) if len(rows) else 0
+    def select(self, rows: Sequence[int], used: int, capacity: int) -> Slab:
+        """A new slab of the given rows, repeated ones included; `used` is the length of the longest
+        of them."""
+        picked = torch.tensor(rows, dtype=torch.long, device=self.device)
+        taken = Slab(len(rows), capacity, self.device)
+        taken.lengths, taken.offsets = self.lengths[picked], self.offsets[picked]
         for old, new in ((self.keys, taken.keys), (self.values, taken.values)):
-            new += [_copied(layer, rows, used, taken) for layer in old]
+            new += [_copied(layer, picked, used, taken) for layer in old]
         return taken
 
     def split(self, rows: Sequence[int], capacity: int, room: int) -> Slab:
@@ -160,6 +160,20 @@ class Slab:
         """Where the row of a `CachedRow` is."""
         return row if self._places is None else self._places[row]
 
+    def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
+        """Cache locations of the histories at `places`."""
+        lengths, offsets = self.lengths.tolist(), self.offsets.tolist()
+        return [CachedRow(self, place, lengths[place], offsets[place]) for place in places]
+
+    def segments(self, row: CachedRow) -> Iterator[tuple[Slab, int, int, int]]:
+        """Where a history's positions lie: slab, row, the first position's place in the history
+        and their number."""
+        yield self, self.place(row.row), 0, row.length
+
+    def whole(self, rows: Sequence[int]) -> Slab:
+        """A slab in which `rows` have their histories to themselves."""
+        return self
+
     def append(self, source: Slab, rows: Tensor) -> None:
         """Copy rows of another slab after the rows in use; there must be room for them."""
         lengths, offsets = source.lengths[rows], source.offsets[rows]
@@ -171,8 +185,8 @@ class Slab:
         self.lengths = torch.cat([self.lengths, lengths])
         self.offsets = torch.cat([self.offsets, offsets])
 
-    def reduce(self, order: Sequence[int]) -> None:
-        """Keep only the rows in `order`, in this order, in place."""
+    def reduce(self, order: Sequence[int]) -> Slab:
+        """Keep only the rows in `order`, in this order; in place where that is the better."""
         moved = [(place, row) for place, row in enumerate(order) if place != row]
         kept = torch.tensor(order, dtype=torch.long, device=self.device)
         self.lengths, self.offsets = self.lengths[kept], self.offsets[kept]
@@ -182,6 +196,7 @@ class Slab:
             used = int(self.lengths[places].max())
             for layer in (*self.keys, *self.values):
                 layer[places, :, :used] = layer[rows, :, :used]
+        return self
 
 
 def _copied(layer: Tensor, rows: Tensor, used: int, into: Slab) -> Tensor:
@@ -199,28 +214,39 @@ def gather(
     """A slab with one row per source (None: an empty history), without the first `cuts[r]`
     positions of row r."""
     slab = Slab(len(sources), capacity, device)
-    by_slab: dict[int, list[int]] = {}
-    for number, source in enumerate(sources):
-        if source is not None:
-            by_slab.setdefault(id(source.slab), []).append(number)
     kept = [0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)]
     offsets = [0 if s is None else s.offset + cut for s, cut in zip(sources, cuts, strict=True)]
     slab.lengths = torch.tensor(kept, dtype=torch.long, device=device)
     slab.offsets = torch.tensor(offsets, dtype=torch.long, device=device)
-    for numbers in by_slab.values():
-        first = sources[numbers[0]]
-        assert first is not None
-        old = first.slab
-        from_rows = torch.tensor([old.place(sources[n].row) for n in numbers], device=device)  # type: ignore[union-attr]
-        to_rows = torch.tensor(numbers, device=device)
-        cut = torch.tensor([cuts[n] for n in numbers], device=device)
-        width = max(kept[n] for n in numbers)
-        slots = (torch.arange(width, device=device) + cut[:, None]).clamp(max=old.capacity - 1)
+    for old, copies in _copies(sources, cuts):
+        to_rows, from_rows, first, into, counts = torch.tensor(copies, device=device).T
+        # a short copy repeats its last slot
+        steps = torch.arange(int(counts.max()), device=device)
+        steps = steps.minimum(counts[:, None] - 1)
+        from_slots, to_slots = first[:, None] + steps, into[:, None] + steps
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
             for layer, cached in enumerate(olds):
                 if layer == len(news):
                     shape = (len(sources), cached.shape[1], slab.capacity, cached.shape[3])
                     news.append(cached.new_zeros(shape))
-                taken = cached[from_rows[:, None], :, slots]
-                news[layer][to_rows, :, :width] = rearrange(taken, SLOTS_BEFORE_HEADS)
+                taken = cached[from_rows[:, None], :, from_slots]
+                news[layer][to_rows[:, None], :, to_slots] = taken
     return slab
+
+
+Copy = tuple[int, int, int, int, int]
+"""New row, old row, first old slot, first new slot, number of slots."""
+
+
+def _copies(
+    sources: Sequence[CachedRow | None], cuts: Sequence[int]
+) -> Iterator[tuple[Slab, list[Copy]]]:
+    """What is copied for `gather`, by the slab that it is copied from."""
+    by_slab: dict[int, tuple[Slab, list[Copy]]] = {}
+    for number, (source, cut) in enumerate(zip(sources, cuts, strict=True)):
+        for old, row, first, count in () if source is None else source.slab.segments(source):
+            skipped = max(0, cut - first)
+            if skipped < count:
+                _, copies = by_slab.setdefault(id(old), (old, []))
+                copies.append((number, row, skipped, first + skipped - cut, count - skipped))
+    yield from by_slab.values()

@@ -23,8 +23,9 @@ class Prefill:
     """Extends the histories of a group of jobs together.
 
     `piece` bounds the tokens of a row in one forward pass; None runs all of them in one pass and
-    allocates for the longest action. A history without a cache is computed whole, each turn under
-    its own window. Without pieces, equal histories are computed once.
+    allocates for the longest action, unless histories are forked. A history without a cache is
+    computed whole, each turn under its own window. Without pieces, equal histories are computed
+    once.
     """
 
     def __init__(self, base: Base, entries: Sequence[Entry], piece: int | None) -> None:
@@ -48,9 +49,14 @@ class Prefill:
         kept = [0 if s is None else s.length - cut for s, cut in zip(sources, cuts, strict=True)]
         width = max(counts)
         capacity = max(kept) + width
+        self.reserve = 0
+        """Slots of each fork beyond its history."""
         if piece is None:
             room = max(job.sampling.max_tokens for job in self.jobs)
-            capacity = max(map(sum, zip(kept, counts, strict=True))) + max(room, width)
+            if self.rows == len(entries):
+                capacity = max(capacity, max(map(sum, zip(kept, counts, strict=True))) + room)
+            else:
+                self.reserve = room
         self.slab = gather(sources, cuts, capacity, base.device)
         self._ids = _padded(new, width, base.device)
         self._visible = _padded(visible, width, base.device)

@@ -10,6 +10,7 @@ from torch import Tensor
 from colearn.models.base import Base
 
 from .decoding_row import DecodingRow
+from .forked_slab import fork
 from .kv_cache import BLOCK, CachedRow, Slab
 
 
@@ -45,18 +46,29 @@ class Running:
         return self._slab.bytes
 
     def join(
-        self, source: Slab, owners: Sequence[int], rows: Sequence[DecodingRow], drawn: Tensor
+        self,
+        source: Slab,
+        owners: Sequence[int],
+        rows: Sequence[DecodingRow],
+        drawn: Tensor,
+        reserve: int = 0,
     ) -> None:
         """Append `rows` with their first drawn tokens. Row n continues row owners[n] of `source`;
-        a row named twice is forked. The source must not be used afterwards."""
+        a row named twice is forked, with `reserve` free slots. The source must not be used
+        afterwards."""
         picked = torch.tensor(owners, device=self.base.device)
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
-            self._slab = source.select(picked) if forks else source
+            used = int(source.lengths.max())
+            self._slab = fork(source, owners, used, reserve, self.base) if forks else source
             self._places, self._adapters, self._visible = [], [], []
             first = 0
         else:
-            slab, count = self._slab, self._slab.rows + len(owners)
+            slab = self._slab.whole(self._places)
+            if slab is not self._slab:
+                self._slab = slab
+                self._rearrange(self._places)
+            count = slab.rows + len(owners)
             longest = int(torch.cat([slab.lengths, source.lengths]).max())
             if count > slab.room or longest > slab.capacity:
                 count = len(self.rows) + len(owners)
@@ -75,10 +87,7 @@ class Running:
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
         """Cache locations of rows; valid until the next join or leave unless they are held."""
-        slab = self._slab
-        lengths, offsets = slab.lengths.tolist(), slab.offsets.tolist()
-        places = [self._places[number] for number in numbers]
-        return [CachedRow(slab, place, lengths[place], offsets[place]) for place in places]
+        return self._slab.handed_out([self._places[number] for number in numbers])
 
     def leave(self, numbers: Sequence[int]) -> None:
         """Remove rows, given in ascending order."""
@@ -99,7 +108,7 @@ class Running:
                 order[number] = order[-1]
                 order.pop()
             kept = torch.tensor(order, device=self.base.device)
-            self._slab.reduce(order)
+            self._slab = self._slab.reduce(order)
             self._rearrange(order)
         self.rows = [self.rows[number] for number in order]
         self.drawn = self.drawn[kept]

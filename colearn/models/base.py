@@ -102,6 +102,17 @@ class Base(Adapted):
             logits = torch.tanh(logits / cap) * cap
         return logits
 
+    @property
+    def shares_histories(self) -> bool:
+        """Whether decoding can read a history that several rows continue once for all of them."""
+        kinds = set(getattr(self.config, "layer_types", None) or ())
+        windows = getattr(self.config, "sliding_window", None) is not None and not kinds
+        return self._by_blocks and kinds <= {"full_attention"} and not windows
+
+    @property
+    def _by_blocks(self) -> bool:
+        return bool(self._causal.config._attn_implementation == NAME)
+
     def packed(self) -> AbstractContextManager[None]:
         """Run linear layers on packed weights, where that is faster; for inference only. The
         copies are kept until `unpack`, which must come before the weights change."""
@@ -185,7 +196,7 @@ class Base(Adapted):
 
     def _blocks(self, mask: Visibility, window: int | None) -> Tensor | None:
         """Block attention for packed trees, or None if the model or device has no such path."""
-        if not isinstance(mask, TreeMask) or self._causal.config._attn_implementation != NAME:
+        if not isinstance(mask, TreeMask) or not self._by_blocks:
             return None
         if window is not None and mask.longest > window:
             return None

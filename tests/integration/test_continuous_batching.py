@@ -60,9 +60,13 @@ def at(step: int, request: Request) -> Due:
     return lambda now, _: request if now >= step else None
 
 
-@pytest.fixture
-def generator() -> TransformersGenerator:
-    """One whose actions end at their length alone."""
+@pytest.fixture(params=["copied", "shared"])
+def generator(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> TransformersGenerator:
+    """One whose actions end at their length alone; forks copy their history or share it."""
+    if request.param == "shared":
+        monkeypatch.setattr("colearn.generate.forked_slab.WORTHWHILE", 0)
     team = cast(("ada",), max_tokens=40)
     team.voices["ada"].chat.end_ids = frozenset()
     (generator,) = team.generators.values()
@@ -105,6 +109,16 @@ def test_requests_join_once_as_many_wait_as_run(generator: TransformersGenerator
     assert arrivals.answered[2] == 6  # from here on two rows run
     assert arrivals.takes == [(0, 3), (10, 2)]
     for number, request in enumerate(requests):
+        check_same(arrivals.answers[number], alone(generator, request))
+
+
+def test_a_request_joins_forks_beside_a_row_that_has_ended_and_is_held(
+    generator: TransformersGenerator,
+) -> None:
+    short, forks, late = asked(10, 3), asked(20, 20, seeds=(1, 2, 3, 4)), asked(30, 5)
+    arrivals = Later(at(0, short), at(0, forks), at(8, late))
+    generator.generate_continuously(arrivals)
+    for number, request in enumerate((short, forks, late)):
         check_same(arrivals.answers[number], alone(generator, request))
 
 

@@ -24,6 +24,7 @@ from updates import new_updater
 from colearn.agents import ChatFormat, Voice
 from colearn.contract import Request, Sampling
 from colearn.errors import ConfigError
+from colearn.generate import forked_slab
 from colearn.generate.transformers import TransformersGenerator
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
@@ -50,6 +51,28 @@ def worst(team, trees, *, budget=None):
 def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
     team = cast(kind=kind)
     assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize("shape", [KaryTree(3), Cross(2)], ids=["tree", "cross"])
+def test_forks_that_share_their_history_have_the_same_logprobs(kind, shape, monkeypatch):
+    monkeypatch.setattr(forked_slab, "WORTHWHILE", 0)
+    shared = counted(forked_slab.ForkedSlab, "mask", monkeypatch)
+    team = cast(kind=kind)
+    assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
+    assert bool(shared) == (kind != "gemma3")  # which has layers with windows
+
+
+def counted(kind, method, monkeypatch):
+    """Calls of a method, as a list that grows."""
+    calls, before = [], getattr(kind, method)
+
+    def call(self, *given):
+        calls.append(self)
+        return before(self, *given)
+
+    monkeypatch.setattr(kind, method, call)
+    return calls
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
