@@ -1,0 +1,21 @@
+"""The C library's heaps: where threads decode at the same time, one for all of them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+_ARENA_MAX = -8
+"""`M_ARENA_MAX` of glibc's malloc.h."""
+
+
+def one_heap() -> None:
+    """Give new threads no heaps of their own, for the life of the process.
+
+    What a thread frees in its own heap stays there, and an update in another thread cannot use it:
+    with two models that is a fifth of a run's peak. Does nothing where the C library is not glibc.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(_ARENA_MAX, 1)
