@@ -20,6 +20,9 @@ CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "ep
 LOG = "log.txt"
 COMPARISON, RUNS = "compare.json", "runs"
 
+_NAMES = frozenset({"wrapper", "base"})
+"""Settings beside the sections: they may be a name alone."""
+
 Status = Literal["not started", "unfinished", "finished"]
 
 
@@ -102,7 +105,7 @@ class RunFolder:
         """Read config.yaml as plain data."""
         data = read_yaml(self.path / CONFIG)
         for section in Config.model_fields:
-            if section != "wrapper" and not isinstance(data.get(section) or {}, dict):
+            if section not in _NAMES and not isinstance(data.get(section) or {}, dict):
                 raise CheckpointError(
                     f"{self.path / CONFIG}: {section} is no section; run it again"
                 )
