@@ -19,7 +19,7 @@ from .arrivals import Arrivals, Given
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
 from .headline import OWN_METRICS, Better, Headline
-from .host import Follower, Hosted, HostKind, ModelHost
+from .host import Follower, Hosted, HostKind, HostWorker, ModelHost
 from .learner import (
     Accumulated,
     Kept,
@@ -66,6 +66,7 @@ __all__ = [
     "Given",
     "Headline",
     "HostKind",
+    "HostWorker",
     "Hosted",
     "Kept",
     "Learner",

@@ -125,6 +125,17 @@ class ModelHost(ABC):
             generator.close()
 
 
+@dataclass(frozen=True, slots=True)
+class HostWorker:
+    """A process with some of a run's models, and what a cluster reserves for it."""
+
+    name: str
+    keys: tuple[NetworkKey, ...]
+    gpus: float
+    cpus: float | None
+    """None: an equal share of the cluster's."""
+
+
 class HostKind(ABC):
     """Settings of a kind of host, as a frozen dataclass. Importing it does not import torch."""
 
@@ -134,6 +145,10 @@ class HostKind(ABC):
 
         Errors: ConfigError for a missing model or device, or an unsupported placement.
         """
+
+    def workers(self, run: Any) -> list[HostWorker]:
+        """Where the models of a resolved run are, if not in the process of the run."""
+        return []
 
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
         """Called before anything is loaded.

@@ -41,7 +41,8 @@ Rehearsed = dict[Hashable, int]
 
 
 class Phases:
-    """Peak memory of each phase of a run, by device."""
+    """Peak memory of each phase of a run, by device, for a process that has some of its networks
+    (`networks` and `memory`)."""
 
     def __init__(
         self,
@@ -115,9 +116,11 @@ class Phases:
             self._note("cpu", "checkpoint", 8 * network.trained)
 
     def _generators(self) -> list[dict[str, Voice]]:
-        """Agents by generator: one per base, or one per agent."""
+        """Agents of these networks by generator: one per base, or one per agent."""
         groups: dict[object, dict[str, Voice]] = {}
         for agent, voice in self.voices.items():
+            if self._actor(agent) not in self.networks:
+                continue
             network = self._network_of(agent)
             key = agent if self.run.generator.apart else id(network.base)
             groups.setdefault(key, {})[agent] = replace(voice, adapter=network.adapter)

@@ -71,11 +71,12 @@ def propose(estimated: Estimate) -> Proposal | None:
     """The first layout that fits, with the cheapest settings that make it fit; if none does, the
     one that comes closest.
 
-    None if there is nothing to change: no machine is described, a model was not counted, or the
-    run fits and its layout is given (one device, a launcher's processes, devices in the config).
+    None if there is nothing to change: no machine is described, a model was not counted, a cluster
+    places the models, or the run fits and its layout is given (one device, a launcher's processes,
+    devices in the config).
     Errors: as for `estimate`.
     """
-    if estimated.machine is None or estimated.phases is None:
+    if estimated.machine is None or estimated.phases is None or estimated.workers:
         return None
     tried = []
     for layout in _layouts(estimated):

@@ -7,13 +7,13 @@ length, and no episode to end early.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
 from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import NetworkKey
+from colearn.contract import HostWorker, NetworkKey
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
 
@@ -67,6 +67,8 @@ class Estimate:
     """Episodes that one process plays at once, by phase."""
     resident: Mapping[str, int] = field(default_factory=dict)
     """Bytes in every phase, by device."""
+    workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """Peak bytes by device and phase of each worker of `run.host`; empty without workers."""
     rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
 
     def peak(self, device: str) -> int:
@@ -125,17 +127,28 @@ def estimate(
         rehearsed = {} if rehearsed is None else rehearsed
         played = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
         together = {"evaluation": _at_once(played, processes, config.evaluation.at_once)}
-        phases = None
+        plays = {"evaluation": PhasePlay(work.held_out_scripts, Chain(), together["evaluation"])}
+        if updates is not None:
+            rolled = _at_once(config.train.episodes, processes, config.train.at_once)
+            together["rollout"] = rolled
+            plays["rollout"] = PhasePlay(scripts, parts.rollout, rolled)
+        phases, workers = None, {}
         if voices is not None and not builder.missing:
             resident = tokenizer_bytes(run, architectures)
-            phases = Phases(run, networks, memory, voices, resident=resident, rehearsed=rehearsed)
-            tests = PhasePlay(work.held_out_scripts, Chain(), together["evaluation"])
-            phases.add_play("evaluation", tests)
-            if updates is not None:
-                rolled = _at_once(config.train.episodes, processes, config.train.at_once)
-                together["rollout"] = rolled
-                phases.add_play("rollout", PhasePlay(scripts, parts.rollout, rolled))
-                phases.add_updates(updates.works, entropy=parts.loss.needs_entropy)
+
+            def counted(keys: Collection[NetworkKey]) -> Phases:
+                own = {key: network for key, network in networks.items() if key in keys}
+                kept = [network for network in memory if network.key in keys]
+                some = Phases(run, own, kept, voices, resident=resident, rehearsed=rehearsed)
+                for phase, play in plays.items():
+                    some.add_play(phase, play)
+                if updates is not None:
+                    works = {key: one for key, one in updates.works.items() if key in keys}
+                    some.add_updates(works, entropy=parts.loss.needs_entropy)
+                return some
+
+            phases = counted(networks)
+            workers = {one: counted(one.keys).peaks for one in run.host.workers(run)}
         return Estimate(
             given=given,
             run=run,
@@ -150,6 +163,7 @@ def estimate(
             processes=processes,
             together=together,
             resident={} if phases is None else phases.static,
+            workers=workers,
             rehearsed=rehearsed,
         )
 

@@ -12,19 +12,23 @@ from rich.text import Text
 
 from .propose import Proposal
 from .run import Estimate, Steps
+from .size import size_text
+from .workers_table import workers_table, workers_too_large
 
 
 def estimate_tables(estimate: Estimate) -> Group:
     """Networks, peak memory by device and phase, and the work of one iteration."""
     run = estimate.run
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
-    parts: list[Table | Text] = [Text(title), _networks(estimate)]
+    parts: list[Table | Text | Group] = [Text(title), _networks(estimate)]
     notes = {**estimate.missing, **estimate.assumed}
     parts += [Text(f"{field}: {reason}") for field, reason in notes.items()]
     if estimate.phases is None:
         parts.append(Text("peak memory: not counted without these models"))
     else:
         parts.append(_phases(estimate))
+        if estimate.workers:
+            parts.append(workers_table(estimate))
         parts += [Text(line) for line in _verdict(estimate)]
     parts += [Text(line) for line in run.generator.places(run)]
     if estimate.steps is None:
@@ -89,9 +93,9 @@ def _networks(estimate: Estimate) -> Table:
     for network in estimate.networks:
         cells: Iterable[str] = (
             f"{network.trained:,}",
-            _size(network.weights),
-            _size(network.gradients),
-            _size(network.adam),
+            size_text(network.weights),
+            size_text(network.gradients),
+            size_text(network.adam),
         )
         if network.missing is not None:
             cells = ("not here", "-", "-", "-")
@@ -104,9 +108,9 @@ def _phases(estimate: Estimate) -> Table:
     table = Table("device", "phase", "peak memory, one process")
     for device, phases in estimate.phases.items():
         for phase, size in phases.items():
-            table.add_row(device, phase, _size(size))
+            table.add_row(device, phase, size_text(size))
         if estimate.caches[device]:
-            table.add_row(device, "keys and values in it", _size(estimate.caches[device]))
+            table.add_row(device, "keys and values in it", size_text(estimate.caches[device]))
         if phases:
             table.add_row(device, "most", _peak(estimate, device), end_section=True)
     return table
@@ -114,14 +118,17 @@ def _phases(estimate: Estimate) -> Table:
 
 def _peak(estimate: Estimate, device: str) -> str:
     capacity = estimate.capacity(device)
-    peak = _size(estimate.peak(device))
-    return peak if capacity is None else f"{peak} of {_size(capacity)}"
+    peak = size_text(estimate.peak(device))
+    return peak if capacity is None else f"{peak} of {size_text(capacity)}"
 
 
 def _verdict(estimate: Estimate, *, good: bool = True) -> list[str]:
     """Whether a described machine has enough memory; the positive answer only if `good`."""
     if estimate.machine is None or estimate.phases is None:
         return []
+    if estimate.workers:
+        lines = workers_too_large(estimate)
+        return lines or (["workers fit into the memory of --devices"] if good else [])
     lines = [
         f"does not fit: {device} needs {_peak(estimate, device)} ({_worst(estimate, device)})"
         for device in estimate.too_small
@@ -149,11 +156,3 @@ def _steps(steps: Steps) -> Table:
     for key, padded in (steps.padded_tokens or {}).items():
         table.add_row(f"padded tokens, {key}", f"{padded:,}")
     return table
-
-
-def _size(count: int) -> str:
-    """Bytes in the largest unit with a value of at least 1."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count} B"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from colearn.config import ResolvedRun
-from colearn.contract import HostKind, ModelHost
+from colearn.contract import HostKind, HostWorker, ModelHost
 from colearn.errors import ConfigError
 from colearn.learn.kinds import DeepSpeed
 
@@ -84,6 +84,14 @@ class Ray(HostKind):
                 "evaluation.exact: reads weights in this process; set it to false, or run.host: "
                 "local"
             )
+
+    def workers(self, run: ResolvedRun) -> list[HostWorker]:
+        from .remote_host import named, sharing
+
+        return [
+            HostWorker(named(group), tuple(group), gpus=self.gpus, cpus=self.cpus)
+            for group in sharing(run)
+        ]
 
     def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
         from .ray_workers import RayWorkers

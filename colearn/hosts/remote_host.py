@@ -40,7 +40,7 @@ class RemoteHost(ModelHost):
         self._workers = workers
         self._pool = ThreadPoolExecutor(len(groups), thread_name_prefix="worker")
         try:
-            calls = workers.start([_named(group) for group in groups])
+            calls = workers.start([named(group) for group in groups])
             links = [Link(call) for call in calls]
             built: list[tuple[dict[str, Seat], dict[NetworkKey, int]]] = list(
                 self._pool.map(
@@ -107,5 +107,6 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
     return list(groups.values())
 
 
-def _named(group: Sequence[NetworkKey]) -> str:
+def named(group: Sequence[NetworkKey]) -> str:
+    """A worker's name in errors: its actors and critics."""
     return ", ".join(str(key) for key in group if key.kind in ("actor", "critic"))

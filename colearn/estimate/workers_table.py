@@ -1,0 +1,50 @@
+"""Memory of a host's workers, and what a cluster reserves for them, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from .run import Estimate
+from .size import size_text
+
+
+def workers_table(estimate: Estimate) -> Group:
+    """The highest peak of each worker by device, and the bundles of the placement group."""
+    table = Table("worker", "device", "peak memory", "highest in")
+    for worker, devices in estimate.workers.items():
+        for device, phases in devices.items():
+            if phases:
+                highest = max(phases, key=lambda phase: phases[phase])
+                table.add_row(worker.name, device, size_text(phases[highest]), highest)
+    first = next(iter(estimate.workers))
+    cpus = "an equal share of the cluster's" if first.cpus is None else f"{first.cpus:g}"
+    line = (
+        f"placement group: {len(estimate.workers)} bundles, one for each worker, of "
+        f"{first.gpus:g} GPUs and {cpus} CPUs"
+    )
+    return Group(table, Text(line))
+
+
+def workers_too_large(estimate: Estimate) -> list[str]:
+    """A line for each worker that needs more than its share of a GPU of the described machine, and
+    one if there are too few GPUs."""
+    machine = estimate.machine
+    if machine is None:
+        return []
+    lines, needed = [], sum(worker.gpus for worker in estimate.workers)
+    if needed > machine.count:
+        lines.append(
+            f"does not fit: {len(estimate.workers)} workers reserve {needed:g} GPUs, and --devices "
+            f"has {machine.count}; lower run.host.gpus"
+        )
+    for worker, devices in estimate.workers.items():
+        most = int(machine.memory * (min(1.0, worker.gpus) or 1.0))
+        for device, phases in devices.items():
+            if device != "cpu" and phases and max(phases.values()) > most:
+                lines.append(
+                    f"does not fit: the worker of {worker.name} needs "
+                    f"{size_text(max(phases.values()))} of its {size_text(most)}"
+                )
+    return lines

@@ -1,0 +1,102 @@
+"""Memory of each worker of a Ray cluster, by hand, and what a dry run says of it."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tiny import register, save_model
+
+from colearn.config import load_config
+from colearn.estimate import Estimate, estimate
+from colearn.estimate.machine import Machine, read_machine
+from colearn.estimate.phases import FIXED_BYTES
+from colearn.estimate.propose import propose
+from colearn.estimate.table import estimate_tables
+
+ADAPTERS = ("models.*.lora={rank: 2}", "critic.lora={rank: 2}")
+TRAINED = 32_544
+"""Parameters of the tiny model, counted in test_estimate.py."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"), "llama")
+
+
+@pytest.fixture
+def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    register(monkeypatch, notes="tiny:Notes")
+
+    def run(*overrides: str, machine: Machine | None = None) -> Estimate:
+        settings = {
+            "task": {"name": "notes", "horizon": 2, "items": 3},
+            "algorithm": {"name": "collm_cc"},
+            "models": {"*": {"path": model}},
+            "agents": {"*": {"sampling": {"max_tokens": 4}}},
+            "critic": {"path": model},
+            "train": {"episodes": 2},
+            "evaluation": {"episodes": 1},
+            "run": {"device": "auto" if machine else "cpu", "host": {"name": "ray"}},
+        }
+        return estimate(load_config(settings, overrides), machine=machine)
+
+    return run
+
+
+def shown(one: Estimate) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(estimate_tables(one))
+    return console.export_text()
+
+
+def test_a_worker_has_the_phases_and_bytes_of_its_own_models(estimated: Any) -> None:
+    one = estimated()
+    by_name = {worker.name: peaks["cpu"] for worker, peaks in one.workers.items()}
+    assert list(by_name) == ["actor-ada", "actor-ben", "critic-team"]
+    assert set(by_name["critic-team"]) == {"critic update", "optimizer step", "checkpoint"}
+    assert set(by_name["actor-ada"]) == {
+        "evaluation",
+        "rollout",
+        "actor update",
+        "optimizer step",
+        "checkpoint",
+    }
+    # what every process has, the tokenizer, and weights, gradients and two moments of one actor
+    tokenizers = one.resident["cpu"] - FIXED_BYTES - 12 * sum(n.trained for n in one.networks)
+    assert by_name["actor-ada"]["optimizer step"] == FIXED_BYTES + tokenizers + 16 * TRAINED
+
+
+def test_models_that_share_a_base_are_one_worker(estimated: Any) -> None:
+    one = estimated(*ADAPTERS)
+    ((worker, peaks),) = one.workers.items()
+    assert worker.name == "actor-ada, actor-ben, critic-team"
+    assert peaks == one.phases
+
+
+def test_a_dry_run_shows_workers_and_bundles(estimated: Any) -> None:
+    text = shown(estimated("run.host.gpus=0.5"))
+    assert "placement group: 3 bundles, one for each worker, of 0.5 GPUs and an equal share of" in (
+        text
+    )
+    assert "critic-team" in text
+    assert "of 0 GPUs and 2 CPUs" in shown(estimated("run.host.cpus=2"))
+
+
+def test_workers_are_compared_with_their_share_of_the_gpus(estimated: Any) -> None:
+    small = Machine(count=2, memory=1_000_000)
+    text = shown(estimated("run.host.gpus=1", machine=small))
+    assert "3 workers reserve 3 GPUs, and --devices has 2; lower run.host.gpus" in text
+    one = estimated("run.host.gpus=0.5", machine=small)
+    most = max(next(iter(one.workers.values()))["cuda:0"].values())
+    assert 500_000 < most < 1_000_000
+    assert "does not fit: the worker of actor-ada needs" in shown(one)
+    large = estimated("run.host.gpus=0.5", machine=read_machine("2x80GB"))
+    assert "workers fit into the memory of --devices" in shown(large)
+    assert propose(one) is None
+
+
+def test_a_run_in_one_process_has_no_workers(estimated: Any) -> None:
+    assert not estimated("run.host.name=local").workers
