@@ -3,7 +3,8 @@
 from .build import build_algorithm, build_program, build_task, build_tracker
 from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
 from .parts import build_part, known_settings, own_code, part_name
-from .resolve import ResolvedRun, resolve
+from .resolve import resolve
+from .resolved_run import ResolvedRun
 from .seats import bind_agents
 from .settings import (
     EACH,

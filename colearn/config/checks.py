@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from colearn.errors import ConfigError
 
-if TYPE_CHECKING:
-    from .resolve import ResolvedRun
+from .resolved_run import ResolvedRun
+
+
+def check_run(run: ResolvedRun) -> None:
+    """Errors: ConfigError for models, a critic or exact evaluation that do not fit the run."""
+    if run.learns:
+        check_learning(run)
+    if run.config.evaluation.exact:
+        check_exact(run)
+    check_quantized(run)
+    if run.learns and run.config.train.staleness:
+        check_stale(run)
+    _ = run.value_models  # checks the critic
+    run.generator.check(run)
+    run.host.check(run)
 
 
 def check_learning(run: ResolvedRun) -> None:

@@ -1,0 +1,203 @@
+"""What follows from a config before weights are loaded: parts, agents, models."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from colearn.contract import (
+    Algorithm,
+    Cast,
+    DecPOMDP,
+    GeneratorKind,
+    Headline,
+    HostKind,
+    LearnerKind,
+    NetworkKey,
+    Parts,
+)
+from colearn.errors import ConfigError, nearest
+
+from .build import build_task
+from .settings import EACH, Config, CriticSettings, ModelSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRun:
+    """Everything that follows from a config before weights are loaded. Planning, checks, the dry
+    run, the run and the export all read it."""
+
+    config: Config
+    """The config with every agent and model spelled out. If the algorithm does not learn, no model
+    is trained and there is no critic."""
+    agents: tuple[str, ...]
+    algorithm: Algorithm
+    parts: Parts
+    cast: Cast
+    learner: LearnerKind
+    generator: GeneratorKind
+    host: HostKind
+    given: DecPOMDP[Any, Any] | None = None
+    """The task, if it is already built."""
+
+    @cached_property
+    def task(self) -> DecPOMDP[Any, Any]:
+        return build_task(self.config) if self.given is None else self.given
+
+    @property
+    def learns(self) -> bool:
+        return self.algorithm.learns
+
+    @property
+    def headline(self) -> Headline:
+        """The config's headline, else the task's."""
+        chosen = self.config.evaluation.headline
+        if chosen is not None:
+            return Headline(chosen.metric, chosen.better)
+        exact = self.task.exact_headline if self.config.evaluation.exact else None
+        return exact or self.task.headline
+
+    @property
+    def budget(self) -> int:
+        """Training budget in environment steps; 0 if the algorithm does not learn."""
+        return self.config.train.environment_steps if self.learns else 0
+
+    @property
+    def heads(self) -> bool:
+        """Whether the value heads are on the actors."""
+        critic = self.config.critic
+        return bool(self.value_models) and critic is not None and critic.path is None
+
+    @cached_property
+    def learners(self) -> dict[NetworkKey, ModelSettings | CriticSettings]:
+        """The settings of every trained network."""
+        trained: dict[NetworkKey, ModelSettings | CriticSettings] = {
+            NetworkKey("actor", name): model
+            for name, model in self.config.models.items()
+            if model.trained
+        }
+        if not self.heads:
+            names = dict.fromkeys(self.value_models.values())
+            trained |= {key: self.settings(key) for key in (NetworkKey("critic", n) for n in names)}
+        return trained
+
+    @cached_property
+    def networks(self) -> tuple[NetworkKey, ...]:
+        """Every network in loading order: actors, critics, references, past selves."""
+        loss, models = self.parts.loss, self.config.models
+        trained = [name for name, model in models.items() if model.trained]
+        # an adapter's first policy is the base with the adapter off
+        followed = [name for name in trained if self.moving or models[name].lora is None]
+        return (
+            *(NetworkKey("actor", name) for name in models),
+            *(key for key in self.learners if key.kind == "critic"),
+            *(NetworkKey("reference", name) for name in followed if loss.needs_reference),
+            *(NetworkKey("past", m, n) for n in range(self.cast.pool) for m in trained),
+        )
+
+    @property
+    def moving(self) -> bool:
+        """Whether the reference policies are updated during training."""
+        return self.parts.loss.reference_update_every is not None
+
+    @property
+    def paced(self) -> list[str]:
+        """Names of the trained models with their own epochs or minibatch size."""
+        return [
+            name
+            for name, model in self.config.models.items()
+            if model.trained and (model.epochs is not None or model.minibatch is not None)
+        ]
+
+    def settings(self, key: NetworkKey) -> ModelSettings | CriticSettings:
+        """The section of the config that describes a network."""
+        if key.kind != "critic":
+            return self.config.models[key.model]
+        assert self.config.critic is not None
+        return self.config.critic
+
+    def path(self, key: NetworkKey) -> str:
+        """The path of a network's base model."""
+        path = self.settings(key).path
+        assert path is not None, "a head on an actor is no network"
+        return path
+
+    def stored(self, key: NetworkKey) -> tuple[str, str, str | None]:
+        """Path, compute type and quantization: frozen bases on one device are shared where these
+        are equal."""
+        settings = self.settings(key)
+        return self.path(key), settings.dtype, settings.quantization
+
+    def base_of(self, key: NetworkKey) -> Hashable:
+        """Equal for networks whose weights are those of one base in memory."""
+        if key in self.learners and self.settings(key).lora is None:
+            return key
+        return *self.stored(key), self.device(key)[0]
+
+    @property
+    def voices_by_base(self) -> list[list[str]]:
+        """The agents that language models play, grouped by base."""
+        groups: dict[Hashable, list[str]] = {}
+        for agent, settings in self.config.voices.items():
+            key = NetworkKey("actor", settings.model)
+            groups.setdefault(self.base_of(key), []).append(agent)
+        return list(groups.values())
+
+    def device(self, key: NetworkKey) -> tuple[str, str]:
+        """A network's device, and the config field that sets it."""
+        settings, run = self.settings(key), self.config.run.device
+        if isinstance(settings, CriticSettings) and key.model in settings.devices:
+            return settings.devices[key.model], f"critic.devices.{key.model}"
+        chosen = settings.device
+        return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
+
+    def pace(self, key: NetworkKey) -> tuple[int, int | None]:
+        """Epochs and minibatch size of a network; a critic has those of `train`."""
+        train, settings = self.config.train, self.settings(key)
+        if not isinstance(settings, ModelSettings):
+            return train.epochs, train.minibatch
+        return settings.epochs or train.epochs, settings.minibatch or train.minibatch
+
+    @cached_property
+    def value_models(self) -> Mapping[str, str]:
+        """The value model's name by reader. With value heads on the actors: the physical model by
+        agent. Empty without a critic.
+
+        Errors: ConfigError for a missing critic section, or one that does not fit the algorithm.
+        """
+        if self.parts.critic is None:
+            return {}
+        settings, readers = self.config.critic, self.parts.critic.readers(self.agents)
+        if settings is None:
+            raise ConfigError(
+                "critic: this algorithm trains a critic; add a critic section with path, or "
+                "share: actor"
+            )
+        if settings.share is None:
+            for name in settings.readers:
+                if name != EACH and name not in readers:
+                    raise ConfigError(
+                        f"critic.readers.{name}: this critic has no such reader; "
+                        f"{nearest(name, readers)}"
+                    )
+            chosen = {reader: settings.value_model(reader) for reader in readers}
+            for name in settings.devices:
+                if name not in chosen.values():
+                    raise ConfigError(
+                        f"critic.devices.{name}: no such value model; "
+                        f"{nearest(name, [*chosen.values()])}"
+                    )
+            return chosen
+        if self.parts.critic.on_actor is None:
+            raise ConfigError(
+                "critic.share: this critic needs a value model of its own; set critic.path"
+            )
+        if any(tuple(valued) != (reader,) for reader, valued in readers.items()):
+            raise ConfigError(
+                "critic.share: a central critic reads every agent's text and cannot sit on one "
+                "agent's model; give critic.path"
+            )
+        seated = {reader: self.config.agents[reader] for reader in readers}
+        return {reader: agent.model for reader, agent in seated.items() if agent.speaks}
