@@ -402,6 +402,7 @@ class Worker:
             "HF_HUB_OFFLINE": "1",
             "TRANSFORMERS_VERBOSITY": "error",
             "WANDB_MODE": "disabled",
+            "MALLOC_ARENA_MAX": "1",  # as colearn's commands set it; the peer has one thread
         }
         self.process = subprocess.Popen(
             [sys.executable, script, "--worker", str(folder), *arguments],

@@ -1,4 +1,4 @@
-"""The C library's heaps: where threads decode at the same time, one for all of them."""
+"""The C library's heaps: one for all threads of a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def one_heap() -> None:
     """Give new threads no heaps of their own, for the life of the process.
 
     What a thread frees in its own heap stays there, and an update in another thread cannot use it:
-    with two models that is a fifth of a run's peak. Does nothing where the C library is not glibc.
+    with two models that decode at the same time it is a fifth of a run's peak. To be called before
+    libraries start threads, as numpy and torch do; the environment variable MALLOC_ARENA_MAX=1 does
+    the same. Does nothing where the C library is not glibc.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

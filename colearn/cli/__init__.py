@@ -9,6 +9,7 @@ import typer
 
 import colearn
 from colearn.errors import ColearnError, line_of
+from colearn.heap import one_heap
 
 from . import compare, evaluate, export, gateway, listing, new, play, serve, sft, study, train
 
@@ -60,6 +61,7 @@ _MOST = 900
 
 def main() -> None:
     """Run a command; a ColearnError becomes one line on stderr and exit code 2."""
+    one_heap()
     sys.path.append("")  # `module:Class` may name a file in the folder one stands in
     try:
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)

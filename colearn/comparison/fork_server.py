@@ -18,6 +18,8 @@ import signal
 import sys
 from typing import Any
 
+from colearn.heap import one_heap
+
 _NEEDED = (
     "colearn.cli.train",
     "colearn.experiment.loop",
@@ -33,6 +35,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     _end_with_parent()
+    one_heap()
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what an import prints is no answer
     new_python = _must_start_python()

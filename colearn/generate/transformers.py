@@ -16,7 +16,6 @@ from colearn.models.base import Base
 from colearn.types import Action
 
 from .engine import Engine
-from .heap import one_heap
 from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
 from .kv_cache import CachedRow
 from .token_history import TokenHistory, WindowExceeded
@@ -171,7 +170,6 @@ def share_cores(generators: Sequence[TransformersGenerator]) -> None:
     share = every // max(1, len(generators))
     sizes = [sum(p.numel() for p in one.base.causal.parameters()) for one in generators]
     if len(generators) > 1 and share and min(sizes) >= LARGE:
-        one_heap()
         for generator in generators:
             generator.threads = share, every
 

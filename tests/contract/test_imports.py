@@ -18,8 +18,19 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("cache", "errors", "metrics", "notes", "seeding", "statistics", "text", "types", "validation"),
-    ("anneal", "bounds", "json_text", "pictures", "sandbox", "tabular"),
+    (
+        "cache",
+        "errors",
+        "heap",
+        "metrics",
+        "notes",
+        "seeding",
+        "statistics",
+        "text",
+        "types",
+        "validation",
+    ),
+    ("anneal", "bounds", "heap", "json_text", "pictures", "sandbox", "tabular"),
     ("contract",),
     ("csv_text", "packing", "registry", "wire"),
     ("advantage", "agents", "cast", "client", "credit", "critic", "loss", "wrappers"),

@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import ctypes, threading
 from pathlib import Path
-from colearn.generate.heap import one_heap
+from colearn.heap import one_heap
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -37,3 +37,15 @@ def test_a_thread_allocates_in_the_main_heap_if_there_is_one_for_all(one: bool) 
     program = PROGRAM.format(one=one)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, str(one)), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="one heap is glibc's")
+def test_a_command_asks_for_one_heap_before_any_library_can_start_a_thread() -> None:
+    program = (
+        "import sys, colearn.cli\n"
+        "colearn.cli.one_heap = lambda: print('torch' in sys.modules, 'numpy' in sys.modules)\n"
+        "sys.argv = ['colearn', '--version']\n"
+        "colearn.cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[0] == "False False", done.stderr
