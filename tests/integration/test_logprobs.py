@@ -63,6 +63,16 @@ def test_forks_that_share_their_history_have_the_same_logprobs(kind, shape, monk
     assert bool(shared) == (kind != "gemma3")  # which has layers with windows
 
 
+def test_forks_in_half_precision_copy_their_history(monkeypatch):
+    monkeypatch.setattr(forked_slab, "WORTHWHILE", 0)
+    shared = counted(forked_slab.ForkedSlab, "mask", monkeypatch)
+    team = cast()
+    for base in team.bases.values():
+        base.compute = torch.bfloat16
+    assert worst(team, play(Notes(ends=True, items=5), team, KaryTree(3))) < 0.02  # 0.13 if shared
+    assert not shared
+
+
 def counted(kind, method, monkeypatch):
     """Calls of a method, as a list that grows."""
     calls, before = [], getattr(kind, method)
