@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ import pytest
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from fake_vllm_server import FakeVLLMServer
 from served_engine import PLAIN, adapted
+from served_kind import Served
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import Voice
 from colearn.config import load_config, resolve
-from colearn.contract import Generator, GeneratorKind, Request
+from colearn.contract import GeneratorKind, Request
 from colearn.errors import ConfigError, ServerLost
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
@@ -31,27 +31,11 @@ from colearn.models.weight_update import weight_update
 Pair = tuple[FakeVLLMServer, FakeVLLMServer]
 
 
-@dataclass(frozen=True)
-class Served(GeneratorKind):
-    """Builds the generator of two fake servers of the base that it is given."""
-
-    folder: Path
-    servers: list[FakeVLLMServer] = field(default_factory=list)
-
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
-        folder = self.folder / str(len(self.servers))
-        write_model(folder, base, byte_tokenizer())
-        both = FakeVLLMServer(folder), FakeVLLMServer(folder)
-        self.servers.extend(both)
-        return VLLMServer(url=tuple(one.url for one in both)).build(base, roles)
-
-
 @pytest.fixture(scope="module")
 def kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GeneratorKind]:
-    served = Served(tmp_path_factory.mktemp("served"))
+    served = Served(tmp_path_factory.mktemp("served"), count=2)
     yield served
-    for server in served.servers:
-        server.close()
+    served.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,13 @@ import torch
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import SAMPLING
 from fake_vllm_server import FakeVLLMServer
+from served_kind import Served
 from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import LoRASettings
-from colearn.contract import Generator, GeneratorKind, Request, Sampling
+from colearn.contract import GeneratorKind, Request, Sampling
 from colearn.errors import ConfigError, ServerLost
 from colearn.generate import server_link
 from colearn.generate.kinds import VLLMServer
@@ -33,26 +33,11 @@ from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
 
 
-@dataclass(frozen=True)
-class Served(GeneratorKind):
-    """Builds the generator of a fake server of the base that it is given."""
-
-    folder: Path
-    servers: list[FakeVLLMServer] = field(default_factory=list)
-
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
-        folder = self.folder / str(len(self.servers))
-        write_model(folder, base, byte_tokenizer())
-        self.servers.append(FakeVLLMServer(folder))
-        return VLLMServer(url=self.servers[-1].url).build(base, roles)
-
-
 @pytest.fixture(scope="module")
 def kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GeneratorKind]:
     served = Served(tmp_path_factory.mktemp("served"))
     yield served
-    for server in served.servers:
-        server.close()
+    served.close()
 
 
 VOICES = {

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Notes, register, save_model
+from estimated import *  # noqa: F403 - fixtures
+from tiny import Notes, register
 
-from colearn.config import load_config
 from colearn.contract.rows import Piece, Row
 from colearn.errors import ConfigError
-from colearn.estimate import Estimate, estimate
+from colearn.estimate import Estimate
 from colearn.estimate.learning import Work, plan_work
 from colearn.estimate.ledger import rehearsal
-from colearn.estimate.machine import Machine, read_machine
+from colearn.estimate.machine import read_machine
 from colearn.estimate.script import ONE_TOKEN, Script, live_nodes, read_script, rehearse
 from colearn.learn import gradient_buffer
 from colearn.learn.kinds import Local
@@ -24,34 +24,6 @@ from colearn.registry import task_class
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.wrappers import Discussion, Pipeline
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return save_model(tmp_path_factory.mktemp("model"), "llama")
-
-
-@pytest.fixture
-def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    register(monkeypatch, notes="tiny:Notes")
-
-    def run(
-        *overrides: str, processes: int = 1, machine: Machine | None = None, **sections: Any
-    ) -> Estimate:
-        settings = {
-            "task": {"name": "notes", "horizon": 2, "items": 3},
-            "algorithm": {"name": "collm_cc"},
-            "models": {"*": {"path": model}},
-            "agents": {"*": {"sampling": {"max_tokens": 4}}},
-            "critic": {"path": model},
-            "train": {"episodes": 2},
-            "evaluation": {"episodes": 1},
-            "run": {"device": "cpu"},
-        }
-        config = load_config(settings | sections, overrides)
-        return estimate(config, processes=processes, machine=machine)
-
-    return run
 
 
 def test_a_ledger_counts_what_is_alive_at_most() -> None:

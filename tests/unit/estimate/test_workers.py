@@ -6,11 +6,10 @@ import io
 from typing import Any
 
 import pytest
+from estimated import *  # noqa: F403 - fixtures
 from rich.console import Console
-from tiny import register, save_model
 
-from colearn.config import load_config
-from colearn.estimate import Estimate, estimate
+from colearn.estimate import Estimate
 from colearn.estimate.machine import Machine, read_machine
 from colearn.estimate.phases import FIXED_BYTES
 from colearn.estimate.propose import propose
@@ -21,27 +20,12 @@ TRAINED = 32_544
 """Parameters of the tiny model, counted in test_estimate.py."""
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return save_model(tmp_path_factory.mktemp("model"), "llama")
-
-
 @pytest.fixture
-def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    register(monkeypatch, notes="tiny:Notes")
-
+def on_ray(estimated: Any) -> Any:
     def run(*overrides: str, machine: Machine | None = None) -> Estimate:
-        settings = {
-            "task": {"name": "notes", "horizon": 2, "items": 3},
-            "algorithm": {"name": "collm_cc"},
-            "models": {"*": {"path": model}},
-            "agents": {"*": {"sampling": {"max_tokens": 4}}},
-            "critic": {"path": model},
-            "train": {"episodes": 2},
-            "evaluation": {"episodes": 1},
-            "run": {"device": "auto" if machine else "cpu", "host": {"name": "ray"}},
-        }
-        return estimate(load_config(settings, overrides), machine=machine)
+        section = {"device": "auto" if machine else "cpu", "host": {"name": "ray"}}
+        one: Estimate = estimated(*overrides, machine=machine, run=section)
+        return one
 
     return run
 
@@ -52,8 +36,8 @@ def shown(one: Estimate) -> str:
     return console.export_text()
 
 
-def test_a_worker_has_the_phases_and_bytes_of_its_own_models(estimated: Any) -> None:
-    one = estimated()
+def test_a_worker_has_the_phases_and_bytes_of_its_own_models(on_ray: Any) -> None:
+    one = on_ray()
     by_name = {worker.name: peaks["cpu"] for worker, peaks in one.workers.items()}
     assert list(by_name) == ["actor-ada", "actor-ben", "critic-team"]
     assert set(by_name["critic-team"]) == {"critic update", "optimizer step", "checkpoint"}
@@ -69,34 +53,34 @@ def test_a_worker_has_the_phases_and_bytes_of_its_own_models(estimated: Any) -> 
     assert by_name["actor-ada"]["optimizer step"] == FIXED_BYTES + tokenizers + 16 * TRAINED
 
 
-def test_models_that_share_a_base_are_one_worker(estimated: Any) -> None:
-    one = estimated(*ADAPTERS)
+def test_models_that_share_a_base_are_one_worker(on_ray: Any) -> None:
+    one = on_ray(*ADAPTERS)
     ((worker, peaks),) = one.workers.items()
     assert worker.name == "actor-ada, actor-ben, critic-team"
     assert peaks == one.phases
 
 
-def test_a_dry_run_shows_workers_and_bundles(estimated: Any) -> None:
-    text = shown(estimated("run.host.gpus=0.5"))
+def test_a_dry_run_shows_workers_and_bundles(on_ray: Any) -> None:
+    text = shown(on_ray("run.host.gpus=0.5"))
     assert "placement group: 3 bundles, one for each worker, of 0.5 GPUs and an equal share of" in (
         text
     )
     assert "critic-team" in text
-    assert "of 0 GPUs and 2 CPUs" in shown(estimated("run.host.cpus=2"))
+    assert "of 0 GPUs and 2 CPUs" in shown(on_ray("run.host.cpus=2"))
 
 
-def test_workers_are_compared_with_their_share_of_the_gpus(estimated: Any) -> None:
+def test_workers_are_compared_with_their_share_of_the_gpus(on_ray: Any) -> None:
     small = Machine(count=2, memory=1_000_000)
-    text = shown(estimated("run.host.gpus=1", machine=small))
+    text = shown(on_ray("run.host.gpus=1", machine=small))
     assert "3 workers reserve 3 GPUs, and --devices has 2; lower run.host.gpus" in text
-    one = estimated("run.host.gpus=0.5", machine=small)
+    one = on_ray("run.host.gpus=0.5", machine=small)
     most = max(next(iter(one.workers.values()))["cuda:0"].values())
     assert 500_000 < most < 1_000_000
     assert "does not fit: the worker of actor-ada needs" in shown(one)
-    large = estimated("run.host.gpus=0.5", machine=read_machine("2x80GB"))
+    large = on_ray("run.host.gpus=0.5", machine=read_machine("2x80GB"))
     assert "workers fit into the memory of --devices" in shown(large)
     assert propose(one) is None
 
 
-def test_a_run_in_one_process_has_no_workers(estimated: Any) -> None:
-    assert not estimated("run.host.name=local").workers
+def test_a_run_in_one_process_has_no_workers(on_ray: Any) -> None:
+    assert not on_ray("run.host.name=local").workers

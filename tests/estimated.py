@@ -1,0 +1,40 @@
+"""A dry run of a tiny team, as fixtures of the tests that import all of this."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+from colearn.config import load_config
+from colearn.estimate import Estimate, estimate
+from colearn.estimate.machine import Machine
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"), "llama")
+
+
+@pytest.fixture
+def estimated(model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    register(monkeypatch, notes="tiny:Notes")
+
+    def run(
+        *overrides: str, processes: int = 1, machine: Machine | None = None, **sections: Any
+    ) -> Estimate:
+        settings = {
+            "task": {"name": "notes", "horizon": 2, "items": 3},
+            "algorithm": {"name": "collm_cc"},
+            "models": {"*": {"path": model}},
+            "agents": {"*": {"sampling": {"max_tokens": 4}}},
+            "critic": {"path": model},
+            "train": {"episodes": 2},
+            "evaluation": {"episodes": 1},
+            "run": {"device": "cpu"},
+        }
+        config = load_config(settings | sections, overrides)
+        return estimate(config, processes=processes, machine=machine)
+
+    return run
