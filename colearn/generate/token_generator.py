@@ -169,9 +169,9 @@ class TokenGenerator(LoadedWeights, Generator):
 
     def _lanes(self, requests: Sequence[Request]) -> list[int]:
         """The engine's replica for each request: its session's, or the next in turn for a new
-        history, from one that the first new history's seed determines."""
+        history, from one that the first seed of these determines."""
         new = [number for number, request in enumerate(requests) if request.session is None]
-        first = requests[new[0]].seeds[0] if new else 0
+        first = next((seed for number in new for seed in requests[number].seeds), 0)
         lanes = {number: (first + turn) % self.engine.lanes for turn, number in enumerate(new)}
         for number, request in enumerate(requests):
             if request.session is not None:

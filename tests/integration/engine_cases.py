@@ -193,3 +193,11 @@ def test_a_context_window_is_refused_before_the_engine_starts(kind: GeneratorKin
     voice = Voice(adapter=None, chat=chat, sampling=Sampling(), window=64)
     with pytest.raises(ConfigError, match=r"^agents\.ann\.window: .* run\.generator: transformers"):
         kind.build(Base(qwen()), {"ann": voice})
+
+
+def test_a_request_without_seeds_has_no_answer(setup: Setup) -> None:
+    none, one = (
+        Request(agent="hot", session=None, tokens=(5, 6, 7), seeds=seeds) for seeds in ((), (3,))
+    )
+    drawn = setup.generator.generate([none, one])
+    assert [len(sampled) for sampled in drawn] == [0, 1]
