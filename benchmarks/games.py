@@ -4,7 +4,9 @@
         [--opponent mcts|equilibrium|legal] [--simulations 100] [--greedy] [--out FILE]
         [--seen FILE ...]
 
-Without `--on` the games are those of the run's test split. The opponent is search where all is open
+Without `--on` the games are those of the run's test split. An embedded model knows the words of its
+config's games alone: a game of `--on` that it was not trained on has no row, and one line on stderr
+names it. The opponent is search where all is open
 and an equilibrium where cards are hidden, unless one is named; cooperative games are played by the
 run's own players. Prints, for each run, game and seat: the mean payoff with its standard error, in
 percent of the way from the worst observed to the optimum (MARSHAL, Fig. 3), the shares won, drawn
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,10 +35,12 @@ from matches import add_percentages, tally
 from colearn.agents import Program
 from colearn.cast.seats import Against, Own
 from colearn.config import Named
-from colearn.config.build import build_program
+from colearn.config.build import build_program, build_task
+from colearn.errors import ColearnError
 from colearn.experiment.assemble import Assembly, assemble
 from colearn.experiment.checkpoint_manager import load_learners
-from colearn.record import open_run
+from colearn.models.embedded import EMBEDDED
+from colearn.record import RunFolder, open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.seeding import derive_seed
@@ -59,7 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seen", type=Path, nargs="+", default=[], help="earlier --out files")
     given = parser.parse_args(arguments)
     started = time.perf_counter()
-    rows = [row for run in given.runs for row in of_run(run, given)]
+    try:
+        names = names_of(given.runs)
+        rows = [row for run in given.runs for row in of_run(run, names[run], given)]
+    except ColearnError as error:
+        raise SystemExit(f"games.py: {error}") from None
+    if not rows:
+        raise SystemExit(1)  # `worded` has printed why
     seconds = time.perf_counter() - started
     add_percentages(
         rows, [row for seen in given.seen for row in json.loads(seen.read_text())["rows"]]
@@ -78,19 +89,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given.out.write_text(json.dumps({"games_per_second": speed, "rows": rows}, indent=1))
 
 
-def of_run(run: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+def names_of(runs: Sequence[Path]) -> dict[Path, str]:
+    """A run's folder name, or its path where another run's folder has the same name."""
+    folders = [run.name for run in runs]
+    return {run: run.name if folders.count(run.name) == 1 else str(run) for run in runs}
+
+
+def of_run(run: Path, name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each game and seat."""
     folder = open_run(run)
-    parts = assemble(folder.config({} if given.on is None else {"task.test_games": given.on}))
+    chosen = given.on if given.on is None else worded(folder, given.on)
+    if chosen == []:
+        return []
+    parts = assemble(folder.config({} if chosen is None else {"task.test_games": chosen}))
     if not given.first:
         load_learners(folder.checkpoints.choose().path, parts.learners)
         for generator in parts.generators:
             generator.sync()
     return [
-        {"run": folder.name, **row}
+        {"run": name, **row}
         for item in parts.task.items("test")
         for row in of_game(parts, item, given)
     ]
+
+
+def worded(folder: RunFolder, games: Sequence[str]) -> list[str]:
+    """The games that the run's models have words for; a line on stderr names the others."""
+    config = folder.config()
+    paths = [model.path or "" for model in config.models.values()]
+    if not any(path.startswith(EMBEDDED) for path in paths):
+        return list(games)
+    task = build_task(config)
+    known = {item.name for split in ("train", "test") for item in task.items(split)}
+    strange = [game for game in games if game not in known]
+    if strange:
+        print(
+            f"games.py: --on: {folder.path} has no words for {', '.join(strange)}; its embedded "
+            f"model knows {', '.join(sorted(known))}; give a run of a config with all these games",
+            file=sys.stderr,
+        )
+    return [game for game in games if game in known]
 
 
 def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict[str, Any]]:
