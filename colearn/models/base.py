@@ -45,11 +45,8 @@ class Base(Adapted):
         """Held while a generator runs: the selected adapter belongs to one thread at a time."""
         self._packed: PackedProducts | None = None
         self._lean: Lean = lean_layers(model)
-
-    @property
-    def config(self) -> Any:
+        self.config: Any = model.config.get_text_config()
         """Config of the text model, also for models that read images."""
-        return self._causal.config.get_text_config()
 
     @property
     def positions(self) -> int | None:
@@ -58,7 +55,8 @@ class Base(Adapted):
 
     @property
     def device(self) -> torch.device:
-        return self._causal.device
+        embeddings: torch.nn.Embedding = self._causal.get_input_embeddings()
+        return embeddings.weight.device  # transformers looks for it among all parameters
 
     def hidden(
         self,

@@ -152,21 +152,21 @@ def _segments(pieces: Sequence[Piece]) -> list[_Segment]:
 
 def _visible(pieces: Sequence[Piece], width: int) -> Tensor:
     """Bool [T, T]: the tokens each token may attend to; padding attends to itself."""
-    seen = torch.zeros((width, width), dtype=torch.bool)
+    count = len(pieces)
+    above = torch.zeros((count + 1, count + 1), dtype=torch.bool)  # one more for padding
+    piece_of = torch.full((width,), count)
     positions = torch.zeros(width, dtype=torch.long)
-    ancestors: list[list[int]] = []
+    visible_from = torch.zeros(width, dtype=torch.long)
     for number, piece in enumerate(pieces):
-        count = piece.end - piece.start
-        positions[piece.start : piece.end] = piece.first_position + torch.arange(count)
-        above = [] if piece.parent < 0 else ancestors[piece.parent]
-        ancestors.append([*above, number])
-        for other in above:
-            before = pieces[other]
-            seen[piece.start : piece.end, before.start : before.end] = True
-        seen[piece.start : piece.end, piece.start : piece.end] = torch.ones(
-            (count, count), dtype=torch.bool
-        ).tril()
-        if piece.visible_from:
-            seen[piece.start : piece.end] &= positions >= piece.visible_from
-    seen |= torch.eye(width, dtype=torch.bool)
+        if piece.parent >= 0:
+            above[number] = above[piece.parent]
+        above[number, number] = True
+        first, tokens = piece.first_position, slice(piece.start, piece.end)
+        piece_of[tokens] = number
+        positions[tokens] = torch.arange(first, first + piece.end - piece.start)
+        visible_from[tokens] = piece.visible_from
+    seen = above[piece_of][:, piece_of]
+    seen &= positions <= positions[:, None]
+    seen &= positions >= visible_from[:, None]
+    seen.fill_diagonal_(True)
     return seen

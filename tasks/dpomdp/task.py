@@ -205,4 +205,8 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
 
 
 def _draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
-    return int(rng.choice(len(probabilities), p=probabilities))
+    """What `rng.choice(len(probabilities), p=probabilities)` draws, without its checks, which take
+    four fifths of its time."""
+    below = probabilities.cumsum()
+    below /= below[-1]
+    return int(below.searchsorted(rng.random(), side="right"))
