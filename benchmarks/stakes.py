@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
-from colearn.types import Outcome
+from colearn.advantage.finish import normalized
+from colearn.contract import Advantage, AgentValues, DecPOMDP, Episodes, NodeAdvantages
+from colearn.types import Credited, Outcome
 
 STAKES, KEYS, ANSWERS = {"one": 1, "nine": 9}, ("red", "blue"), ("left", "right")
 METHODS: dict[str, dict[str, Any]] = {
@@ -32,7 +33,13 @@ METHODS: dict[str, dict[str, Any]] = {
     "collm_cc": {"name": "collm_cc", "advantage": {"lam": 1.0, "normalize": True}},
     "collm_dc": {"name": "collm_dc", "advantage": {"lam": 1.0, "normalize": True}},
     "magrpo": {"name": "magrpo", "advantage": {"name": "group_mean", "normalize": True}},
+    "known": {
+        "name": "mareinforce",
+        "rollout": {"name": "counterfactual_chain"},
+        "advantage": {"name": "stakes:KnownParts"},
+    },
 }
+"""`known` is COMA with the task's rewards for its critic: what no learned Q can exceed."""
 TEAMS = (2, 4, 8)
 RATES = {
     4: {"coma": 2e-3, "collm_cc": 4e-3, "collm_dc": 4e-3, "magrpo": 4e-3},
@@ -78,7 +85,7 @@ class Stakes(DecPOMDP[int, Dealt]):
         self, state: Dealt, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[Dealt]:
         right = tuple(
-            actions[agent].strip() == ANSWERS[KEYS.index(key)]
+            is_right(actions[agent], key)
             for agent, key in zip(self.agents, state.keys, strict=True)
         )
         earned = sum(STAKES[s] * ok for s, ok in zip(state.stakes, right, strict=True))
@@ -93,13 +100,38 @@ class Stakes(DecPOMDP[int, Dealt]):
         return str(rng.choice(ANSWERS))
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownParts(Advantage):
+    """COMA's advantage with the exact Q: what the agent's own answer earned, less the mean of its
+    further answers. Normalised per agent over the iteration."""
+
+    def __call__(
+        self, episodes: Episodes, values: Sequence[AgentValues] | None = None
+    ) -> list[NodeAdvantages]:
+        return normalized([self._advantages(episode) for episode in episodes])
+
+    def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:
+        root, after = episode.tree.nodes
+        advantages = {}
+        for number, (agent, action) in enumerate(after.actions.items()):
+            stake, key = root.state.stakes[number], root.state.keys[number]
+            others = [other.text for other in after.alternatives[agent]]
+            mean = sum(is_right(text, key) for text in others) / len(others)
+            advantages[agent] = STAKES[stake] * (is_right(action.text, key) - mean)
+        return {}, advantages
+
+
+def is_right(answer: str, key: str) -> bool:
+    return answer.strip() == ANSWERS[KEYS.index(key)]
+
+
 def config_of(method: str, team: int, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """A user would write it as YAML. An iteration and an actor's step are `options.batch` joint
     actions."""
     path = f"embedded-tiny:{seed}"
     algorithm = json.loads(json.dumps(METHODS[method]))
     if options.epochs > 1:
-        algorithm["loss"] = {"ratio": "token", "clip": 0.2}
+        algorithm["loss"] = {"ratio": "token", "clip": options.clip or None}
     if options.kl:
         algorithm["loss"] = algorithm.get("loss", {}) | {"kl": options.kl}
     critic = method in ("coma", "collm_cc", "collm_dc")
@@ -222,6 +254,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2048, help="joint actions of a run")
     parser.add_argument("--batch", type=int, default=64, help="joint actions of an iteration")
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--clip", type=float, default=0.2, help="of several epochs; 0: none")
     parser.add_argument("--rate", type=float, help="learning rate of the actors; else RATES")
     parser.add_argument("--actor-epochs", type=int, help="of the actors alone; else --epochs")
     parser.add_argument("--critic-minibatch", type=int, default=32, help="joint actions")
@@ -231,7 +264,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=0, help="iterations of the critic alone")
     parser.add_argument("--every", type=int, default=1, help="iterations between evaluations")
     parser.add_argument("--episodes", type=int, default=256, help="of an evaluation")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=list(RATES[4]))
     parser.add_argument("--teams", nargs="+", type=int, default=list(RATES))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

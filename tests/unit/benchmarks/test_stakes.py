@@ -1,15 +1,18 @@
 """Private stakes with networks: what is earned, and when a curve counts as having arrived."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from stakes import Dealt, Stakes, interval, reached
+from stakes import Dealt, KnownParts, Stakes, interval, reached
+from trees import chain
 
 from colearn.testing import check_task
+from colearn.types import Action, Credited
 
 
 def test_the_team_earns_the_stakes_of_those_who_are_right():
@@ -40,3 +43,25 @@ def test_an_interval_is_students():
     # mean 2, standard error 1 / sqrt(3), quantile 4.3027
     assert interval([1.0, 2.0, 3.0]) == "2.00 [-0.48, 4.48]"
     assert interval([1.0]) == "1.00"
+
+
+def answered(key, answer, others, stake="nine"):
+    """One episode of a single agent with the stake nine."""
+    root, after = chain([0.0], agents=("agent0",)).nodes
+    said = [Action(text, (2,), (-1.0,)) for text in (answer, *others)]
+    root = replace(root, state=Dealt(stakes=(stake,), keys=(key,)))
+    after = replace(after, actions={"agent0": said[0]}, alternatives={"agent0": tuple(said[1:])})
+    tree = replace(chain([0.0], agents=("agent0",)), nodes=(root, after))
+    return Credited(tree=tree, rewards=({}, {}), discount=1.0)
+
+
+def test_known_parts_are_the_own_stake_less_what_the_further_answers_would_have_earned():
+    # 9 (1 - 1/4) = 6.75 and 9 (0 - 3/4) = -6.75: normalised to 1 and -1
+    right = answered("red", "left", ["right", "left", "right", "right"])
+    wrong = answered("blue", " left", ["right", "left", "right", "right"])
+    known = [tree[1]["agent0"] for tree in KnownParts()([right, wrong])]
+    assert known == pytest.approx([1.0, -1.0], abs=1e-5)
+    # with a stake of one 0 - 3/4: of 6.75, -6.75 and -0.75 the mean is -0.25, the variance 30.5
+    small = answered("blue", "left", ["right", "left", "right", "right"], stake="one")
+    known = [tree[1]["agent0"] for tree in KnownParts()([right, wrong, small])]
+    assert known == pytest.approx([gap / 30.5**0.5 for gap in (7.0, -6.5, -0.5)], abs=1e-5)
