@@ -18,6 +18,7 @@ from colearn.contract import (
     NetworkKey,
     Parts,
 )
+from colearn.contract.player import past_self
 from colearn.errors import ConfigError, nearest
 
 from .build import build_task
@@ -137,12 +138,21 @@ class ResolvedRun:
         return *self.stored(key), self.device(key)[0]
 
     @property
-    def voices_by_base(self) -> list[list[str]]:
-        """The agents that language models play, grouped by base."""
+    def players_by_base(self) -> list[list[str]]:
+        """The agents that language models play and their past selves, grouped by base: an adapter's
+        past self is on the base of its agent, a whole model's has weights of its own."""
         groups: dict[Hashable, list[str]] = {}
         for agent, settings in self.config.voices.items():
             key = NetworkKey("actor", settings.model)
             groups.setdefault(self.base_of(key), []).append(agent)
+        for past in self.networks:
+            if past.slot is None:
+                continue
+            own = self.config.models[past.model].lora is None
+            base = past if own else self.base_of(NetworkKey("actor", past.model))
+            for agent, settings in self.config.agents.items():
+                if settings.speaks and settings.model == past.model:
+                    groups.setdefault(base, []).append(past_self(agent, past.slot))
         return list(groups.values())
 
     def device(self, key: NetworkKey) -> tuple[str, str]:

@@ -153,14 +153,15 @@ class VLLMServer(GeneratorKind):
 
     def check(self, run: ResolvedRun) -> None:
         if isinstance(self.url, Mapping):
+            players = [name for group in run.players_by_base for name in group]
             for agent in self.url:
-                if agent not in run.config.voices:
+                if agent not in players:
                     raise ConfigError(
                         f"run.generator.url.{agent}: no agent of this name is a language model; "
-                        f"{nearest(agent, [*run.config.voices])}"
+                        f"{nearest(agent, players)}"
                     )
         taken: dict[str, str] = {}
-        for agents in run.voices_by_base:
+        for agents in run.players_by_base:
             for url in self._servers_of(agents) or ():
                 first = taken.setdefault(url.rstrip("/"), agents[0])
                 if first != agents[0]:
@@ -172,7 +173,7 @@ class VLLMServer(GeneratorKind):
 
     def places(self, run: ResolvedRun) -> list[str]:
         lines = []
-        for agents in run.voices_by_base:
+        for agents in run.players_by_base:
             urls = self._servers_of(agents)
             where = "a vLLM server that the run starts" if urls is None else ", ".join(urls)
             if urls is not None and len(urls) > 1:
@@ -223,10 +224,16 @@ class VLLMServer(GeneratorKind):
         """
         if self.url is None or not isinstance(self.url, Mapping):
             return None if self.url is None else _listed(self.url)
+        chosen = set()
         for agent in agents:
-            if agent not in self.url:
-                raise ConfigError(f"run.generator.url.{agent}: missing; give each agent a server")
-        chosen = {_listed(self.url[agent]) for agent in agents}
+            played = agent.rpartition("@")[0]
+            if agent in self.url:
+                chosen.add(_listed(self.url[agent]))
+            elif played not in agents:  # the past self of an adapter is on its agent's server
+                remedy = "give each agent a server"
+                if played:
+                    remedy = "a past self in full weights needs a server; name one, or set lora"
+                raise ConfigError(f"run.generator.url.{agent}: missing; {remedy}")
         if len(chosen) > 1:
             raise ConfigError(
                 f"run.generator.url: {', '.join(agents)} share one base and so one server; give "

@@ -16,7 +16,7 @@ from served_kind import Served
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import Voice
-from colearn.config import load_config, resolve
+from colearn.config import ResolvedRun, load_config, resolve
 from colearn.contract import GeneratorKind, Request
 from colearn.errors import ConfigError, ServerLost
 from colearn.estimate import estimate
@@ -191,6 +191,29 @@ def test_adapters_of_one_base_share_a_list_of_servers() -> None:
     resolve(load_config(served([A, B], lora={"rank": 4})))
     with pytest.raises(ConfigError, match="agent_1, agent_2 share one base"):
         resolve(load_config(served({"agent_1": [A], "agent_2": [B]}, lora={"rank": 4})))
+
+
+def with_past_selves(url: Any, **models: Any) -> ResolvedRun:
+    return resolve(load_config({**served(url, **models), "cast": {"name": "league", "pool": 1}}))
+
+
+def test_an_adapters_past_self_is_on_its_agents_server() -> None:
+    url = {"agent_1": A, "agent_2": A}
+    run = with_past_selves(url, lora={"rank": 4})
+    assert run.players_by_base == [["agent_1", "agent_2", "agent_1@0", "agent_2@0"]]
+    assert run.generator.places(run) == [f"generation for {', '.join(*run.players_by_base)}: {A}"]
+
+
+def test_a_past_self_in_full_weights_needs_a_server_of_its_own() -> None:
+    agents, past = {"agent_1": A, "agent_2": B}, {"agent_1@0": C, "agent_2@0": "http://d"}
+    assert len(with_past_selves({**agents, **past}).players_by_base) == 4
+    for url, line in [
+        (agents, r"^run\.generator\.url\.agent_1@0: missing; a past self in full weights needs"),
+        ({**agents, **past, "agent_2@0": A}, "share the server at http://a, those of agent_1 and"),
+        ({**agents, **past, "agent_1@1": "http://e"}, r"url\.agent_1@1: no agent of this name"),
+    ]:
+        with pytest.raises(ConfigError, match=line):
+            with_past_selves(url)
 
 
 def test_a_dry_run_says_where_each_agent_generates() -> None:
