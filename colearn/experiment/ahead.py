@@ -40,8 +40,10 @@ class Ahead(Experience):
 
     The first iteration is grown with the initial weights. Iteration t > 0 has the weights of
     iteration S * floor((t - 1) / S), so the staleness is between 1 and S. Which weights, items and
-    seeds an iteration has does not depend on timing. A checkpoint holds the weights with which
-    the pending iterations were grown; a resumed run grows them again.
+    seeds an iteration has does not depend on timing. Its temperature is that of the budget's
+    fraction at which its update will begin if joint actions are used as fast as so far, and the
+    start's for what grows with the initial weights. A checkpoint holds the weights with which the
+    pending iterations were grown; a resumed run grows them again.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Ahead(Experience):
         self._pool: Executor | None = None
         self.lag = 0
         """Updates between the weights that sampled the last trees taken and the newest."""
+        self._done = 0.0
 
     def take(self, at: At, *, pool: Executor | None = None) -> tuple[Sequence[Tree[Any]], Counts]:
         self._pool = pool
@@ -79,7 +82,11 @@ class Ahead(Experience):
         grown = future.result()
         del self._pending[at.iteration], self._source[at.iteration]
         self.lag = at.iteration - source.iteration
+        self._done = _expected(source, self.lag)
         return self._processes.exchange(*grown)
+
+    def sampled_at(self, at: At) -> float:
+        return self._done
 
     def refresh(self, at: At) -> bool:
         if at.iteration % self._staleness:
@@ -144,6 +151,7 @@ class Ahead(Experience):
             source,
             iteration=iteration,
             episodes=source.episodes + ahead * self._episodes.count,
+            done=_expected(source, ahead),
         )
         first, items = self._processes.share_of(self._episodes.draw(at))
 
@@ -166,3 +174,10 @@ class Ahead(Experience):
             self._actors[key].steps = behaviour.steps[key]
             for name, tensor in self._actors[key].weights().items():
                 tensor.copy_(weights[name])
+
+
+def _expected(source: At, ahead: int) -> float:
+    """The used fraction of the budget so many iterations after `source`, at the mean use so far."""
+    if not source.iteration:
+        return source.done
+    return min(1.0, source.done * (source.iteration + ahead) / source.iteration)

@@ -85,6 +85,10 @@ class Experience(ABC):
         """Trees for the next update, identical on all ranks, and their counts since the last call.
         `pool` steps tasks. After a resume the first call starts at `at`."""
 
+    def sampled_at(self, at: At) -> float:
+        """Used fraction of the budget that set the temperatures of the trees taken at `at`."""
+        return at.done
+
     def refresh(self, at: At) -> bool:
         """Called after the update that ends at `at`: whether generators receive the weights now.
         If so, what grows with the previous ones has been finished."""

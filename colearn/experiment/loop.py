@@ -229,7 +229,9 @@ class Experiment:
     ) -> dict[str, float]:
         """Everything that changes the state, and the line that tells of it."""
         progress, train = self.progress, self.config.train
-        metrics = updater.update(trees, progress.iteration, self._at.done)
+        metrics = updater.update(
+            trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
+        )
         if self.parts.cast.pool:
             self._settle(trees)
         progress.baselines = dict(self.parts.parts.advantage.state())

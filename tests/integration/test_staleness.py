@@ -126,6 +126,47 @@ def test_every_iteration_plays_the_items_and_episodes_that_are_its_own(
     assert played == [0, 1, 2, 3, 4, 5]
 
 
+def cooling(folder: Path, staleness: int, begin: float) -> Config:
+    """A run that learns nothing and cools."""
+    anneal = {"start": 1.5, "begin": begin}
+    return config_of(
+        folder,
+        staleness,
+        **{
+            "models.*.learning_rate": 1e-30,
+            "agents.*.sampling": {"max_tokens": 6, "temperature": 0.3, "anneal": anneal},
+        },
+    )
+
+
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_rollouts_ahead_have_the_temperature_of_their_own_iteration(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, staleness: int
+) -> None:
+    update, said = Updater.update, []
+
+    def noted(one: Updater, trees: Any, *args: Any) -> Any:
+        nodes = [node for tree in trees for node in tree.nodes]
+        said.append([action.tokens for node in nodes for action in node.actions.values()])
+        return update(one, trees, *args)
+
+    monkeypatch.setattr(Updater, "update", noted)
+    for lag in (0, staleness):
+        Experiment(cooling(folder, lag, 0.5), tmp_path / str(lag)).run()
+    assert len(said) == 12 and said[0] != said[1]
+    assert said[:6] == said[6:]
+
+
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_an_update_reads_stale_actions_at_the_temperature_that_sampled_them(
+    folder: Path, tmp_path: Path, staleness: int
+) -> None:
+    Experiment(cooling(folder, staleness, 0.0), tmp_path / "run").run()
+    lines = [line.metrics for line in open_run(tmp_path / "run").lines() if line.kind == "update"]
+    gaps = [metrics[f"{name}/logprob_mismatch"] for metrics in lines for name in ("ada", "ben")]
+    assert len(gaps) == 12 and max(gaps) < 1e-5
+
+
 def test_trees_grow_in_a_thread_while_models_update(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,10 +193,10 @@ def test_an_update_within_a_block_waits_for_its_own_rollout_only(
             assert began.wait(120), "the second update has not begun"
         return grow(one, at, *args, **named)
 
-    def noted(one: Updater, trees: Any, iteration: int, done: float) -> Any:
+    def noted(one: Updater, trees: Any, iteration: int, *args: Any) -> Any:
         if iteration == 1:
             began.set()
-        return update(one, trees, iteration, done)
+        return update(one, trees, iteration, *args)
 
     monkeypatch.setattr(TrainingEpisodes, "grow", last_of_the_block_waits)
     monkeypatch.setattr(Updater, "update", noted)

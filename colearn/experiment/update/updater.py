@@ -69,11 +69,14 @@ class Updater:
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
 
-    def update(self, trees: Trees, iteration: int, done: float = 0.0) -> dict[str, float]:
+    def update(
+        self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
+    ) -> dict[str, float]:
         """Update all models; returns metrics, means over the iteration's optimiser steps.
 
         `optimizer_steps` counts joint steps; a model with its own pace is counted under its name.
-        `done` is the used fraction of the training budget, for schedules.
+        `done` is the used fraction of the training budget, for schedules; `sampled_at` that which
+        set the temperatures of `trees`; None: `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
         now = self._parts_at(trees, done)
@@ -85,7 +88,7 @@ class Updater:
         alone = {name: pace.cuts(trees, self.seed, iteration) for name, pace in paces.items()}
         taken = {name: sum(map(len, alone.get(name, joint))) for name in actors}
         rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
-        rows.build(self.token_budget, done)
+        rows.build(self.token_budget, done if sampled_at is None else sampled_at)
         moving = {name for name, steps in taken.items() if steps > 1}
         rows.read(moving, self.references, self.together)
         episodes = self.parts.credited(trees)
