@@ -53,7 +53,8 @@ class PolicyGradient(PolicyLoss):
     may differ."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
     """C: the term of an action (with ratio "token", of a token) has weight
-    min(C, pi_old / pi_behaviour): truncated importance weights for stale or foreign samples."""
+    min(C, pi_old / pi_behaviour): truncated importance weights for stale or foreign samples. The
+    terms of `kl` have them, too."""
     anneal_fraction: Anneal | None = None
     """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
     they keep exploration legal; late they prevent convergence."""
@@ -113,7 +114,8 @@ class PolicyGradient(PolicyLoss):
         gain = kept * weights if self.ratio == "token" else kept
         if self.importance_cap is not None:
             trust = self._per_term(batch.old_logprobs - batch.behaviour, batch).exp()
-            gain = gain * trust.clamp(max=self.importance_cap)
+            kept_trust = trust.clamp(max=self.importance_cap)
+            gain = gain * kept_trust
         loss = -gain.sum() / divisor
         metrics = {
             "policy_loss": loss,
@@ -126,6 +128,8 @@ class PolicyGradient(PolicyLoss):
             assert batch.ref_logprobs is not None, "kl needs the reference's log-probs"
             gap = batch.ref_logprobs - batch.logprobs
             kl = gap.exp() - gap - 1.0
+            if self.importance_cap is not None:
+                kl = kl * (kept_trust if self.ratio == "token" else kept_trust[batch.action_of])
             loss = loss + self.kl * (kl * weights).sum() / divisor
             metrics["kl"] = kl.sum() / batch.total_tokens
         if self.entropy > 0.0:

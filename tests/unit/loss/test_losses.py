@@ -286,6 +286,27 @@ def test_an_action_of_other_weights_is_weighed_by_its_truncated_importance(ratio
     assert metrics["importance_capped"] == pytest.approx(1 / 2 if ratio == "sequence" else 1 / 5)
 
 
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+def test_the_penalty_on_samples_of_other_weights_is_the_divergence_of_the_policy(ratio):
+    """Policy (1/2, 1/2), reference (1/4, 3/4), sampled by (3/4, 1/4): four actions of one token.
+    KL = ln(2) / 2 + ln(2/3) / 2 = 0.143841; without the weights 2/3 and 2 it would be 0.168494."""
+    policy = torch.full((4,), math.log(1 / 2))
+    loss, metrics = PolicyGradient(ratio=ratio, importance_cap=2.0, kl=0.5)(
+        batch(
+            policy,
+            torch.zeros(4),
+            action_of=torch.arange(4),
+            old_logprobs=policy,
+            behaviour=torch.tensor([3 / 4, 3 / 4, 3 / 4, 1 / 4]).log(),
+            ref_logprobs=torch.tensor([1 / 4, 1 / 4, 1 / 4, 3 / 4]).log(),
+            total_samples=4,
+            total_tokens=4,
+        )
+    )
+    assert metrics["kl"] == pytest.approx(0.143841, abs=1e-6)
+    assert float(loss) == pytest.approx(0.5 * 0.143841, abs=1e-6)
+
+
 def test_an_importance_at_the_cap_is_not_cut():
     _, _, metrics = gradient(PolicyGradient(importance_cap=1.0), OLD)
     assert metrics["importance_capped"] == 0.0
