@@ -9,8 +9,8 @@ loss corrects for stale actions (`--corrections`): "capped" by truncated importa
 "behaviour" by ratios to the generator's log-probabilities, "none" not at all. With `--server` a
 vLLM server generates for each agent; they are started once. Iterations per hour leave evaluations
 out. After a run at staleness 0 the schedule's simulation predicts those that follow, from its
-seconds. Runs that `--out` has are not repeated. `--report` prints means over seeds with 95%
-intervals.
+seconds. Runs that `--out` has are not repeated. `--reroll N` starts from the same weights and plays
+other rollouts. `--report` prints means over seeds and rerolls with 95% intervals.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def train(
     urls: Mapping[str, str] | None,
     steps: int | None = None,
     epochs: int | None = None,
+    reroll: int = 0,
 ) -> dict[str, Any]:
     """One run's exact values and mean metrics; `urls` are the servers of its agents, if any."""
     import torch
@@ -68,6 +69,7 @@ def train(
         {
             "train.staleness": staleness,
             "run.generator": generator,
+            "run.seed": seed + 1000 * reroll,
             **({} if correction is None else {"algorithm.loss": CORRECTIONS[correction]}),
             **({"train.epochs": epochs} if epochs else {}),
         },
@@ -98,11 +100,13 @@ def train(
         "problem": problem,
         "method": method,
         "seed": seed,
+        "reroll": reroll,
         "generator": generator["name"],
         "staleness": staleness,
         "correction": correction,
         "exact_return": round(curve[-1]["exact_return"] / chosen.scale, 3),
         "exact_return_cold": round(curve[-1]["exact_return_cold"] / chosen.scale, 3),
+        "curve": [round(one["exact_return"] / chosen.scale, 3) for one in curve],
         "logprob_mismatch": mean("logprob_mismatch"),
         "largest_gap": max(gaps, default=None),
         "mean_staleness": mean("staleness"),
@@ -149,19 +153,20 @@ def servers(problem: str, seed: int, python: str | None) -> AbstractContextManag
 
 def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes two runs the same, beside their length."""
-    return tuple(run[key] for key in ("problem", "method", "seed", "staleness", "correction"))
+    own = (run[key] for key in ("problem", "method", "seed", "staleness", "correction"))
+    return *own, run.get("reroll", 0)
 
 
 def report(runs: Sequence[Mapping[str, Any]]) -> str:
     """A table of exact values by problem, method, staleness and correction.
 
-    Differences from staleness 0 are paired by seed; a seed without one is left out of them.
+    Differences from staleness 0 are paired by seed and reroll; one without a pair is left out.
     """
-    by_way: dict[tuple[Any, ...], dict[int, float]] = {}
+    by_way: dict[tuple[Any, ...], dict[tuple[int, int], float]] = {}
     for run in runs:
-        problem, method, seed, staleness, correction = key_of(run)
+        problem, method, seed, staleness, correction, reroll = key_of(run)
         way = problem, method, staleness, correction
-        by_way.setdefault(way, {})[seed] = run["exact_return"]
+        by_way.setdefault(way, {})[seed, reroll] = run["exact_return"]
     lines = [
         "| problem | method | staleness | exact value | less that of 0 | by seed |",
         "|---|---|---|---|---|---|",
@@ -199,6 +204,7 @@ def main() -> None:
     parser.add_argument("--staleness", type=int, nargs="+", default=[0, 1, 4])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=100)
+    parser.add_argument("--reroll", type=int, default=0, help="other rollouts from equal weights")
     parser.add_argument("--steps", type=int, help="joint actions of a run; the problem's own")
     parser.add_argument("--epochs", type=int, help="passes over a batch; the recipe's own")
     parser.add_argument("--corrections", nargs="+", choices=CORRECTIONS, default=["capped"])
@@ -224,7 +230,7 @@ def main() -> None:
             for method in options.methods:
                 own: dict[str, Any] = {}
                 for staleness, correction in ways:
-                    key = (options.problem, method, seed, staleness, correction)
+                    key = (options.problem, method, seed, staleness, correction, options.reroll)
                     earlier = next((run for run in runs if key_of(run) == key), None)
                     if earlier is not None:
                         own = own if staleness else earlier
@@ -241,6 +247,7 @@ def main() -> None:
                         urls,
                         options.steps,
                         options.epochs,
+                        options.reroll,
                     )
                     if own:
                         run["iterations_per_hour_simulated"] = expected
