@@ -72,8 +72,8 @@ def propose(estimated: Estimate) -> Proposal | None:
     one that comes closest.
 
     None if there is nothing to change: no machine is described, a model was not counted, a cluster
-    places the models, or the run fits and its layout is given (one device, a launcher's processes,
-    devices in the config).
+    places the models (`workers_too_large` proposes their share of a GPU), or the run fits and its
+    layout is given (one device, a launcher's processes, devices in the config).
     Errors: as for `estimate`.
     """
     if estimated.machine is None or estimated.phases is None or estimated.workers:

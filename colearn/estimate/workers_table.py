@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from .machine import Machine
 from .run import Estimate
 from .size import size_text
 
@@ -28,8 +31,8 @@ def workers_table(estimate: Estimate) -> Group:
 
 
 def workers_too_large(estimate: Estimate) -> list[str]:
-    """A line for each worker that needs more than its share of a GPU of the described machine, and
-    one if there are too few GPUs."""
+    """A line for each worker that needs more than its share of a GPU of the described machine, one
+    if there are too few GPUs, and then the share with which all fit, or what else to change."""
     machine = estimate.machine
     if machine is None:
         return []
@@ -47,4 +50,23 @@ def workers_too_large(estimate: Estimate) -> list[str]:
                     f"does not fit: the worker of {worker.name} needs "
                     f"{size_text(max(phases.values()))} of its {size_text(most)}"
                 )
-    return lines
+    return [*lines, _remedy(estimate, machine)] if lines else []
+
+
+def _remedy(estimate: Estimate, machine: Machine) -> str:
+    """The share of a GPU with which all workers fit, as large as their number lets it be."""
+    share = floor(1000 / ceil(len(estimate.workers) / machine.count)) / 1000
+    peaks = [
+        max(phases.values())
+        for devices in estimate.workers.values()
+        for device, phases in devices.items()
+        if device != "cpu" and phases
+    ]
+    if max(peaks, default=0) <= int(machine.memory * share):
+        return f"proposed: --set run.host.gpus={share:g}"
+    return (
+        f"no share is proposed: {len(estimate.workers)} workers on {machine.count} GPUs have at "
+        f"most {size_text(int(machine.memory * share))} each; lower train.at_once, "
+        "evaluation.at_once or train.token_budget, set checkpointing, or run.host: local, for "
+        "which settings are proposed"
+    )
