@@ -32,12 +32,13 @@ def read_devices(devices: str | None, dry_run: bool) -> Machine | None:
     Errors: ConfigError for a bad form, or without --dry-run.
     """
     from colearn.errors import ConfigError
-    from colearn.estimate.machine import read_machine
 
     if devices is None:
         return None
     if not dry_run:
         raise ConfigError("--devices: describes a machine for --dry-run; set run.device for a run")
+    from colearn.estimate.machine import read_machine  # imports torch and transformers
+
     return read_machine(devices)
 
 
