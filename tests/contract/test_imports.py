@@ -213,6 +213,15 @@ def test_it_loads_without_torch(module: str) -> None:
     assert _python("-c", code).stdout.strip() == "False"
 
 
+def test_a_command_without_devices_loads_no_torch() -> None:
+    """`colearn compare` starts its fork server next, which imports torch on another core."""
+    code = (
+        "import sys; from colearn.cli.options import read_devices; "
+        "print(read_devices(None, dry_run=False), 'torch' in sys.modules)"
+    )
+    assert _python("-c", code).stdout.split() == ["None", "False"]
+
+
 def test_importing_colearn_is_quick_and_loads_no_torch() -> None:
     """Under 0.3 s of processor time, since other programs run too; the best of three."""
     code = (
