@@ -8,6 +8,9 @@ import numpy as np
 
 from colearn.contract import Advantages, AgentValues, Episodes
 
+ROUNDING = 1e-9
+"""Returns that differ by less, relative to the largest, are equal: there is nothing to explain."""
+
 
 def advantage_metrics(
     advantages: Advantages,
@@ -41,7 +44,7 @@ def advantage_metrics(
             return metrics  # no trained agent acted
         predicted, actual = np.array(pairs).T
         spread = float(np.var(actual))
-        if spread > 0:
+        if spread > (ROUNDING * np.abs(actual).max()) ** 2:
             metrics["critic/explained_variance"] = 1 - float(np.var(actual - predicted)) / spread
         metrics["critic/value_mean"] = float(predicted.mean())
     return metrics

@@ -183,3 +183,14 @@ def test_explained_variance_of_action_values_is_that_of_their_own_edges():
         of_state=False,
     )
     assert metrics["critic/explained_variance"] == pytest.approx(1 - 1 / 2.25)
+
+
+def test_returns_that_differ_by_rounding_only_have_no_explained_variance():
+    """0.1 + 0.2 is not 0.3: a team at its optimum earns both in one batch."""
+    metrics = advantage_metrics(
+        [({}, {}, {"ada": 0.0}), ({}, {"ada": 0.0})],
+        [episode([0.1, 0.2]), episode([0.3])],
+        [{"ada": (0.5, None, None)}, {"ada": (0.4, None)}],
+    )
+    assert "critic/explained_variance" not in metrics
+    assert metrics["critic/value_mean"] == pytest.approx(0.45)
