@@ -144,6 +144,7 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
             "*": {
                 "path": path,
                 "learning_rate": options.rate or RATES[team][method],
+                "schedule": options.schedule,
                 "epochs": options.actor_epochs,
                 "minibatch": options.batch,
             }
@@ -256,6 +257,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--clip", type=float, default=0.2, help="of several epochs; 0: none")
     parser.add_argument("--rate", type=float, help="learning rate of the actors; else RATES")
+    parser.add_argument("--schedule", default="constant", help="of the actors' rate")
     parser.add_argument("--actor-epochs", type=int, help="of the actors alone; else --epochs")
     parser.add_argument("--critic-minibatch", type=int, default=32, help="joint actions")
     parser.add_argument("--kl", type=float, default=0.02, help="penalty to the initial policy")
