@@ -6,7 +6,8 @@
 What a run needs beside the recipe follows from the problem by rule: rewards are scaled by one over
 the distance from uniform play to the optimum, a rejected reply earns as much less than uniform play
 as the optimum earns more, the budget is 6,400 joint actions, 12,800 with four turns, and an
-iteration has 128. Values are exact, at the temperatures 0.7 and 0.2 and greedy.
+iteration has 128; `--times N` multiplies both. Values are exact, at the temperatures 0.7 and 0.2
+and greedy.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from colearn.tabular.search import best_joint_policy
 HOT = ("agents.*.sampling.temperature=0.7", "agents.*.sampling.anneal=null")
 
 
-def write_problem(name: str, out: Path) -> tuple[Problem, dict[str, float]]:
+def write_problem(name: str, out: Path, times: int = 1) -> tuple[Problem, dict[str, float]]:
     """The problem with its file in `out`, and its exact reference values."""
     entry = BREADTH[name]
     text = entry.make().text()
@@ -47,11 +48,19 @@ def write_problem(name: str, out: Path) -> tuple[Problem, dict[str, float]]:
     gap = exact["optimum"] - exact["uniform"]
     steps = 12_800 if entry.horizon > 3 else 6_400
     penalty = exact["uniform"] - gap
-    problem = Problem(name, entry.horizon, steps, 128, 1 / gap, penalty, file=str(path.absolute()))
+    problem = Problem(
+        name,
+        entry.horizon,
+        times * steps,
+        times * 128,
+        1 / gap,
+        penalty,
+        file=str(path.absolute()),
+    )
     return problem, exact
 
 
-def train(name: str, method: str, seed: int, out: Path) -> dict[str, Any]:
+def train(name: str, method: str, seed: int, out: Path, times: int) -> dict[str, Any]:
     """One run by the recipe, and the exact values of its last weights."""
     from colearn.config import Config
     from colearn.experiment.assemble import assemble
@@ -59,7 +68,7 @@ def train(name: str, method: str, seed: int, out: Path) -> dict[str, Any]:
     from colearn.experiment.loop import Experiment
     from colearn.record import open_run
 
-    problem, exact = write_problem(name, out)
+    problem, exact = write_problem(name, out, times)
     PROBLEMS[name] = problem
     folder = out / "runs" / f"{name}-{method}-{seed}"
     settings = config_of(Run(method, name, "recipe", seed, problem.steps))
@@ -119,6 +128,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--report", action="store_true", help="print the table of finished runs")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--times", type=int, default=1, help="of the rule's joint actions")
     parser.add_argument("--methods", nargs="+", default=["collm_cc"])
     parser.add_argument("--problems", nargs="+", choices=BREADTH, default=list(BREADTH))
     options = parser.parse_args()
@@ -128,7 +138,7 @@ def main() -> None:
     for method in options.methods if not options.report else ():
         for name in options.problems:
             if (name, method, options.seed) not in done:
-                rows.append(train(name, method, options.seed, options.out))
+                rows.append(train(name, method, options.seed, options.out, options.times))
                 with path.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
                 print(report(rows[-1:]).splitlines()[-1], flush=True)
