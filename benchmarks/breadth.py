@@ -5,9 +5,9 @@
 
 What a run needs beside the recipe follows from the problem by rule: rewards are scaled by one over
 the distance from uniform play to the optimum, a rejected reply earns as much less than uniform play
-as the optimum earns more, the budget is 6,400 joint actions, 12,800 with four turns, and an
-iteration has 128; `--times N` multiplies both. Values are exact, at the temperatures 0.7 and 0.2
-and greedy.
+as the optimum earns more, or the worst reward in every turn if that is less, the budget is 6,400
+joint actions, 12,800 with four turns, and an iteration has 128; `--times N` multiplies both. Values
+are exact, at the temperatures 0.7 and 0.2 and greedy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def write_problem(name: str, out: Path, times: int = 1) -> tuple[Problem, dict[s
     }
     gap = exact["optimum"] - exact["uniform"]
     steps = 12_800 if entry.horizon > 3 else 6_400
-    penalty = exact["uniform"] - gap
+    # above the second, a rejected reply can earn more than play, a team more than the optimum
+    penalty = min(exact["uniform"] - gap, entry.horizon * float(model.reward.min()))
     problem = Problem(
         name,
         entry.horizon,
@@ -93,6 +94,7 @@ def train(name: str, method: str, seed: int, out: Path, times: int) -> dict[str,
         "hot": hot["exact_return"] / problem.scale,
         "cold": hot["exact_return_cold"] / problem.scale,
         "greedy": hot["exact_return_greedy"] / problem.scale,
+        "rejected": hot["exact_rejected"],
         "explained_variance": sorted(told)[len(told) // 2] if told else None,
         "cpu_seconds": round(time.process_time() - started, 1),
     }
