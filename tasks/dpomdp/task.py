@@ -69,6 +69,8 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
       rejected: the turn earns `penalty` instead of R, the state stays, and the episode ends.
       Without it, the model's worst reward times the turns left, the current one included, so that
       no legal play earns less.
+      A larger one may earn more than play can at some turn; a team then learns to be rejected, and
+      its exact value can exceed the optimum.
     - `reward_scale` multiplies every reward, the penalty included; metrics are not scaled.
 
     The discount of a file is not applied: it belongs to the algorithm.
