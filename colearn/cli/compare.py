@@ -24,12 +24,15 @@ def compare(
     config: ConfigName,
     out: Out = Path("comparison"),
     algorithms: Annotated[
-        str | None, typer.Option(help="Comma-separated names; default: the config's.")
-    ] = None,
+        list[str],
+        typer.Option(help="Comma-separated names, repeatable; default: the config's."),
+    ] = [],  # noqa: B006 - as for `sets`
     tasks: Annotated[
-        str | None,
-        typer.Option(help="Comma-separated tasks of a suite such as stronger_mas; default: all."),
-    ] = None,
+        list[str],
+        typer.Option(
+            help="Comma-separated tasks of a suite such as stronger_mas, repeatable; default: all."
+        ),
+    ] = [],  # noqa: B006 - as for `sets`
     seeds: Annotated[
         int | None, typer.Option(help="Number of seeds, from 0; default: the config's.")
     ] = None,
@@ -52,16 +55,14 @@ def compare(
             f"--seeds {seeds}: is how many seeds, 1 or more; choose which with "
             f"--set compare.seeds=[{max(0, seeds)}]"
         )
-    chosen = None
-    if algorithms is not None:
-        chosen = [name.strip() for name in algorithms.split(",") if name.strip()]
+    chosen = _names(algorithms) if algorithms else None
     if is_suite(config):
-        if tasks is not None:
-            sets = [*sets, f"tasks=[{tasks}]"]
+        if tasks:
+            sets = [*sets, f"tasks=[{','.join(tasks)}]"]
         suite = _suite(config, sets, chosen=chosen, seeds=seeds, workers=workers)
         _run_suite(suite, out, dry_run, machine)
         return
-    if tasks is not None:
+    if tasks:
         raise ConfigError(f"--tasks: {config} has one task; name a suite such as stronger_mas")
     settings = load_config(config, sets)
     tell_own_code(settings)
@@ -97,6 +98,10 @@ def report(
 
     made = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
     print(f"report: {made}")
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    return [name.strip() for names in given for name in names.split(",") if name.strip()]
 
 
 def _suite(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pydoc
 
+import pytest
 from typer.testing import CliRunner
 
 import colearn
@@ -32,3 +33,22 @@ def test_a_number_of_seeds_is_told_from_seeds() -> None:
     assert str(run.exception) == (
         "--seeds 0: is how many seeds, 1 or more; choose which with --set compare.seeds=[0]"
     )
+
+
+@pytest.mark.parametrize("given", [["magrpo,coma"], ["magrpo", "coma"], ["magrpo,", " coma"]])
+def test_algorithms_of_a_comparison_add_up(given: list[str]) -> None:
+    words = [word for names in given for word in ("--algorithms", names)]
+    run = CliRunner().invoke(
+        app, ["compare", "quickstart", *words, "--dry-run"], env={"COLUMNS": "120"}
+    )
+    entries = [line.split()[1] for line in run.output.splitlines() if line.startswith("│")]
+    assert entries == ["magrpo", "coma"]
+
+
+def test_tasks_of_a_suite_add_up() -> None:
+    words = ["--tasks", "sudoku", "--tasks", "sokoban", "--algorithms", "at_grpo"]
+    run = CliRunner().invoke(
+        app, ["compare", "stronger_mas", *words, "--dry-run"], env={"COLUMNS": "120"}
+    )
+    titles = [line.strip() for line in run.output.splitlines() if line.startswith(" ")]
+    assert titles == ["sudoku", "sokoban"]
