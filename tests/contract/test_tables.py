@@ -81,13 +81,13 @@ def parsed(row: Row) -> Parsed:
     command = typer.main.get_group(app).commands[row.words[0]]
     with command.make_context(row.words[0], list(row.words[1:])) as context:
         given = context.params
-    chosen = given.get("algorithms")
+    chosen = [name for names in given.get("algorithms") or () for name in names.split(",")]
     name = given.get("config") or given.get("folder") or given.get("run")
     out = given.get("out")
     return Parsed(
         name=str(name),
         sets=list(given.get("sets") or ()),
-        algorithms=chosen.split(",") if chosen else None,
+        algorithms=chosen or None,
         out=str(out) if out else None,
         together=given.get("together"),
         metric=given.get("metric"),
