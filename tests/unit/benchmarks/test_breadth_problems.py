@@ -10,6 +10,7 @@ from colearn.tabular.search import best_joint_policy
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from _breadth_problems import BREADTH
+from breadth import write_problem
 
 
 def optimum(name, horizon):
@@ -36,3 +37,14 @@ def test_three_of_four_voters_are_right_with_probability_0_6517():
 
 def test_a_message_passes_through_two_agents():
     assert optimum("relay", 4) == pytest.approx(10.0)
+
+
+def test_a_rejected_reply_earns_no_more_than_a_wrong_guess(tmp_path):
+    # uniform play less the way to the optimum would be 4.69 - 2.81 = 1.88
+    problem, _ = write_problem("treasure", tmp_path)
+    assert problem.penalty == pytest.approx(0.0)
+
+
+def test_a_rejected_reply_earns_the_worst_reward_in_every_turn(tmp_path):
+    problem, _ = write_problem("recycling", tmp_path)
+    assert problem.penalty == pytest.approx(3 * -10.0)
