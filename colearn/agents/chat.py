@@ -37,7 +37,8 @@ class ChatFormat:
     `chat` is 'auto' (the tokenizer's template, or plain text without one), 'plain', or the path of
     a .jinja file. `template` holds further template arguments; `today` is the date passed to it
     (None: this machine's). In plain format an observation is followed by a line break and an action
-    ends with the tokenizer's end token.
+    ends with the tokenizer's end token. `model_end_ids` are further ids that end an action: those
+    of the model's generation config.
 
     Errors: ConfigError if the template does not end, drops or repeats a message, or there is no end
     token.
@@ -51,9 +52,15 @@ class ChatFormat:
         system: str | None = None,
         template: Mapping[str, Any] | None = None,
         today: date | None = None,
+        model_end_ids: tuple[int, ...] = (),
     ) -> None:
         self.tokenizer = tokenizer
-        self._settings = {"chat": chat, "template": template, "today": today}
+        self._settings = {
+            "chat": chat,
+            "template": template,
+            "today": today,
+            "model_end_ids": model_end_ids,
+        }
         self.under = lru_cache(maxsize=_SYSTEMS)(self._under)
         """The same format with another system text, in which special tokens stay text.
 
@@ -77,19 +84,19 @@ class ChatFormat:
             number for number, token in tokenizer.added_tokens_decoder.items() if token.special
         }
         special = added | set(tokenizer.all_special_ids)
-        self.end_ids: frozenset[int] = frozenset(
-            ([between[0]] if between and between[0] in special else [])
-            + ([tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else [])
-        )
+        ends = [
+            *(between[:1] if special.issuperset(between[:1]) else ()),
+            *(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)),
+            *model_end_ids,
+        ]
+        self.end_ids: frozenset[int] = frozenset(ends)
         """Ids that end an action; the sampled one is part of the action and is trained."""
         if not self.end_ids:
             raise ConfigError(
                 "agents.chat: the tokenizer has no end token and the template closes a turn "
                 "with none; set tokenizer.eos_token or give a .jinja template"
             )
-        self.end_id = (
-            between[0] if between and between[0] in self.end_ids else tokenizer.eos_token_id
-        )
+        self.end_id: int = between[0] if self.end_ids.intersection(between[:1]) else ends[0]
         """The end token that the template writes after an answer."""
         self._between_ids = between
         self._special = tuple(

@@ -94,7 +94,7 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
 def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> bool:
     """Weights, tokenizer and generation settings; whether the template spells training's ids."""
     from colearn.agents import ChatFormat
-    from colearn.models.load import load_tokenizer
+    from colearn.models.load import load_end_ids, load_tokenizer
 
     from .generation import save_generation_config
     from .template import spells_training, write_template
@@ -102,9 +102,11 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
 
     settings = trained.config.agents[manifest.agent]
     field = f"models.{settings.model}.path"
-    tokenizer: Any = load_tokenizer(trained.paths[settings.model], field=field)
-    chat = ChatFormat(tokenizer, **settings.chat_format)
-    template = write_template(tokenizer, **settings.chat_format)
+    path = trained.paths[settings.model]
+    tokenizer: Any = load_tokenizer(path, field=field)
+    form = {"model_end_ids": load_end_ids(path, field=field), **settings.chat_format}
+    chat = ChatFormat(tokenizer, **form)
+    template = write_template(tokenizer, **form)
     network = load_actor(trained, settings.model)
     if manifest.base is not None:
         save_adapter(network, folder, manifest.base)

@@ -152,8 +152,10 @@ def chat_of(run: ResolvedRun, agent: str, tokenizers: Tokenizers) -> ChatFormat:
     """An agent's chat format. Errors: ConfigError for a model without a tokenizer."""
     settings = run.config.voices[agent]
     key = NetworkKey("actor", settings.model)
-    tokenizer = tokenizers.load(run.path(key), field=f"{key.section}.path")
-    return ChatFormat(tokenizer, **settings.chat_format)
+    path, field = run.path(key), f"{key.section}.path"
+    tokenizer = tokenizers.load(path, field=field)
+    ends = tokenizers.end_ids(path, field=field)
+    return ChatFormat(tokenizer, model_end_ids=ends, **settings.chat_format)
 
 
 def _voice(run: ResolvedRun, agent: str, network: Network, tokenizers: Tokenizers) -> Voice:

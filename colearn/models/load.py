@@ -109,17 +109,48 @@ def load_tokenizer(path: str, *, field: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def load_end_ids(path: str, *, field: str) -> tuple[int, ...]:
+    """The ids that end an answer by a model's generation_config.json, in its order; without that
+    file by config.json, as in transformers and vLLM.
+
+    Errors: ConfigError naming `field`.
+    """
+    from transformers import GenerationConfig
+    from transformers.utils import has_file
+
+    with _reading(path, field):
+        if has_file(path, "generation_config.json"):
+            generation = GenerationConfig.from_pretrained(path)
+        elif has_file(path, "config.json"):
+            generation = GenerationConfig.from_model_config(read_config(path, field))
+        else:
+            return ()
+        ends = generation.eos_token_id
+        listed = () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
+        for end in listed:
+            if isinstance(end, bool) or not isinstance(end, int) or end < 0:
+                raise ValueError(f"eos_token_id of the generation config holds {end!r:.40}, no id")
+    return listed
+
+
 class Tokenizers:
     """Cache of a run's tokenizers: one with 256,000 words takes hundreds of megabytes."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, PreTrainedTokenizerBase] = {}
+        self._end_ids: dict[str, tuple[int, ...]] = {}
 
     def load(self, path: str, *, field: str) -> PreTrainedTokenizerBase:
         """The cached tokenizer; loads it on first use. Errors: as `load_tokenizer`."""
         if path not in self._loaded:
             self._loaded[path] = load_tokenizer(path, field=field)
         return self._loaded[path]
+
+    def end_ids(self, path: str, *, field: str) -> tuple[int, ...]:
+        """The cached end ids; reads them on first use. Errors: as `load_end_ids`."""
+        if path not in self._end_ids:
+            self._end_ids[path] = load_end_ids(path, field=field)
+        return self._end_ids[path]
 
 
 def load_base(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from colearn.agents import QuotingChat
 from colearn.contract import Sampling
 from colearn.export import AgentManifest, read_manifest, verify
-from colearn.models.load import load_base, load_tokenizer, resolve_device
+from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -36,7 +36,11 @@ class ServedAgent:
             field="weights",
         )
         self._tokenizer = load_tokenizer(str(folder), field="tokenizer")
-        self.decoder = ServedChat(copy.deepcopy(self._tokenizer), chat=self.manifest.chat)
+        self._form: dict[str, Any] = {
+            "chat": self.manifest.chat,
+            "model_end_ids": load_end_ids(str(folder), field="weights"),
+        }
+        self.decoder = ServedChat(copy.deepcopy(self._tokenizer), **self._form)
         """Decodes in any thread: its tokenizer never encodes, since encoding is not thread-safe."""
         positions: int | None = getattr(self.base.config, "max_position_embeddings", None)
         self.context = min(n for n in (positions, context, 2**20) if n is not None)
@@ -57,7 +61,7 @@ class ServedAgent:
         return self.manifest.agent
 
     def _chat(self, system: str | None) -> ServedChat:
-        return ServedChat(self._tokenizer, chat=self.manifest.chat, system=system)
+        return ServedChat(self._tokenizer, system=system, **self._form)
 
 
 class ServedChat(QuotingChat):

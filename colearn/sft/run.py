@@ -11,7 +11,7 @@ from colearn.agents import ChatFormat
 from colearn.config import Config, ModelSettings, resolve
 from colearn.errors import ConfigError, required
 from colearn.models.folders import with_folders
-from colearn.models.load import load_base, load_tokenizer, resolve_device
+from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
 
 from .dialogues import Dialogue, read_dialogues, token_row
 
@@ -44,8 +44,9 @@ def fine_tune(
         spoken = [d for d in dialogues if config.agents[d.agent].model == name]
         if not spoken:
             continue
-        tokenizer = load_tokenizer(model.path, field=f"models.{name}.path")
-        rows = _rows(config, tokenizer, spoken)
+        field = f"models.{name}.path"
+        tokenizer = load_tokenizer(model.path, field=field)
+        rows = _rows(config, tokenizer, load_end_ids(model.path, field=field), spoken)
         arguments = trl.SFTConfig(
             num_train_epochs=epochs,
             learning_rate=learning_rate,
@@ -67,11 +68,14 @@ _QUIET: Mapping[str, Any] = {"save_strategy": "no", "report_to": "none", "disabl
 
 
 def _rows(
-    config: Config, tokenizer: Any, dialogues: Sequence[Dialogue]
+    config: Config, tokenizer: Any, ends: tuple[int, ...], dialogues: Sequence[Dialogue]
 ) -> list[dict[str, list[int]]]:
     """The dialogues in the agents' own chat formats."""
     speaking = {dialogue.agent for dialogue in dialogues}
-    chats = {a: ChatFormat(tokenizer, **config.agents[a].chat_format) for a in speaking}
+    chats = {
+        agent: ChatFormat(tokenizer, model_end_ids=ends, **config.agents[agent].chat_format)
+        for agent in speaking
+    }
     return [token_row(dialogue, chats[dialogue.agent]) for dialogue in dialogues]
 
 
