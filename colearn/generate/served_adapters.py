@@ -12,6 +12,7 @@ from colearn.models.base import Base
 from colearn.models.weight_update import adapter_weights
 
 from .model_folder import copy_adapter, write_adapter, write_adapter_weights, write_zeros
+from .server_answers import BadAnswer, ListedModels, read_as
 from .server_link import ServerLink, ServerRefused
 
 _ZEROS = "zeros"
@@ -112,5 +113,8 @@ class ServedAdapters:
 
     def _listed(self) -> set[str]:
         """Names of the models and adapters that the server lists."""
-        cards = self._link.call("GET", "/v1/models", timeout=30)["data"]
-        return {card["id"] for card in cards}
+        answer = self._link.call("GET", "/v1/models", timeout=30)
+        try:
+            return {model.id for model in read_as(ListedModels, answer).data}
+        except BadAnswer as error:
+            self._link.lost(str(error))

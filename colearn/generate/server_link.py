@@ -9,12 +9,14 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
-from colearn.errors import ColearnError, MissingExtra, ServerLost
+from colearn.errors import ColearnError, MissingExtra, ServerLost, printable
 
 try:
     import httpx
 except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
+
+from .server_answers import LONGEST_ANSWER, decode_json
 
 PARALLEL = 256
 """Requests in flight at once; a server queues them anyway."""
@@ -47,10 +49,13 @@ class ServerLink:
 
     def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
         self.url, self.timeout = url.rstrip("/"), timeout
+        headers = {"Accept-Encoding": "identity"}  # a few bytes may unpack to any number of them
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
         self._kept, self._new = (
             httpx.AsyncClient(
                 base_url=self.url,
-                headers={} if token is None else {"Authorization": f"Bearer {token}"},
+                headers=headers,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=idle),
             )
             for idle in (PARALLEL, 0)
@@ -62,9 +67,11 @@ class ServerLink:
     def call(
         self, method: str, path: str, body: Any = None, *, timeout: float | None = None
     ) -> Any:
-        """The decoded answer to one request; None where it is not JSON.
+        """The decoded answer to one request; None where it is not JSON. Its shape is unchecked:
+        `server_answers` has the schemas.
 
-        Errors: ServerLost without an answer; ServerRefused for an error status.
+        Errors: ServerLost without an answer, or for one that is compressed or longer than
+        `LONGEST_ANSWER`; ServerRefused for an error status.
         """
         return self._run(self._call(method, path, body, timeout or self.timeout))
 
@@ -147,32 +154,37 @@ class ServerLink:
         content = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": "application/json"}
 
-        async def send(client: httpx.AsyncClient) -> httpx.Response:
-            return await client.request(
+        async def send(client: httpx.AsyncClient) -> tuple[httpx.Response, bytes]:
+            async with client.stream(
                 method, path, content=content, headers=headers, timeout=timeout
-            )
+            ) as answer:
+                return answer, await self._content(answer)
 
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    answer = await send(self._kept)
+                    answer, raw = await send(self._kept)
                 except _CUT:
-                    answer = await send(self._new)
+                    answer, raw = await send(self._new)
         except (TimeoutError, httpx.TimeoutException):
             self.lost(f"gave no answer within {timeout:g} s")
         except httpx.TransportError as error:
             self.lost(f"is gone ({_line(str(error)) or type(error).__name__})")
-        decoded = _decoded(answer)
+        decoded = decode_json(raw)
         if not answer.is_success:
-            raise ServerRefused(answer.status_code, _message(decoded, answer.text))
+            text = raw[: 100 * _SHOWN].decode(errors="replace")
+            raise ServerRefused(answer.status_code, _message(decoded, text))
         return decoded
 
-
-def _decoded(answer: httpx.Response) -> Any:
-    try:
-        return answer.json()
-    except ValueError:
-        return None
+    async def _content(self, answer: httpx.Response) -> bytes:
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            self.lost("compresses its answer, which was not asked for")
+        raw = bytearray()
+        async for part in answer.aiter_raw():
+            raw += part
+            if len(raw) > LONGEST_ANSWER:
+                self.lost(f"gave an answer of more than {LONGEST_ANSWER} bytes")
+        return bytes(raw)
 
 
 def _message(decoded: Any, text: str) -> str:
@@ -184,5 +196,5 @@ def _message(decoded: Any, text: str) -> str:
 
 
 def _line(text: str) -> str:
-    line = " ".join(text.split())
+    line = printable(text)
     return line if len(line) <= _SHOWN else line[:_SHOWN] + " ..."

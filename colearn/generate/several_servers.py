@@ -52,15 +52,16 @@ class SeveralServers(TokenEngine):
         places: dict[int, list[int]] = {}
         for place, request in enumerate(requests):
             places.setdefault(request.lane, []).append(place)
+        sent = {lane: [requests[place] for place in own] for lane, own in places.items()}
         begun: dict[int, Future[list[Any]]] = {}
         try:
-            for lane, own in places.items():
-                begun[lane] = self.engines[lane].begin([requests[place] for place in own])
+            for lane, own_requests in sent.items():
+                begun[lane] = self.engines[lane].begin(own_requests)
             wait(begun.values(), return_when=FIRST_EXCEPTION)
             failed = (one for one in begun if begun[one].done() and begun[one].exception())
             answers: dict[int, TokenAnswer] = {}
             for lane in (*failed, *begun):
-                drawn = self.engines[lane].end(begun[lane])
+                drawn = self.engines[lane].end(begun[lane], sent[lane])
                 answers |= zip(places[lane], drawn, strict=True)
         finally:
             for future in begun.values():

@@ -25,6 +25,7 @@ from .model_folder import (
     write_weights,
 )
 from .served_adapters import ServedAdapters
+from .server_answers import BadAnswer, CacheReset, read_as, read_generated
 from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
 from .token_engine import TokenAnswer, TokenEngine, TokenRequest
@@ -32,8 +33,6 @@ from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
 from .vllm_server_command import server_command, server_environment
 
-_IMPOSSIBLE = -9000.0
-"""vLLM reports -9999 for a token whose log-probability is missing or not a number."""
 _IN_USE: set[str] = set()
 """Servers to which an engine of this process writes."""
 
@@ -103,17 +102,17 @@ class VLLMServerEngine(TokenEngine):
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Errors: as for `end`."""
-        return self.end(self.begin(requests))
+        return self.end(self.begin(requests), requests)
 
     def begin(self, requests: Sequence[TokenRequest]) -> Future[list[Any]]:
         """Send requests; cancelling the future cancels them."""
         return self.link.begin(GENERATE, [self._body(request) for request in requests])
 
-    def end(self, begun: Future[list[Any]]) -> list[TokenAnswer]:
+    def end(self, begun: Future[list[Any]], requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Wait for the answers to requests.
 
-        Errors: ServerLost if the server ends, hangs, aborts a request, or answers with weights
-        other than those of the last `load`.
+        Errors: ServerLost if the server ends, hangs, aborts a request, answers with weights other
+        than those of the last `load`, or with anything but an action that its request allows.
         """
         with self._log_kept():
             try:
@@ -122,7 +121,10 @@ class VLLMServerEngine(TokenEngine):
                 if error.status == 404:
                     self.link.lost(f"has lost this run's weights ({error}): it was restarted")
                 self.link.lost(f"cannot generate ({error})")
-            return [self._answer(answer) for answer in answers]
+            return [
+                self._answer(answer, request)
+                for answer, request in zip(answers, requests, strict=True)
+            ]
 
     def load(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
@@ -213,25 +215,12 @@ class VLLMServerEngine(TokenEngine):
             },
         }
 
-    def _answer(self, answer: Mapping[str, Any]) -> TokenAnswer:
-        (choice,) = answer["choices"]
-        if choice["finish_reason"] not in ("stop", "length"):
-            self.link.lost(f"ended a request by itself ({choice['finish_reason']})")
-        versions = {span["version"] for span in choice["weight_versions"] or ()}
-        if versions != {self._tag}:
-            self.link.lost(
-                "sampled with other weights than the last update's: it was restarted, or another "
-                "run writes to it"
-            )
-        content = choice["logprobs"]["content"]
-        tokens = tuple(choice["token_ids"])
-        logprobs = tuple(entry["logprob"] for entry in content)
-        if tuple(entry["token_id"] for entry in content) != tokens or min(logprobs) < _IMPOSSIBLE:
-            self.link.lost("reported tokens without their log-probabilities")
-        details = answer["usage"].get("prompt_tokens_details") or {}
-        return TokenAnswer(
-            tokens=tokens, logprobs=logprobs, cached=details.get("cached_tokens") or 0
-        )
+    def _answer(self, answer: Any, request: TokenRequest) -> TokenAnswer:
+        vocabulary = self.base.config.get_text_config().vocab_size
+        try:
+            return read_generated(answer, request, vocabulary=vocabulary, version=self._tag)
+        except BadAnswer as error:
+            self.link.lost(str(error))
 
     def _write_full(self, weights: Mapping[str, Any]) -> None:
         self._count += 1
@@ -240,10 +229,12 @@ class VLLMServerEngine(TokenEngine):
         try:
             self._remote("reload_weights", weights_path=str(folder))
             # a server that has loaded nothing yet may still answer from blocks of old weights
-            if not self._post("/reset_prefix_cache")["success"]:
+            if not read_as(CacheReset, self._post("/reset_prefix_cache")).success:
                 self.link.lost("kept cache blocks of the old weights: other requests are running")
         except ServerRefused as error:
             self.link.lost(f"does not take the trained model's weights ({error})")
+        except BadAnswer as error:
+            self.link.lost(str(error))
         finally:
             shutil.rmtree(folder)
         self._mark()
@@ -251,7 +242,10 @@ class VLLMServerEngine(TokenEngine):
     def _mark(self) -> None:
         """Give the server's weights a version that no other process has."""
         self._tag = f"{self._run}-{self._count}"
-        self._post("/update_weight_version", new_version=self._tag)
+        try:
+            self._post("/update_weight_version", new_version=self._tag)
+        except ServerRefused as error:
+            self.link.lost(f"does not take a version of its weights ({error})")
 
     def _remote(self, method: str, **arguments: str) -> None:
         self.link.call("POST", "/collective_rpc", {"method": method, "kwargs": arguments})

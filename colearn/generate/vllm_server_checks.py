@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from colearn.agents import Voice
 from colearn.errors import ConfigError, ServerLost
+from colearn.json_text import read_json
 from colearn.models.base import Base
 
 from .model_folder import rank_limit
+from .server_answers import (
+    AdapterLimits,
+    BadAnswer,
+    ListedModels,
+    Schema,
+    ServerInfo,
+    Tokenized,
+    read_as,
+)
 from .server_link import ServerLink, ServerRefused
 
 URL = "run.generator.url"
@@ -59,17 +68,31 @@ class _Checks:
             ) from None
         except ServerRefused as error:
             self._is_none(str(error))
-        card = _base_card(answer)
-        if card is None:
-            self._is_none("/v1/models has no model with a max_model_len")
-        self._shapes(Path(str(card.get("root"))) / "config.json")
-        return card["id"], card["max_model_len"]
+        try:
+            listed = read_as(ListedModels, answer).data
+        except BadAnswer:
+            listed = []
+        for card in listed:
+            if card.parent is None and card.max_model_len is not None:
+                self._shapes(Path(card.root or "") / "config.json")
+                return card.id, card.max_model_len
+        self._is_none("/v1/models has no model with a max_model_len")
 
     def _shapes(self, config: Path) -> None:
         """Errors: ConfigError if the served folder, where it is readable, holds other shapes."""
-        if not config.is_file():
-            return
-        served = json.loads(config.read_text())
+        try:
+            text = config.read_text(errors="replace")
+        except (OSError, ValueError):
+            return  # on another machine, or no path at all
+        try:
+            served = read_json(text)
+            if not isinstance(served, dict):
+                raise ValueError("is no object")
+        except ValueError as error:
+            raise ConfigError(
+                f"{URL}: the server at {self._link.url} serves a folder whose config.json {error}; "
+                "serve the trained model's path"
+            ) from None
         for field in ("model_type", "vocab_size", "hidden_size", "num_hidden_layers"):
             ours = getattr(self._base.config, field, None)
             if field in served and served[field] != ours:
@@ -81,9 +104,10 @@ class _Checks:
     def tokenizer(self, name: str) -> None:
         body = {"model": name, "prompt": _TEXT, "add_special_tokens": False}
         try:
-            served = self._link.call("POST", "/tokenize", body)["tokens"]
+            answer = self._link.call("POST", "/tokenize", body)
         except ServerRefused as error:
             self._is_none(f"/tokenize: {error}")
+        served = self._read(Tokenized, answer, "/tokenize").tokens
         for agent, role in self._roles.items():
             if served != role.spoken_to.tokenizer.encode(_TEXT, add_special_tokens=False):
                 raise ConfigError(
@@ -99,7 +123,7 @@ class _Checks:
             if error.status in (403, 404):
                 self._without("--enable-scale-out")
         try:
-            config = self._link.call("GET", "/server_info?config_format=json")["vllm_config"]
+            answer = self._link.call("GET", "/server_info?config_format=json")
         except ServerRefused as error:
             if error.status in (403, 404):
                 self._without("VLLM_SERVER_DEV_MODE=1 in its environment")
@@ -107,23 +131,24 @@ class _Checks:
                 f"{URL}: the server at {self._link.url} cannot list its settings (/server_info: "
                 f"{error}); vLLM runs pip for that: install pip in the server's environment"
             ) from None
-        if config["model_config"]["logprobs_mode"] != "processed_logprobs":
+        config = self._read(ServerInfo, answer, "/server_info").vllm_config
+        if config.of_model.logprobs_mode != "processed_logprobs":
             self._without("--logprobs-mode processed_logprobs")
         if adapters_of(self._roles):
-            self._lora(config["lora_config"])
+            self._lora(config.lora_config)
         for agent, role in self._roles.items():
             for field in ("top_p", "top_k"):
                 if getattr(role.sampling, field) not in (1.0, None):
                     self._score_before_cuts(f"agents.{agent}.sampling.{field}")
 
-    def _lora(self, config: Mapping[str, Any] | None) -> None:
+    def _lora(self, config: AdapterLimits | None) -> None:
         slots, rank = slots_of(self._roles), rank_limit(self._base, adapters_of(self._roles))
         if config is None:
             self._without(f"--enable-lora --max-loras {slots} --max-lora-rank {rank}")
-        if config["max_loras"] < slots:
-            self._without(f"--max-loras {slots} (it has {config['max_loras']})")
-        if config["max_lora_rank"] < rank:
-            self._without(f"--max-lora-rank {rank} (it has {config['max_lora_rank']})")
+        if config.max_loras < slots:
+            self._without(f"--max-loras {slots} (it has {config.max_loras})")
+        if config.max_lora_rank < rank:
+            self._without(f"--max-lora-rank {rank} (it has {config.max_lora_rank})")
         try:
             self._link.call("POST", "/v1/load_lora_adapter", {})
         except ServerRefused as error:
@@ -139,6 +164,12 @@ class _Checks:
                 f"VLLM_USE_V2_MODEL_RUNNER=0, which {field} needs"
             )
 
+    def _read(self, schema: type[Schema], answer: Any, path: str) -> Schema:
+        try:
+            return read_as(schema, answer)
+        except BadAnswer as error:
+            self._is_none(f"{path} {error}")
+
     def _is_none(self, reason: str) -> NoReturn:
         raise ConfigError(
             f"{URL}: {self._link.url} is no vLLM server ({reason}); give the URL of one"
@@ -149,14 +180,3 @@ class _Checks:
             f"{URL}: the server at {self._link.url} runs without {option}; restart it with "
             "that, or leave url out to let the run start one"
         )
-
-
-def _base_card(answer: Any) -> Mapping[str, Any] | None:
-    """The first model of a list of models that is no adapter and has a length."""
-    match answer:
-        case {"data": [*cards]}:
-            for card in cards:
-                match card:
-                    case {"id": str(), "max_model_len": int()} if card.get("parent") is None:
-                        return dict(card)
-    return None

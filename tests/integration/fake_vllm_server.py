@@ -193,11 +193,12 @@ class FakeVLLMServer:
         engine = FakeEngine.__new__(FakeEngine)
         engine.tokenizer, engine.base = self.tokenizer, self.adapters.get(name, self.base)
         drawn = engine._answer(request)
+        whole = len(drawn.tokens) == params["max_tokens"]
         return 200, {
             "usage": {"prompt_tokens_details": {"cached_tokens": 0}},
             "choices": [
                 {
-                    "finish_reason": "length" if len(drawn.tokens) == 1 else "stop",
+                    "finish_reason": "length" if whole else "stop",
                     "token_ids": drawn.tokens,
                     "logprobs": {
                         "content": [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -16,7 +18,7 @@ from colearn.errors import ServerLost
 from colearn.generate import server_link
 from colearn.generate.server_link import ServerLink, ServerRefused
 
-Reply = Callable[[Any], tuple[int, str]]
+Reply = Callable[[Any], tuple[int, str | bytes]]
 """The body that was sent to status and text."""
 
 
@@ -27,6 +29,9 @@ class Server:
         self.replies: dict[str, Reply] = {"/health": lambda _: (200, "")}
         self.asked: list[str] = []
         self.tokens: list[str | None] = []
+        self.encodings: list[str | None] = []
+        self.headers: dict[str, str] = {}
+        """Further headers of every answer."""
         self.open = self.busy = self.most = 0
         self.single = False
         """Whether a connection's second request gets no answer."""
@@ -61,16 +66,20 @@ class Server:
                 with server.lock:
                     server.asked.append(self.path)
                     server.tokens.append(self.headers.get("authorization"))
+                    server.encodings.append(self.headers.get("accept-encoding"))
                     server.busy += 1
                     server.most = max(server.most, server.busy)
                 content = self.rfile.read(int(self.headers.get("content-length") or 0))
                 status, text = server.replies[self.path](json.loads(content or b"null"))
                 with server.lock:
                     server.busy -= 1
+                raw = text if isinstance(text, bytes) else text.encode()
                 self.send_response(status)
-                self.send_header("content-length", str(len(text.encode())))
+                for name, value in server.headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(raw)))
                 self.end_headers()
-                self.wfile.write(text.encode())
+                self.wfile.write(raw)
 
             do_POST = do_GET
 
@@ -145,6 +154,50 @@ def test_without_a_token_none_is_sent(link: ServerLink, server: Server) -> None:
 def test_an_answer_that_is_no_json_is_none(link: ServerLink, server: Server) -> None:
     server.replies["/x"] = lambda _: (200, "ready")
     assert link.call("GET", "/x") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "[" * 500 + "]" * 500, '{"a": NaN}', "9" * 5000, '"\\ud83d"', b"\xff", b""],
+    ids=["open", "deep", "nan", "long", "surrogate", "bytes", "empty"],
+)
+def test_text_that_only_resembles_json_is_none(
+    link: ServerLink, server: Server, text: str | bytes
+) -> None:
+    server.replies["/x"] = lambda _: (200, text)
+    assert link.call("GET", "/x") is None
+    assert link.all("/x", [{}]) == [None]
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b" " * 10**8), b"no gzip"], ids=["huge", "bad"])
+def test_a_compressed_answer_is_a_lost_server_and_never_unpacked(
+    link: ServerLink, server: Server, packed: bytes
+) -> None:
+    server.headers["content-encoding"] = "gzip"
+    server.replies["/x"] = lambda _: (200, packed)
+    tracemalloc.start()
+    with pytest.raises(ServerLost, match="compresses its answer, which was not asked for"):
+        link.call("GET", "/x")
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
+    assert server.encodings == ["identity"]
+
+
+def test_an_answer_longer_than_the_limit_is_a_lost_server(
+    link: ServerLink, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_link, "LONGEST_ANSWER", 1000)
+    for number, status in ((1000, 200), (1001, 200), (1001, 500)):
+        server.replies["/x"] = lambda _, number=number, status=status: (status, "1" * number)
+        if number == 1000:
+            link.call("GET", "/x")
+            continue
+        with pytest.raises(ServerLost, match="an answer of more than 1000 bytes"):
+            link.call("GET", "/x")
+
+
+def test_a_reason_is_printed_without_control_characters(link: ServerLink, server: Server) -> None:
+    assert refusal(link, server, 500, "\x1b[2Jno\troom\x07") == "?[2Jno room?"
 
 
 def test_a_call_has_its_own_time(link: ServerLink, server: Server) -> None:

@@ -1,0 +1,187 @@
+"""Schemas of a vLLM server's answers, with bounds: nothing outside of them is used."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic_core import from_json
+
+from colearn.errors import printable
+
+from .token_engine import TokenAnswer, TokenRequest
+
+LONGEST_ANSWER = 64 * 2**20
+"""Most bytes of an answer: a generation of 2^17 tokens takes about 20 MiB."""
+_HIGHEST = 1e-5
+"""A log-probability is 0 or less; above 0 only by the rounding of a GPU's fast logarithm."""
+_IMPOSSIBLE = -9000.0
+"""vLLM reports -9999 for a token whose log-probability is missing or not a number."""
+_SHOWN = 60
+
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Name = Annotated[str, Field(max_length=4096)]
+
+
+class BadAnswer(ValueError):
+    """An answer outside of its schema; the message follows "the server at URL"."""
+
+
+class Answer(BaseModel):
+    """Base of the schemas: no value is converted to another type; unknown fields are ignored."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class ListedModel(Answer):
+    id: Name
+    root: Name | None = None
+    parent: Name | None = None
+    max_model_len: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+
+
+class ListedModels(Answer):
+    """`/v1/models`"""
+
+    data: list[ListedModel]
+
+
+class Tokenized(Answer):
+    """`/tokenize`"""
+
+    tokens: list[Count]
+
+
+class CacheReset(Answer):
+    """`/reset_prefix_cache`"""
+
+    success: bool
+
+
+class AdapterLimits(Answer):
+    max_loras: Count
+    max_lora_rank: Count
+
+
+class ModelOptions(Answer):
+    logprobs_mode: Name
+
+
+class Options(Answer):
+    of_model: ModelOptions = Field(alias="model_config")
+    lora_config: AdapterLimits | None = None
+
+
+class ServerInfo(Answer):
+    """`/server_info`"""
+
+    vllm_config: Options
+
+
+class _Span(Answer):
+    version: Name
+
+
+class _Token(Answer):
+    token_id: Count
+    logprob: Annotated[FiniteFloat, Field(le=_HIGHEST)]
+
+
+class _LogProbs(Answer):
+    content: list[_Token]
+
+
+class _Choice(Answer):
+    finish_reason: Name | None
+    weight_versions: list[_Span] | None = None
+    token_ids: list[Count] | None = None
+    logprobs: _LogProbs | None = None
+
+
+class _PromptDetails(Answer):
+    cached_tokens: Count | None = None
+
+
+class _Usage(Answer):
+    prompt_tokens_details: _PromptDetails | None = None
+
+
+class _Generated(Answer):
+    """`/inference/v1/generate`"""
+
+    choices: Annotated[list[_Choice], Field(min_length=1, max_length=1)]
+    usage: _Usage | None = None
+
+
+Schema = TypeVar("Schema", bound=Answer)
+
+
+def decode_json(content: bytes) -> Any:
+    """The JSON value of an answer; None where it is not JSON, nested too deeply or no Unicode."""
+    try:
+        return from_json(content, allow_inf_nan=False)
+    except ValueError:
+        return None
+
+
+def read_as(schema: type[Schema], answer: Any) -> Schema:
+    """Errors: BadAnswer that names the first field outside of its bounds."""
+    try:
+        return schema.model_validate(answer)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        reason = f"{place}: {fault['msg']}" if place else "no JSON object"
+        raise BadAnswer(f"gave an answer that is none of vLLM ({reason})") from None
+
+
+def read_generated(
+    answer: Any, request: TokenRequest, *, vocabulary: int, version: str | None
+) -> TokenAnswer:
+    """The action in an answer to `request`, sampled with the weights of `version`.
+
+    Errors: BadAnswer if the answer is outside of its schema or not an action that the request
+    allows.
+    """
+    generated = read_as(_Generated, answer)
+    (choice,) = generated.choices
+    finish = choice.finish_reason
+    if finish not in ("stop", "length"):
+        raise BadAnswer(f"ended a request by itself ({printable(str(finish))[:_SHOWN]})")
+    if {span.version for span in choice.weight_versions or ()} != {version}:
+        raise BadAnswer(
+            "sampled with other weights than the last update's: it was restarted, or another "
+            "run writes to it"
+        )
+    tokens = tuple(choice.token_ids or ())
+    scored = [] if choice.logprobs is None else choice.logprobs.content
+    if tuple(one.token_id for one in scored) != tokens or any(
+        one.logprob < _IMPOSSIBLE for one in scored
+    ):
+        raise BadAnswer("reported tokens without their log-probabilities")
+    _check_action(tokens, finish, request, vocabulary)
+    if generated.usage is None:
+        raise BadAnswer("gave an answer that is none of vLLM (usage: missing)")
+    details = generated.usage.prompt_tokens_details
+    cached = 0 if details is None else details.cached_tokens or 0
+    if cached > len(request.prompt):
+        raise BadAnswer(f"reports {cached} cached tokens of a prompt of {len(request.prompt)}")
+    return TokenAnswer(tokens=tokens, logprobs=tuple(one.logprob for one in scored), cached=cached)
+
+
+def _check_action(
+    tokens: tuple[int, ...], finish: str, request: TokenRequest, vocabulary: int
+) -> None:
+    """Errors: BadAnswer for tokens that are not one whole action of the request."""
+    most = request.sampling.max_tokens
+    if not tokens or max(tokens) >= vocabulary:
+        what = f"token {max(tokens)} of a vocabulary of {vocabulary}" if tokens else "no token"
+        raise BadAnswer(f"sampled {what}")
+    if len(tokens) > most:
+        raise BadAnswer(
+            f"sampled {len(tokens)} tokens, more than the {most} of sampling.max_tokens"
+        )
+    if not request.end_ids.isdisjoint(tokens[:-1]):
+        raise BadAnswer("sampled tokens behind the end of an action")
+    if finish == "length" and len(tokens) < most and tokens[-1] not in request.end_ids:
+        raise BadAnswer(f"cut an action after {len(tokens)} of {most} tokens")
