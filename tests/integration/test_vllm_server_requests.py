@@ -64,7 +64,7 @@ def test_a_request_without_cuts_and_stops_turns_them_off(
         ({}, 0),
         ({"prompt_tokens_details": None}, 0),
         ({"prompt_tokens_details": {"cached_tokens": None}}, 0),
-        ({"prompt_tokens_details": {"cached_tokens": 3}}, 3),
+        ({"prompt_tokens_details": {"cached_tokens": 2}}, 2),
     ],
 )
 def test_tokens_from_the_cache_are_counted_where_the_server_says_them(
