@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from games import PAYOFF, WORDS, exploitability
+from pennies import PAYOFF, WORDS, exploitability
 from scripted_endpoint import ScriptedEndpoint
 
 from colearn.config import load_config
@@ -14,7 +14,7 @@ from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
 
 PENNIES: dict[str, Any] = {
-    "task": {"name": "games:Pennies"},
+    "task": {"name": "pennies:Pennies"},
     "algorithm": {"name": "magrpo", "credit": {"name": "payoff"}, "rollout": {"k": 16}},
     "models": {"*": {"path": "embedded-tiny", "learning_rate": 3e-3}},
     "agents": {"*": {"sampling": {"max_tokens": 2}}},
