@@ -33,6 +33,9 @@ def serve(
         EngineName, typer.Option(help="vllm: vLLM's own server.")
     ] = EngineName.transformers,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda:1, ...")] = "auto",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads; else one for a small model, or all.")
+    ] = None,
     max_batch: Annotated[int, typer.Option(min=1, help="Rows decoded together.")] = 64,
     max_queue: Annotated[int, typer.Option(min=1, help="Requests that wait for a row.")] = 256,
     max_connections: Annotated[int, typer.Option(min=1, help="Of one address.")] = 512,
@@ -83,4 +86,13 @@ def serve(
         read_timeout=read_timeout,
         grace=grace,
     )
-    run(agent, host=host, port=port, token=token, limits=limits, device=device, context=max_context)
+    run(
+        agent,
+        host=host,
+        port=port,
+        token=token,
+        limits=limits,
+        device=device,
+        context=max_context,
+        threads=threads,
+    )

@@ -37,7 +37,7 @@ def compare(
     ColearnError naming the first failed run, its log and its last error line.
     """
     folder = Path(out)
-    with early_forks(config.compare.threads, command) as forks:
+    with early_forks(config, algorithms, command) as forks:
         from colearn.report import write_report  # imports beside the fork server
 
         plan = make_plan(config, algorithms)

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from colearn.config import dump_config
+from colearn.config import Config, dump_config
 from colearn.errors import ColearnError
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
@@ -75,12 +75,11 @@ def launch(
     forks: Forks | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """Run `launch_jobs` on every run of a plan, with its `compare.workers` and `threads`."""
+    """Run `launch_jobs` on every run of a plan, with its `compare.workers`."""
     return launch_jobs(
         launched_runs(plan, out),
         watcher,
         workers=plan.config.compare.workers,
-        threads=plan.config.compare.threads,
         command=command,
         forks=forks,
         poll_seconds=poll_seconds,
@@ -88,15 +87,24 @@ def launch(
 
 
 @contextmanager
-def early_forks(threads: int | None, command: Command | None) -> Iterator[Forks | None]:
-    """A fork server that imports while the runs are still planned. None for runs of another
-    program, and where the number of threads, which the imports read, depends on the plan."""
-    if threads is None or command is not None:
+def early_forks(
+    config: Config, algorithms: Sequence[str] | None, command: Command | None
+) -> Iterator[Forks | None]:
+    """A fork server that imports while the runs are still planned; None for runs of another
+    program."""
+    if command is not None:
         yield None
         return
-    with Forks(_environment(threads)) as forks:
+    compared = config.compare.algorithms if algorithms is None else algorithms
+    runs = len(compared) * len(config.compare.seeds)
+    with Forks(_environment(_share(config.compare.workers, runs))) as forks:
         forks.begin()
         yield forks
+
+
+def _share(workers: int, runs: int) -> int:
+    """CPU threads of each run, unless its `run.threads` says otherwise: the cores, divided."""
+    return max(1, _cores() // max(1, min(workers, runs)))
 
 
 def _environment(threads: int) -> dict[str, str]:
@@ -113,7 +121,6 @@ def launch_jobs(
     watcher: Watcher,
     *,
     workers: int,
-    threads: int | None,
     command: Command | None = None,
     forks: Forks | None = None,
     poll_seconds: float = 0.2,
@@ -124,19 +131,19 @@ def launch_jobs(
     Unfinished runs are resumed. A failing run does not stop the others. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
     """
-    workers = min(workers, len(jobs))
-    threads = threads or max(1, _cores() // workers)
+    share = _share(workers, len(jobs))
     waiting = [job for job in jobs if not _already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
-    environment = _environment(threads)
-    own: AbstractContextManager[Forks] = Forks(environment) if forks is None else nullcontext(forks)
+    own: AbstractContextManager[Forks] = (
+        Forks(_environment(share)) if forks is None else nullcontext(forks)
+    )
     with own as server, _termination_interrupts():
         try:
             while waiting or active:
                 while waiting and len(active) < workers:
                     job = waiting.pop(0)
-                    active.append(_start(job, server, environment, command, watcher))
+                    active.append(_start(job, server, share, command, watcher))
                 time.sleep(poll_seconds)
                 for process in list(active):
                     code = process.handle.poll()
@@ -179,7 +186,7 @@ def _already_finished(job: LaunchedRun, watcher: Watcher) -> bool:
 def _start(
     job: LaunchedRun,
     forks: Forks,
-    environment: Mapping[str, str],
+    share: int,
     command: Command | None,
     watcher: Watcher,
 ) -> _Process:
@@ -202,7 +209,7 @@ def _start(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=_environment(job.run.config.run.threads or share),
                 start_new_session=True,
             )
     watcher.started(job.name, _how(folder) if resume else "started")

@@ -69,9 +69,7 @@ def _compare(
         for run in plan.runs
     ]
     with watch(console, {job.name: job.goal for job in jobs}) as watcher:
-        failures = launch_jobs(
-            jobs, watcher, workers=suite.workers, threads=suite.threads, command=command
-        )
+        failures = launch_jobs(jobs, watcher, workers=suite.workers, command=command)
     if len(failures) == len(jobs):
         raise_failures(failures, len(jobs))
     index = report_suite(folder)

@@ -25,6 +25,9 @@ REPLACED = {
 }
 """Former keys of `run` that moved to another section."""
 
+THREADS = "threads"
+"""Former key of `compare` and of suites: `run.threads` sets the threads of every command."""
+
 METRICS = {
     "behaviour_gap": "logprob_mismatch",
     "moved": "approx_kl",
@@ -42,7 +45,31 @@ def remedy(key: str, known: Iterable[str]) -> str:
         return f"it is {new} now"
     if key in REPLACED and {"learner", "generator"} <= set(known):
         return f"write {REPLACED[key]}"
+    if key == THREADS and "workers" in known:
+        return f"it is {'each.' if 'sizes' in known else ''}run.threads now"
     return nearest(key, known)
+
+
+def current_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """A recorded config under the current names of its settings."""
+    compare = settings.get("compare")
+    if not isinstance(compare, Mapping) or THREADS not in compare:
+        return settings
+    run = {THREADS: compare[THREADS], **(settings.get("run") or {})}
+    return {**settings, "compare": _without_threads(compare), "run": run}
+
+
+def current_suite(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded suite under the current names of its settings."""
+    if settings.get(THREADS) is None:
+        return _without_threads(settings)
+    each = settings.get("each") or {}
+    run = {THREADS: settings[THREADS], **(each.get("run") or {})}
+    return {**_without_threads(settings), "each": {**each, "run": run}}
+
+
+def _without_threads(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key != THREADS}
 
 
 def current_metrics(metrics: Any) -> Any:

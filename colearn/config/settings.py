@@ -393,6 +393,9 @@ class RunSettings(_Settings):
     """Device of all models: `auto`, `cpu`, `mps`, `cuda`, `cuda:1`, and xpu, npu, hpu likewise."""
     learner: LearnerChoice = LearnerChoice()
     """`local` or `deepspeed`, with its settings."""
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    """CPU threads of torch. None: 1 if every model has fewer than four million parameters, else all
+    cores, which a comparison divides among its `compare.workers`."""
     generator: GeneratorChoice = GeneratorChoice()
     """`transformers` or `vllm`, with its settings."""
     host: HostChoice = HostChoice()
@@ -423,8 +426,6 @@ class CompareSettings(_Settings):
     """Seeds of every algorithm."""
     workers: int = Field(default=1, ge=1)
     """Number of parallel runs, one process each."""
-    threads: int | None = Field(default=None, ge=1)
-    """CPU threads per run; None divides the cores among the workers."""
 
 
 class AlgorithmChoice(Named):

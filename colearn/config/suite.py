@@ -52,8 +52,6 @@ class SuiteSettings(_Settings):
     """Overrides every config's `compare.seeds`."""
     workers: int = Field(default=2, ge=1)
     """Number of parallel runs, across tasks."""
-    threads: int | None = Field(default=None, ge=1)
-    """CPU threads per run; None divides the cores among the workers."""
     each: dict[str, Any] = Field(default_factory=dict)
     """Overrides for every config; entries of `compare.algorithms` take precedence."""
 

@@ -105,6 +105,11 @@ class ModelHost(ABC):
         }
 
     @property
+    def serial(self) -> bool:
+        """Whether models change one after the other, in the thread that asks for it."""
+        return False
+
+    @property
     def generators(self) -> list[Generator]:
         """The distinct generators."""
         return list({id(v.generator): v.generator for v in self.players.values()}.values())

@@ -11,9 +11,16 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
+from colearn.notes import PREFIX, speaks
+
 from .processes import Processes
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_DEFERRED = (
+    "the run saves its state and ends once the models are consistent; a second signal ends it at "
+    "once, and it continues from its last checkpoint"
+)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -49,10 +56,14 @@ class Interruption:
         for number, before in self._before.items():
             signal.signal(number, before)
 
+    def hold(self) -> None:
+        """Defer `Interrupted` from now on to the end of the `held` block."""
+        self._held = True
+
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Defers `Interrupted` to the end of the block."""
-        before, self._held = self._held, True
+    def held(self, *, at_once: bool = True) -> Iterator[None]:
+        """Defers `Interrupted` to the end of the block; with `at_once=False` only after `hold`."""
+        before, self._held = self._held, self._held or at_once
         try:
             yield
         finally:
@@ -74,6 +85,9 @@ class Interruption:
         self._told = number
         if not self._held:
             raise Interrupted(number)
+        if speaks():
+            # print is not reentrant, and the signal may have interrupted one
+            os.write(2, f"{PREFIX}{signal.Signals(number).name}: {_DEFERRED}\n".encode())
 
 
 def end_with(parent: int, *, every: float = 0.5) -> None:

@@ -104,6 +104,8 @@ class Experiment:
             undo.pop_all()
         self.headline = self.parts.run.headline
         self.interruption = Interruption(self.processes)
+        if self.parts.updater is not None:
+            self.parts.updater.changing = self.interruption.hold
 
     def _experience(self) -> Experience:
         staleness = self.config.train.staleness if self.parts.updater is not None else 0
@@ -215,8 +217,16 @@ class Experiment:
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=pool)
         rolled = time.perf_counter()
-        with self._kept_if_lost(), self.interruption.held():
+        with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
             return self._update(updater, trees, counts, started, rolled, log)
+
+    @property
+    def _abandons(self) -> bool:
+        """Whether an interrupted update can be given up before it changes a model: the resumed run
+        makes it again. Experience rolled out ahead is used up by then, and models in other threads
+        or processes change beside this one."""
+        local = self.config.run.learner.name == "local"
+        return local and self.parts.host.serial and not self.config.train.staleness
 
     def _update(
         self,
@@ -232,6 +242,7 @@ class Experiment:
         metrics = updater.update(
             trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
         )
+        self.interruption.hold()
         if self.parts.cast.pool:
             self._settle(trees)
         progress.baselines = dict(self.parts.parts.advantage.state())

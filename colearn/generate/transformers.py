@@ -13,15 +13,13 @@ from colearn.agents import Voice
 from colearn.contract import Arrivals, Generator, Given, Listener, Request, Sampled
 from colearn.errors import ConfigError
 from colearn.models.base import Base
+from colearn.models.threads import LARGE, parameter_count
 from colearn.types import Action
 
 from .engine import Engine
 from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
 from .kv_cache import CachedRow
 from .token_history import TokenHistory, WindowExceeded
-
-LARGE = 2**22
-"""Parameters from which a model spends more time in products than in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,7 @@ def share_cores(generators: Sequence[TransformersGenerator]) -> None:
         return
     every = torch.get_num_threads()
     share = every // max(1, len(generators))
-    sizes = [sum(p.numel() for p in one.base.causal.parameters()) for one in generators]
+    sizes = [parameter_count(one.base.causal) for one in generators]
     if len(generators) > 1 and share and min(sizes) >= LARGE:
         for generator in generators:
             generator.threads = share, every

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import torch
+
 from colearn.agents import ChatFormat, Voice
 from colearn.config import Config, ResolvedRun
 from colearn.contract import Hosted, Learner, ModelHost, NetworkKey
@@ -18,6 +20,7 @@ from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder
+from colearn.models.threads import use_threads
 from colearn.models.weight_update import weight_update
 
 
@@ -34,6 +37,8 @@ class LocalHost(ModelHost):
         keys: Collection[NetworkKey] | None = None,
     ) -> None:
         networks = TeamBuilder(run).build(keys)
+        bases = {id(one.base): one.base.causal for one in networks.values()}
+        self._threads_before = use_threads(run.config.run.threads, bases.values())
         self.learners = _learners(run, networks)
         self.followers = {
             key: _follower(run, key, self.learners, networks)
@@ -47,6 +52,10 @@ class LocalHost(ModelHost):
         self.networks = {k: one for k, one in networks.items() if k.kind in ("actor", "critic")}
         self._pool = ThreadPoolExecutor(thread_name_prefix="model") if threads else None
 
+    @property
+    def serial(self) -> bool:
+        return self._pool is None
+
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
         """Models on one base take turns, since a base has one active adapter at a time."""
         if self._pool is None:
@@ -55,6 +64,7 @@ class LocalHost(ModelHost):
 
     def close(self) -> None:
         super().close()
+        torch.set_num_threads(self._threads_before)
         if self._pool is not None:
             self._pool.shutdown()
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from colearn.config import SuiteSettings, load_suite
+from colearn.config.renamed import current_suite
 from colearn.errors import CheckpointError, ConfigError
 
 from .files import read_fields, read_yaml, write_text
@@ -105,7 +106,7 @@ class SuiteFolder:
 
     def settings(self) -> SuiteSettings:
         try:
-            return load_suite(self.record().settings)
+            return load_suite(current_suite(self.record().settings))
         except ConfigError as error:
             raise CheckpointError(f"{self.path / SUITE}: {error}; delete the file") from None
 

@@ -11,6 +11,7 @@ FREE = (
     "run.device",
     "run.host",
     "run.step_workers",
+    "run.threads",
     "run.trackers",
     "run.checkpoint_every",
     "run.checkpoint_minutes",

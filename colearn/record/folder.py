@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colearn.config import Config, load_config
+from colearn.config.renamed import current_settings
 from colearn.errors import CheckpointError, ConfigError
 
 from .checkpoints import Checkpoints
@@ -98,8 +99,7 @@ class RunFolder:
 
     def config(self, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Config:
         """The run's config. Errors: also ConfigError, for overrides."""
-        self.settings()
-        return load_config(self.path / CONFIG, overrides)
+        return load_config(self.settings(), overrides)
 
     def settings(self) -> dict[str, Any]:
         """Read config.yaml as plain data."""
@@ -109,7 +109,7 @@ class RunFolder:
                 raise CheckpointError(
                     f"{self.path / CONFIG}: {section} is no section; run it again"
                 )
-        return data
+        return current_settings(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

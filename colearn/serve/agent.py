@@ -11,6 +11,7 @@ from colearn.agents import QuotingChat
 from colearn.contract import Sampling
 from colearn.export import AgentManifest, read_manifest, verify
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
+from colearn.models.threads import use_threads
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -25,7 +26,9 @@ class ServedAgent:
     Errors: ConfigError, one line, for a damaged folder or one that is not an exported agent.
     """
 
-    def __init__(self, folder: Path, *, device: str, context: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, device: str, context: int | None = None, threads: int | None = None
+    ) -> None:
         self.manifest: AgentManifest = read_manifest(folder)
         verify(folder)
         self.base = load_base(
@@ -35,6 +38,7 @@ class ServedAgent:
             device=resolve_device(device, "--device"),
             field="weights",
         )
+        use_threads(threads, [self.base.causal])
         self._tokenizer = load_tokenizer(str(folder), field="tokenizer")
         self._form: dict[str, Any] = {
             "chat": self.manifest.chat,

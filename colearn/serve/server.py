@@ -37,12 +37,13 @@ def serve(
     limits: ServerLimits,
     device: str,
     context: int | None,
+    threads: int | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT; a second signal ends without grace.
 
     Errors: ConfigError before the start; EngineFailed.
     """
-    agent = ServedAgent(folder, device=device, context=context)
+    agent = ServedAgent(folder, device=device, context=context, threads=threads)
     listening = _listen(host, port)
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("colearn.serve.access").setLevel(logging.INFO)

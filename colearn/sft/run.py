@@ -12,6 +12,7 @@ from colearn.config import Config, ModelSettings, resolve
 from colearn.errors import ConfigError, required
 from colearn.models.folders import with_folders
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
+from colearn.models.threads import use_threads
 
 from .dialogues import Dialogue, read_dialogues, token_row
 
@@ -59,7 +60,14 @@ def fine_tune(
             **_QUIET,
         )
         folders[name] = _train(
-            trl, name, model, tokenizer, datasets.Dataset.from_list(rows), arguments, target
+            trl,
+            name,
+            model,
+            tokenizer,
+            datasets.Dataset.from_list(rows),
+            arguments,
+            target,
+            config.run.threads,
         )
     return folders
 
@@ -87,6 +95,7 @@ def _train(
     rows: Any,
     arguments: Any,
     out: Path,
+    threads: int | None,
 ) -> Path:
     network: Any = load_base(
         model.path,
@@ -95,6 +104,7 @@ def _train(
         device=arguments.device,
         field=f"models.{name}.path",
     ).model
+    use_threads(threads, [network])
     with tempfile.TemporaryDirectory() as scratch:
         arguments.output_dir = scratch
         trainer = trl.SFTTrainer(

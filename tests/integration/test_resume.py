@@ -374,6 +374,46 @@ def test_a_run_told_to_stop_keeps_its_state_and_goes_on_from_there(
     assert_same_run(whole, folder)
 
 
+def test_a_signal_before_an_update_changes_a_model_is_answered_at_once(
+    models, whole, tmp_path, monkeypatch
+):
+    folder, config = tmp_path / "run", config_of(models, run={"checkpoint_every": None})
+    experiment = Experiment(config, folder)
+    accumulate, begun = LocalLearner.accumulate, []
+
+    def told(self, *given):
+        if experiment.progress.iteration == 1:
+            begun.append(self)
+            signal.raise_signal(signal.SIGTERM)
+        return accumulate(self, *given)
+
+    monkeypatch.setattr(LocalLearner, "accumulate", told)
+    with pytest.raises(Interrupted):
+        experiment.run()
+    monkeypatch.undo()
+    register(monkeypatch, notes="tiny:Notes")
+    assert len(begun) == 1, "no gradient was computed after the signal"
+    again = Experiment(config, folder, resume=True)
+    assert again.progress.iteration == 1
+    again.run()
+    assert_same_run(whole, folder)
+
+
+def test_a_signal_in_an_update_says_that_it_is_heard(models, tmp_path, monkeypatch, capfd):
+    experiment = Experiment(config_of(models), tmp_path / "run")
+    step = LocalLearner.step
+
+    def told(self, done=0.0):
+        if experiment.interruption._told is None:
+            signal.raise_signal(signal.SIGTERM)
+            assert "note: SIGTERM: the run saves its state and ends" in capfd.readouterr().err
+        return step(self, done)
+
+    monkeypatch.setattr(LocalLearner, "step", told)
+    with pytest.raises(Interrupted):
+        experiment.run()
+
+
 def test_a_signal_in_an_update_waits_for_its_end(models, whole, tmp_path, monkeypatch):
     folder, config = tmp_path / "run", config_of(models, run={"checkpoint_every": None})
     experiment = Experiment(config, folder)

@@ -68,6 +68,8 @@ class Updater:
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
+    changing: Callable[[], None] = lambda: None
+    """Called before each change of a model's state."""
 
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
@@ -126,6 +128,7 @@ class Updater:
             sums |= {f"{walker.model}/{metric}": values for metric, values in walked.items()}
         refresh = self.parts.loss.reference_update_every
         if refresh is not None and (iteration + 1) % refresh == 0:
+            self.changing()
             for reference in self.references.values():
                 reference.follow()
         result = {key: float(np.mean(values)) for key, values in sums.items()}
@@ -166,6 +169,7 @@ class Updater:
                     ]
         for learner, head_returns in heads.values():
             if head_returns:  # possibly none of its agents acted
+                self.changing()
                 learner.observe(head_returns, expectile(head_returns, level))
 
     def _far(self, moved: Sequence[float]) -> bool:
@@ -191,7 +195,7 @@ class Updater:
                 if not prepared.groups:
                     continue  # none of its actions here has an advantage
                 objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-                metrics = _trained(learner, prepared, objective, done)
+                metrics = self._trained(learner, prepared, objective, done)
                 by_step["optimizer_steps"][0] += 1.0
                 moved.append(metrics.get("approx_kl", 0.0))
                 for key, value in metrics.items():
@@ -227,6 +231,7 @@ class Updater:
         if self.critic is not None:
             values, critic_metrics = self.critic.train(batch, old)
             metrics |= {f"critic/{key}": value for key, value in critic_metrics.items()}
+            self.changing()
             steps = {
                 NetworkKey("critic", name): partial(learner.step, done)
                 for name, learner in self.critic.learners.items()
@@ -248,15 +253,16 @@ class Updater:
                 continue  # none of this model's actions here has an advantage
             objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
             passes[NetworkKey("actor", name)] = partial(
-                _trained, learner, prepared, objective, done
+                self._trained, learner, prepared, objective, done
             )
         for key, trained in self.together(passes).items():
             metrics |= {f"{key.model}/{name}": value for name, value in trained.items()}
         return metrics
 
-
-def _trained(
-    learner: Learner, prepared: Prepared, objective: Objective, done: float
-) -> dict[str, float]:
-    """One minibatch's gradient and step; returns the metrics of both."""
-    return {**learner.accumulate(prepared, objective).metrics, **learner.step(done)}
+    def _trained(
+        self, learner: Learner, prepared: Prepared, objective: Objective, done: float
+    ) -> dict[str, float]:
+        """One minibatch's gradient and step; returns the metrics of both."""
+        metrics = learner.accumulate(prepared, objective).metrics
+        self.changing()
+        return {**metrics, **learner.step(done)}

@@ -23,7 +23,7 @@ from colearn.comparison import compare
 from colearn.comparison.claim import claim
 from colearn.comparison.launch import launch
 from colearn.comparison.plan import make_plan
-from colearn.config import Config, EvaluationSettings
+from colearn.config import Config, EvaluationSettings, load_config
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.record import ComparisonFolder
 from colearn.record.meter import Status
@@ -85,6 +85,17 @@ def test_threads_are_the_cores_divided_among_the_workers(tmp_path, monkeypatch):
 
     launch(make_plan(config(seeds=(0,))), tmp_path, Silent(), command=command, poll_seconds=0.01)
     assert seen.read_text() == "2 2\n2 2\n"
+
+
+def test_a_run_s_own_threads_come_before_its_share_of_the_cores(tmp_path):
+    seen = tmp_path / "seen"
+
+    def command(file: Path, folder: Path, resume: bool) -> list[str]:
+        return ["sh", "-c", f"echo $OMP_NUM_THREADS >> {seen}; false"]
+
+    plan = make_plan(load_config(config(seeds=(0,)).model_dump(), ["run.threads=3"]))
+    launch(plan, tmp_path, Silent(), command=command, poll_seconds=0.01)
+    assert seen.read_text() == "3\n3\n"
 
 
 def test_a_crashing_run_leaves_the_others_and_is_named(tmp_path):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from colearn.config import build_algorithm, load_config
+import pytest
+import yaml
+
+from colearn.config import build_algorithm, load_config, load_suite
 from colearn.config.renamed import METRICS, SETTINGS
 from colearn.errors import ConfigError
+from colearn.record import RunFolder, SuiteFolder
 from colearn.record.fields import Line
 
 CONFIG = {"task": {"name": "str_build"}, "models": {"*": {"path": "embedded"}}}
@@ -47,6 +51,32 @@ def test_an_earlier_name_of_a_part_is_an_error_that_says_the_new_one():
     settings = ["algorithm.name=collm_cc", "algorithm.advantage.name=bootstrap"]
     with pytest.raises(ConfigError, match=r"^algorithm\.advantage\.name: 'bootstrap' is gae now$"):
         build_algorithm(load_config(CONFIG, settings))
+
+
+def test_the_threads_of_a_comparison_are_those_of_every_run():
+    with pytest.raises(ConfigError, match=r"^compare\.threads: unknown key; it is run\.threads"):
+        load_config(CONFIG, ["compare.threads=2"])
+    with pytest.raises(ConfigError, match=r"^threads: unknown key; it is each\.run\.threads now"):
+        load_suite("mhgpo", ["threads=2"])
+
+
+def test_a_run_recorded_with_the_threads_of_its_comparison_is_read(tmp_path):
+    recorded = load_config(CONFIG).model_dump(mode="json")
+    del recorded["run"]["threads"]
+    recorded["compare"]["threads"] = 3
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(recorded))
+    config = RunFolder(tmp_path).config(["run.seed=4"])
+    assert (config.run.threads, config.run.seed) == (3, 4)
+
+
+@pytest.mark.parametrize(("recorded", "each"), [(3, {"run": {"threads": 3}}), (None, {})])
+def test_a_suite_recorded_with_threads_is_read(tmp_path, recorded, each):
+    folder = SuiteFolder(tmp_path)
+    folder.write(load_suite("mhgpo"), None)
+    record = json.loads((tmp_path / "suite.json").read_text())
+    record["settings"]["threads"] = recorded
+    (tmp_path / "suite.json").write_text(json.dumps(record))
+    assert folder.settings().each == each
 
 
 @pytest.mark.parametrize(("old", "new"), METRICS.items())
