@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 DONE = "TERMINATE"
-"""The word with which the proxy ends the conversation."""
+"""The word with which the proxy ends the conversation, alone on the last line."""
 
 _FORM = "End with one line that holds the answer alone, after ####."
 
@@ -31,6 +31,7 @@ VERDICT = (
 SOLVE = f"You are a helpful assistant. Solve this step by step: {{question}}\n{_FORM}"
 CHECK = (
     "You work with an assistant on a question: {question}\nThe assistant says:\n{answer}\n"
-    f"Check it. If it is right, write {DONE}. If not, say what to mend."
+    f"Check it. If it is right, end with one line that holds {DONE} alone. If not, say what to "
+    "mend."
 )
 AGAIN = f"{{said}}\nAnswer again. {_FORM}"

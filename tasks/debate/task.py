@@ -182,8 +182,8 @@ class Solver(AnswerTeam):
 class AssistantTeam(AnswerTeam):
     """Two in conversation, one solves and one checks: AutoGen's (Wu et al. 2024).
 
-    An `assistant` solves, a `proxy` checks what it said and asks on, until it writes TERMINATE or
-    `rounds` are over. The assistant's last answer counts.
+    An `assistant` solves, a `proxy` checks what it said and asks on, until the proxy's last line
+    is TERMINATE or `rounds` are over. The assistant's last answer counts.
     """
 
     agents = ("assistant", "proxy")
@@ -199,7 +199,13 @@ class AssistantTeam(AnswerTeam):
             checked = await team.proxy(
                 prompts.CHECK.format(question=question, answer=answer), fresh=turn == 1
             )
-            if prompts.DONE in checked:
+            if _is_done(checked):
                 return self.grade(team, item, answer, turn)
             answer = await team.assistant(prompts.AGAIN.format(said=checked), fresh=False)
         return self.grade(team, item, answer, self.rounds)
+
+
+def _is_done(checked: str) -> bool:
+    """Whether the last line holds the word alone, apart from emphasis and a full stop."""
+    last = checked.rstrip().rpartition("\n")[2]
+    return last.strip(" \t\r*_`.") == prompts.DONE

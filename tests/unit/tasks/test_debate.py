@@ -86,6 +86,29 @@ def test_the_proxy_ends_the_conversation_and_the_assistants_answer_counts():
     assert done and reward == 1.0 and metrics["rounds"] == 1.0
 
 
+@pytest.mark.parametrize("said", ["It is right.\n\nTERMINATE", "**TERMINATE**\n", "TERMINATE."])
+def test_the_word_alone_on_the_last_line_ends_the_conversation(said):
+    task = AssistantTeam(train=4, test=4)
+    asked, done, _, _ = play(task, truth(task), said)
+    assert len(asked) == 2 and done
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Do not TERMINATE yet: look at the sign",
+        "I will not write TERMINATE",
+        "TERMINATE\nNo, look at the sign",
+        "DETERMINATE",
+        "terminate",
+    ],
+)
+def test_a_proxy_that_only_mentions_the_word_goes_on(said):
+    task = AssistantTeam(train=4, test=4)
+    asked, done, reward, _ = play(task, "#### 0.5", said, truth(task))
+    assert len(asked) == 3 and done and reward == 1.0
+
+
 def test_an_assistant_answers_again_in_its_own_history():
     task = AssistantTeam(train=4, test=4)
     asked, done, reward, _ = play(task, "#### 0.5", "look at the sign", truth(task))
