@@ -79,6 +79,12 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "dataset": {
         "reward": Metric("The team's weighted reward.", "reward", "higher"),
         "reward_FUNCTION": Metric("Reward of one function before its weight.", "reward", "higher"),
+        "reward_judge_unreadable": Metric(
+            "Replies of the judge without a readable score, per answer.", "replies", "lower"
+        ),
+        "reward_judge_failed": Metric(
+            "Answers that the judge failed to score; they earn `failure_reward`.", "share", "lower"
+        ),
     },
     "environment": {
         "reward": Metric("Reward of the environment and the functions.", "reward", "higher"),

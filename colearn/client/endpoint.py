@@ -104,14 +104,17 @@ class Endpoint:
         *,
         headers: Mapping[str, str] | None = None,
         retried: Callable[[str], None] = lambda reason: None,
-    ) -> Any:
-        """Returns the decoded JSON of an answer; `retried` is called with the reason of each retry.
+    ) -> dict[str, Any]:
+        """Returns the JSON object of an answer; `retried` is called with the reason of each retry.
 
-        Errors: Refused for a final error, AgentLost after all attempts.
+        Errors: Refused for a final error or an answer without an object, AgentLost after all
+        attempts.
         """
         for attempt in range(self.retries + 1):
             try:
-                return await self._once(method, path, body(attempt), headers or {}, self.timeout)
+                return self._object(
+                    await self._once(method, path, body(attempt), headers or {}, self.timeout)
+                )
             except _Passing as failure:
                 reason, wait = str(failure), failure.wait
             if wait is not None and wait > self.timeout:
@@ -133,6 +136,11 @@ class Endpoint:
             await self._once(method, path, None, {}, min(self.timeout, 2.0))
         except _Passing as failure:
             raise AgentLost(self.line(str(failure))) from None
+
+    def _object(self, answer: dict[str, Any] | None) -> dict[str, Any]:
+        if answer is None:
+            raise Refused(self.line("status 204, an answer without content"), 204, None)
+        return answer
 
     def line(self, text: str) -> str:
         return f"agent '{self.name}' at {self.shown}: {text}"

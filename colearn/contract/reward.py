@@ -23,6 +23,12 @@ class RewardFunction(ABC):
     def label(self) -> str:
         """Name in metrics: `reward_LABEL`."""
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of further metrics, `reward_LABEL_NAME`, which a call reports by `log_metric`, the
+        hook of TRL. A function without any receives no `log_metric`."""
+        return ()
+
     def costs(self) -> Mapping[str, float]:
         """Totals of what it used so far in this process, by name; reports show them."""
         return {}

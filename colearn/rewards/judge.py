@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colearn.bounds import Count, Positive, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction, text_of
 from colearn.errors import ConfigError
 
+from .score import read_score, whole_reply
 from .spent import Spent
 from .verdicts import Verdict, Verdicts
 from .waiting import finish
 
+if TYPE_CHECKING:
+    from colearn.client.endpoint import Endpoint
+
 RUBRIC = (
     "Rate how well the answer responds to the task.\n\nTask:\n{prompt}\n\nAnswer:\n{completion}\n\n"
-    "Reply with one number from {lowest} (useless) to {highest} (perfect), and nothing else."
+    "Reply with one line and nothing else:\nScore: N\n"
+    "where N is a number from {lowest} (useless) to {highest} (perfect)."
 )
 KEY = "COLEARN_JUDGE_TOKEN"
 """Environment variable with the endpoint's key."""
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_TOKENS = ("prompt_tokens", "completion_tokens")
+_MOST_TOKENS = 10**9
+"""Tokens of one reply above which its `usage` is not believed."""
+_READING = "score line"
+"""Part of a verdict's key: verdicts that were read in another way are not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The reward of one completion and how it came about."""
+
+    reward: float
+    unreadable: int = 0
+    failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judge(RewardFunction):
     """A language model scores each completion; the score is scaled to [0, 1].
 
-    The last number in the judge's reply is the score. Verdicts are cached on disk, so a resumed run
-    pays the same rewards and asks nothing twice. The key is read from COLEARN_JUDGE_TOKEN.
+    The judge states the score on a line `Score: N`, in a JSON object with the key `score`, or as a
+    number alone. A reply that was cut, states no score in range, or states two is unreadable and
+    is asked for again. Verdicts are cached on disk, so a resumed run pays the same rewards and asks
+    nothing twice. The key is read from COLEARN_JUDGE_TOKEN.
+
+    Metrics: `unreadable`, unreadable replies per completion, and `failed`, the share of completions
+    that were paid `failure_reward`.
 
     Wrong when the judge is not reliable: the policy learns what the judge likes.
 
@@ -45,8 +68,8 @@ class Judge(RewardFunction):
     model: str | None = None
     """None: the server's default model."""
     rubric: str = RUBRIC
-    """The judge's prompt. `{prompt}`, `{completion}`, `{lowest}`, `{highest}` and the data's
-    columns are filled in."""
+    """The judge's prompt, which asks for `Score: N`. `{prompt}`, `{completion}`, `{lowest}`,
+    `{highest}` and the data's columns are filled in."""
     lowest: float = 0.0
     """Lowest score of the scale, which becomes 0."""
     highest: float = 10.0
@@ -56,7 +79,7 @@ class Judge(RewardFunction):
     timeout: Positive = 60.0
     """Seconds per attempt."""
     retries: int = 2
-    """Attempts after the first. A reply without a score in range is such an attempt, too."""
+    """Attempts after the first. An unreadable reply is such an attempt, too."""
     failure_reward: float | None = None
     """Reward of a completion that could not be judged; None ends the run with an error."""
     prices: tuple[float, float] | None = None
@@ -65,6 +88,10 @@ class Judge(RewardFunction):
 
     def __post_init__(self) -> None:
         check_bounds(self)
+        for name in ("lowest", "highest", "failure_reward"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ConfigError(f"{name}: must be finite, got {value}")
         if not self.lowest < self.highest:
             raise ConfigError(f"lowest: must be below highest, got {self.lowest}")
         if self.retries < 0:
@@ -76,12 +103,17 @@ class Judge(RewardFunction):
     def label(self) -> str:
         return "judge"
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return ("unreadable", "failed")
+
     def costs(self) -> Mapping[str, float]:
-        """Calls, cached verdicts, failures, tokens and, with `prices`, the price."""
+        """Calls, cached verdicts, unreadable replies, failures, tokens, calls whose tokens are
+        unknown and, with `prices`, the price."""
         totals = self.spent.totals()
         costs = {f"judge {name.replace('_', ' ')}": total for name, total in totals.items()}
         if self.prices is not None:
-            paid = zip(self.prices, ("prompt_tokens", "completion_tokens"), strict=True)
+            paid = zip(self.prices, _TOKENS, strict=True)
             costs["judge price"] = sum(p * totals.get(name, 0.0) / 1e6 for p, name in paid)
         return costs
 
@@ -89,47 +121,59 @@ class Judge(RewardFunction):
         self,
         prompts: Sequence[PromptOrText],
         completions: Sequence[PromptOrText],
+        log_metric: Callable[[str, float], None] | None = None,
         **columns: Any,
     ) -> list[float | None]:
-        """Scores in [0, 1]; all completions are judged at the same time."""
+        """Scores in [0, 1]; all completions are judged at the same time.
+
+        `log_metric` receives the name and value of each metric, as TRL's does.
+        """
+        used = {name: columns[name] for name in sorted(_fields(self.rubric) & set(columns))}
         asked = [
-            self._text(prompt, completion, {name: column[k] for name, column in columns.items()})
+            self._text(prompt, completion, {name: column[k] for name, column in used.items()})
             for k, (prompt, completion) in enumerate(zip(prompts, completions, strict=True))
         ]
-        return finish(self._all(asked))
+        judged = finish(self._all(asked))
+        if log_metric is not None and judged:
+            log_metric("unreadable", sum(one.unreadable for one in judged) / len(judged))
+            log_metric("failed", sum(one.failed for one in judged) / len(judged))
+        return [one.reward for one in judged]
 
-    async def _all(self, asked: Sequence[str]) -> list[float | None]:
-        from colearn.client.endpoint import Endpoint
-
-        endpoint: Endpoint = self._endpoint()
+    async def _all(self, asked: Sequence[str]) -> list[_Judged]:
+        endpoint = self._endpoint()
         await endpoint.open()
         try:
             return list(await asyncio.gather(*(self._one(endpoint, text) for text in asked)))
         finally:
             await endpoint.close()
 
-    async def _one(self, endpoint: Any, text: str) -> float | None:
+    async def _one(self, endpoint: Endpoint, text: str) -> _Judged:
         from colearn.client.endpoint import AgentLost
 
-        question = [self.url, self.model, self.max_tokens, self.lowest, self.highest, text]
-        cache = Verdicts()
-        verdict = cache.read(question)
+        scale = self.lowest, self.highest
+        question = [_READING, self.url, self.model, self.max_tokens, *scale, text]
+        cache, unreadable = Verdicts(), list[str]()
+        verdict = cache.read(question, *scale)
         if verdict is None:
             try:
-                verdict = await self._ask(endpoint, text)
+                verdict = await self._ask(endpoint, text, unreadable)
             except AgentLost:
                 self.spent.add(failures=1)
                 if self.failure_reward is None:
                     raise
-                return self.failure_reward
+                return _Judged(self.failure_reward, len(unreadable), failed=True)
             cache.write(question, verdict)
         else:
             self.spent.add(cached=1)
-        return (verdict.score - self.lowest) / (self.highest - self.lowest)
+        reward = (verdict.score - self.lowest) / (self.highest - self.lowest)
+        return _Judged(reward, len(unreadable))
 
-    async def _ask(self, endpoint: Any, text: str) -> Verdict:
-        """Errors: AgentLost if no attempt gives a score in range; Refused for a wrong request."""
-        from colearn.client.endpoint import AgentLost
+    async def _ask(self, endpoint: Endpoint, text: str, unreadable: list[str]) -> Verdict:
+        """The judge's verdict; `unreadable` receives why each other reply was not read.
+
+        Errors: AgentLost if no attempt gives a score; Refused for a wrong request.
+        """
+        from colearn.client.endpoint import AgentLost, Refused
 
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": text}],
@@ -139,24 +183,34 @@ class Judge(RewardFunction):
         if self.model is not None:
             body["model"] = self.model
         for _ in range(self.retries + 1):
-            answer = await endpoint.request("POST", "/chat/completions", lambda attempt: body)
-            said = _content(answer)
-            usage = answer.get("usage")
-            tokens = usage if isinstance(usage, dict) else {}
-            used = {
-                name: int(tokens.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")
-            }
-            self.spent.add(calls=1, **used)
-            numbers = _NUMBER.findall(said)
-            if numbers and self.lowest <= float(numbers[-1]) <= self.highest:
-                return Verdict(score=float(numbers[-1]), **used)
-        raise AgentLost(
-            endpoint.line(
-                f"replied {said[:60]!r}, no number from {self.lowest:g} to {self.highest:g}"
+            try:
+                answer = await endpoint.request("POST", "/chat/completions", lambda attempt: body)
+            except Refused as refusal:
+                if not 200 <= refusal.status < 300:
+                    raise
+                answer, reason = None, str(refusal)  # a success whose body is no JSON object
+            used = _tokens(answer)
+            self.spent.add(calls=1, **(used or {"calls_without_usage": 1}))
+            said = whole_reply(answer)
+            score = None if said is None else read_score(said, self.lowest, self.highest)
+            if score is not None:
+                return Verdict(score=score, **(used or {}))
+            self.spent.add(unreadable=1)
+            unreadable.append(reason if answer is None else endpoint.line(self._why(said)))
+        raise AgentLost(unreadable[-1])
+
+    def _why(self, said: str | None) -> str:
+        if said is None:
+            return (
+                "gave no whole reply; raise task.reward.max_tokens if it was cut at "
+                f"{self.max_tokens} tokens"
             )
+        return (
+            f"replied {said[:60]!r}, no line 'Score: N' with one N from {self.lowest:g} to "
+            f"{self.highest:g}; ask for it in task.reward.rubric"
         )
 
-    def _endpoint(self) -> Any:
+    def _endpoint(self) -> Endpoint:
         from colearn.client.endpoint import Endpoint
 
         return Endpoint(
@@ -199,10 +253,11 @@ def _fields(rubric: str) -> set[str]:
     return names
 
 
-def _content(answer: Mapping[str, Any]) -> str:
-    """The text of a chat completion; empty if the reply has another form."""
-    try:
-        said = answer["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError):
-        return ""
-    return said if isinstance(said, str) else ""
+def _tokens(answer: Any) -> dict[str, int] | None:
+    """The tokens that a reply reports; None if it reports none that can be counted."""
+    usage = answer.get("usage") if isinstance(answer, Mapping) else None
+    tokens = usage if isinstance(usage, Mapping) else {}
+    counts = {name: tokens.get(name) for name in _TOKENS}
+    if all(type(count) is int and 0 <= count <= _MOST_TOKENS for count in counts.values()):
+        return {name: int(count or 0) for name, count in counts.items()}
+    return None

@@ -7,7 +7,9 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from colearn.cache import cache_folder
 
@@ -16,9 +18,12 @@ from colearn.cache import cache_folder
 class Verdict:
     """A judge's score of one completion and the tokens that it took."""
 
-    score: float
+    score: Annotated[float, Field(strict=True, allow_inf_nan=False)]
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+
+_VERDICT = TypeAdapter(Verdict)
 
 
 class Verdicts:
@@ -27,12 +32,14 @@ class Verdicts:
     def __init__(self) -> None:
         self.folder = cache_folder() / "judge"
 
-    def read(self, question: Any) -> Verdict | None:
-        """The verdict on a question of plain data; None if its file is missing or damaged."""
+    def read(self, question: Any, lowest: float, highest: float) -> Verdict | None:
+        """The verdict on a question of plain data; None if its file is missing or damaged, or its
+        score is out of range."""
         try:
-            return Verdict(**json.loads(self._path(question).read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
+            verdict = _VERDICT.validate_json(self._path(question).read_bytes())
+        except (FileNotFoundError, ValidationError):
             return None
+        return verdict if lowest <= verdict.score <= highest else None
 
     def write(self, question: Any, verdict: Verdict) -> None:
         """Keeps a verdict."""

@@ -56,7 +56,8 @@ class Dataset(Answering[DataItem]):
 
     Wrong when a reward function compares the completions of a batch with each other.
 
-    Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight.
+    Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight. Of a
+    judge also `reward_judge_unreadable` and `reward_judge_failed`.
 
     Errors: ConfigError from the constructor, and from `items` with the file and the line.
     """
@@ -92,7 +93,12 @@ class Dataset(Answering[DataItem]):
         self.rewards = self._rewards(reward)
         self.weights = _weights(weights, len(self.rewards[TEAM]))
         self.pays = frozenset({"team", "local"} if len(self.rewards) > 1 else {"team"})
-        names = (name for receiver in self.rewards for name in self._names(receiver))
+        names = (
+            f"{name}_{measure}" if measure else name
+            for receiver, functions in self.rewards.items()
+            for name, function in zip(self._names(receiver), functions, strict=True)
+            for measure in ("", *function.measures)
+        )
         self.measures = ("reward", *names)
         self._items: dict[str, Sequence[DataItem]] = {}
 
@@ -123,10 +129,14 @@ class Dataset(Answering[DataItem]):
         paid: dict[str, float] = {}
         for receiver, functions in self.rewards.items():
             agent = self.answer if receiver == TEAM else receiver
-            values = [self._score(function, item, answers, agent) for function in functions]
+            names = self._names(receiver)
+            values = [
+                self._score(function, name, item, answers, agent, metrics)
+                for function, name in zip(functions, names, strict=True)
+            ]
             weights = self.weights if receiver == TEAM else (1.0,) * len(values)
             paid[receiver] = sum(w * v for w, v in zip(weights, values, strict=True))
-            metrics |= zip(self._names(receiver), values, strict=True)
+            metrics |= zip(names, values, strict=True)
         reward = paid.pop(TEAM)
         return Scores(reward=reward, local=paid, metrics={"reward": reward, **metrics})
 
@@ -150,15 +160,24 @@ class Dataset(Answering[DataItem]):
     def _score(
         self,
         function: RewardFunction,
+        name: str,
         item: DataItem,
         answers: Mapping[str, Answer],
         agent: str,
+        metrics: dict[str, float],
     ) -> float:
-        columns = {
+        """One function's reward; what it measures is added to `metrics`."""
+
+        def log_metric(measure: str, value: float) -> None:
+            metrics[f"{name}_{measure}"] = value
+
+        columns: dict[str, Any] = {
             **{name: [value] for name, value in item.columns.items()},
             "completion_ids": [list(answers[agent].ids)],
             "team_completions": [{name: answer.text for name, answer in answers.items()}],
         }
+        if function.measures:
+            columns["log_metric"] = log_metric
         completion = item.prompt.completion(answers[agent].text)
         [value] = function(prompts=[item.prompt.given], completions=[completion], **columns)
         if value is None or value != value:

@@ -52,6 +52,17 @@ def test_a_run_learns_what_the_judge_likes_and_its_costs_are_in_its_record(confi
     assert record.costs["judge calls"] + record.costs["judge cached"] == 640 + evaluated
 
 
+def test_a_judge_without_a_readable_score_is_seen_in_the_metrics_of_an_evaluation(config, tmp_path):
+    write, server = config
+    server.speak = lambda messages, seed: "It is wrong in 2 places"
+    judged = write(16)
+    judged.task.settings["reward"] |= {"failure_reward": 0.25, "retries": 1}
+    record = Experiment(judged, tmp_path / "run").run()
+    assert record.last["reward_judge_unreadable"] == 2.0  # both attempts at the held-out row
+    assert record.last["reward_judge_failed"] == 1.0 and record.last["reward"] == 0.25
+    assert record.costs["judge unreadable"] == 2 * record.costs["judge failures"]
+
+
 def test_a_resumed_run_adds_to_its_costs(config, tmp_path):
     write, _ = config
     first = Experiment(write(64), tmp_path / "run").run().costs

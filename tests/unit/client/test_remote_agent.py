@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from scripted_endpoint import ScriptedEndpoint, cut_off, status
 
@@ -293,6 +294,17 @@ def test_an_answer_that_is_no_completion_is_an_error(endpoint: ScriptedEndpoint)
     endpoint.faults = [lambda endpoint: JSONResponse({"choices": []})]
     with agent(endpoint) as remote, pytest.raises(Refused, match="is not a chat completion"):
         remote.conversation().act("hi")
+
+
+def test_a_list_of_models_without_content_is_one_line() -> None:
+    class Contentless(ScriptedEndpoint):
+        def app(self) -> FastAPI:
+            app = FastAPI()
+            app.get("/v1/models", status_code=204)(lambda: None)
+            return app
+
+    with Contentless().serving() as empty, pytest.raises(Refused, match="status 204"):
+        agent(empty)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pickle
 import time
 
 import pytest
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 
 from colearn.client.endpoint import AgentLost, Endpoint, Refused
 from colearn.errors import ConfigError
@@ -34,9 +34,106 @@ def test_the_score_is_scaled_to_its_range(endpoint):
     assert judge(endpoint, lowest=5.0, highest=9.0)(["q"], ["a"]) == [0.5]
 
 
-def test_the_last_number_of_a_reply_counts(endpoint):
-    endpoint.speak = lambda messages, seed: "Of 10 points I give 2.5"
-    assert judge(endpoint)(["q"], ["a"]) == [0.25]
+def test_the_default_prompt_asks_for_the_line_that_is_read(endpoint):
+    judge(endpoint, lowest=1.0, highest=7.0)(["q"], ["a"])
+    said = endpoint.requests[0]["messages"][0]["content"]
+    assert said.splitlines()[-2:] == [
+        "Score: N",
+        "where N is a number from 1 (useless) to 7 (perfect).",
+    ]
+
+
+def completion(content, finish="stop", **others):
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return lambda _: JSONResponse({"choices": [choice], **others})
+
+
+def raw(body, status_code=200):
+    return lambda _: Response(body, status_code=status_code, media_type="application/json")
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "tool_calls", 7, ["stop"]])
+def test_a_reply_that_did_not_end_by_itself_is_not_read(endpoint, finish):
+    endpoint.faults = [completion("Score: 1", finish=finish)]
+    assert judge(endpoint)(["q"], ["a"]) == [0.7]  # the second reply
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        raw("", 204),
+        raw("null"),
+        raw("[]"),
+        raw("{"),
+        raw("x" * 100),
+        raw('{"choices": []}'),
+        raw('{"choices": null}'),
+        raw('{"choices": {"0": 1}}'),
+        raw('{"choices": [3]}'),
+        raw('{"choices": [{"message": "7"}]}'),
+        raw('{"choices": [{"message": {"content": 7}}]}'),
+        raw('{"choices": ' + "[" * 100_000),
+        raw('{"usage": ' + "9" * 5000 + "}"),
+        completion("Score: " + "9" * 400),
+        completion('{"score": ' + "9" * 5000 + "}"),
+        completion('{"score": 1e999}'),
+        completion('{"score": NaN}'),
+        completion("Score: NaN"),
+        raw(r'{"choices": [{"message": {"content": "\ud83d"}}]}'),
+        completion("Score: 7\n" * 10_000),
+    ],
+)
+def test_an_odd_answer_is_a_failed_judgement(endpoint, odd):
+    endpoint.faults = [odd]
+    unsure = judge(endpoint, retries=0, failure_reward=0.3)
+    assert unsure(["q"], ["a"]) == [0.3]
+    assert unsure.costs()["judge failures"] == unsure.costs()["judge unreadable"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        "null",
+        "[]",
+        '"much"',
+        '{"prompt_tokens": "12", "completion_tokens": 1}',
+        '{"prompt_tokens": [1], "completion_tokens": 1}',
+        '{"prompt_tokens": 1e999, "completion_tokens": 1}',
+        '{"prompt_tokens": NaN, "completion_tokens": 1}',
+        '{"prompt_tokens": -5, "completion_tokens": 1}',
+        '{"prompt_tokens": true, "completion_tokens": 1}',
+        '{"prompt_tokens": ' + "9" * 400 + ', "completion_tokens": 1}',
+        '{"prompt_tokens": 1}',
+    ],
+)
+def test_tokens_that_cannot_be_counted_are_counted_as_unknown(endpoint, usage):
+    choice = '{"message": {"content": "Score: 7"}, "finish_reason": "stop"}'
+    endpoint.faults = [raw(f'{{"choices": [{choice}], "usage": {usage}}}')]
+    asked = judge(endpoint, prices=(1.0, 1.0))
+    assert asked(["q"], ["a"]) == [0.7]
+    assert asked.costs() == {
+        "judge calls": 1.0,
+        "judge calls without usage": 1.0,
+        "judge price": 0.0,
+    }
+
+
+def test_metrics_tell_unreadable_replies_and_failures(endpoint):
+    replies = {"a": ["good", "4"], "b": ["good", "bad"], "c": ["4"]}
+    endpoint.speak = lambda messages, seed: replies[messages[0]["content"]].pop(0)
+    measured = {}
+    unsure = judge(endpoint, rubric="{completion}", failure_reward=0.0)
+    rewards = unsure(["q"] * 3, ["a", "b", "c"], log_metric=measured.__setitem__)
+    assert rewards == [0.4, 0.0, 0.4]
+    assert measured == {"unreadable": 3 / 3, "failed": 1 / 3}
+    assert tuple(measured) == unsure.measures
+
+
+def test_a_judge_takes_the_arguments_that_trl_passes(endpoint):
+    state = object()
+    given = {"trainer_state": state, "log_extra": print, "log_metric": lambda name, value: None}
+    assert judge(endpoint)(["q"], ["a"], completion_ids=[[1]], **given) == [0.7]
 
 
 def test_the_rubric_holds_prompt_completion_and_columns(endpoint):
@@ -98,16 +195,39 @@ def test_connections_are_closed_after_scores_and_after_a_loss(endpoint, monkeypa
     assert len(closed) == 2
 
 
-def test_a_damaged_verdict_is_asked_for_again(endpoint, tmp_path):
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "{",
+        "[7]",
+        "\udcff".encode(errors="surrogateescape").decode("latin-1"),
+        '{"score": NaN}',
+        '{"score": Infinity}',
+        '{"score": 99}',
+        '{"score": -1}',
+        '{"score": "7"}',
+        '{"score": true}',
+        '{"score": null}',
+        '{"score": 1e999}',
+        "{}",
+    ],
+)
+def test_a_damaged_verdict_is_asked_for_again(endpoint, tmp_path, damaged):
     judge(endpoint)(["q"], ["a"])
     [path] = (tmp_path / "cache").rglob("*.json")
-    path.write_text("{")
+    path.write_text(damaged)
     assert judge(endpoint)(["q"], ["a"]) == [0.7] and len(endpoint.requests) == 2
 
 
 def test_a_failure_of_the_server_is_asked_again(endpoint):
     endpoint.faults = [status(503)]
     assert judge(endpoint)(["q"], ["a"]) == [0.7]
+
+
+def test_a_cut_reply_names_the_setting_to_raise(endpoint):
+    endpoint.faults = [completion("Score: 1", finish="length")]
+    with pytest.raises(AgentLost, match=r"raise task\.reward\.max_tokens if it was cut at 16"):
+        judge(endpoint, retries=0)(["q"], ["a"])
 
 
 @pytest.mark.parametrize("reply", ["good", "11", "-1", ""])
@@ -120,7 +240,8 @@ def test_a_reply_without_a_score_in_range_is_asked_again(endpoint, reply):
 def test_a_judge_that_never_scores_ends_with_one_line(endpoint):
     endpoint.speak = lambda messages, seed: "good"
     with pytest.raises(
-        AgentLost, match=r"agent 'judge' at .* replied 'good', no number from 0 to 10"
+        AgentLost,
+        match=r"agent 'judge' at .* replied 'good', no line 'Score: N' with one N from 0 to 10;",
     ):
         judge(endpoint)(["q"], ["a"])
 
@@ -189,6 +310,8 @@ def test_a_judge_travels_to_another_process_with_its_counts(endpoint):
         ({"rubric": "{completion} {0}"}, "rubric: '.0.' is no plain name"),
         ({"rubric": "{completion.__class__}"}, "is no plain name"),
         ({"lowest": 10.0}, "lowest: must be below highest"),
+        ({"highest": float("inf")}, "highest: must be finite"),
+        ({"failure_reward": float("nan")}, "failure_reward: must be finite"),
         ({"timeout": 0.0}, "timeout: must be above 0"),
         ({"retries": -1}, "retries: must be 0 or more"),
         ({"max_tokens": 0}, "max_tokens: must be 1 or more"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -68,6 +69,28 @@ def test_weights_are_those_of_the_teams_functions_alone(red):
 
 def test_a_task_without_functions_of_agents_pays_the_team_alone(red):
     assert Dataset(red, MATCHES, agents=("draft", "final")).pays == {"team"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(RewardFunction):
+    """Counts the letters of the completion."""
+
+    label = "measured"
+    measures = ("letters",)
+
+    def __call__(self, prompts, completions, log_metric, **columns):
+        log_metric("letters", sum(map(len, completions)) / len(completions))
+        return [1.0] * len(completions)
+
+
+def test_what_a_function_measures_is_a_metric_of_the_task(red):
+    task = Dataset(red, {"name": f"{__name__}:Measured"})
+    assert task.measures == ("reward", "reward_measured", "reward_measured_letters")
+    assert task.metrics(last(task, {"agent": "red"}).state) == {
+        "reward": 1.0,
+        "reward_measured": 1.0,
+        "reward_measured_letters": 3.0,
+    }
 
 
 def test_functions_of_one_name_are_measured_apart(red):

@@ -1,0 +1,96 @@
+"""Reads a judge's score from its reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_LONGEST = 20_000
+"""Characters of a reply that are read."""
+_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
+_SCORE = re.compile(rf"({_NUMBER})(?:\s*(?:/|\bout\s+of\b)\s*({_NUMBER}))?\s*\.?", re.IGNORECASE)
+"""`7`, `7/10`, `7 out of 10`."""
+_LABEL = re.compile(r"[#>\s]*(?:[-•+]\s+)?(?:(?:final|overall|total)\s+)?score\s*[:=\uff1a]", re.I)
+_EMPHASIS = str.maketrans("*_`", "   ")
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_OPEN = re.compile(r"</?think>", re.IGNORECASE)
+_DECODER = json.JSONDecoder(object_pairs_hook=list)
+
+
+def read_score(reply: str, lowest: float, highest: float) -> float | None:
+    """The one score that a reply states; None without one, or if statements differ.
+
+    A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement
+    the reply must be a number alone. Markdown's emphasis is skipped. A number may be followed by
+    the top of the scale, as in `7/10`; any other fraction is no score. Text within
+    `<think>...</think>` is not read; a reply with half of the pair has no score.
+    """
+    text = _THOUGHT.sub("\n", reply[: _LONGEST + 1])
+    if len(reply) > _LONGEST or _OPEN.search(text):
+        return None
+    stated = [*_lines(text, highest), *_objects(text, highest)]
+    scores = set(stated or [_score(text, highest)])
+    score = scores.pop() if len(scores) == 1 else None
+    return score if score is not None and lowest <= score <= highest else None
+
+
+def _lines(text: str, highest: float) -> Iterator[float | None]:
+    """What each line with the label states; None for a line that states no single number."""
+    for line in text.splitlines():
+        plain = line.translate(_EMPHASIS)
+        if label := _LABEL.match(plain):
+            yield _score(plain[label.end() :], highest)
+
+
+def _objects(text: str, highest: float) -> Iterator[float | None]:
+    """What each JSON object with the key `score` states."""
+    start = text.find("{")
+    while start >= 0:
+        try:
+            pairs, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            pairs, end = [], start + 1
+        for key, value in pairs:
+            if key.strip().lower() == "score":
+                yield _value(value, highest)
+        start = text.find("{", end)
+
+
+def _value(value: Any, highest: float) -> float | None:
+    if isinstance(value, str):
+        return _score(value, highest)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _score(text: str, highest: float) -> float | None:
+    """The number of a text that holds nothing else."""
+    match = _SCORE.fullmatch(text.translate(_EMPHASIS).strip())
+    if match is None or (match[2] is not None and float(match[2]) != highest):
+        return None
+    return float(match[1])
+
+
+def whole_reply(answer: Any) -> str | None:
+    """The text of a chat completion that ended by itself; None if it was cut or has another form.
+
+    A server that reports no `finish_reason` is believed.
+    """
+    choices = answer.get("choices") if isinstance(answer, Mapping) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, Mapping):
+        return None
+    message = choice.get("message")
+    text = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(text, str) or choice.get("finish_reason") not in (None, *_ENDED):
+        return None
+    return text
+
+
+_ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")

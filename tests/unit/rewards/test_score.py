@@ -1,0 +1,135 @@
+"""A judge's reply: which score it states, and that nothing ambiguous is read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from colearn.rewards.score import read_score
+
+READ = {
+    "Score: 7": 7,
+    "Score: 7\n": 7,
+    "score: 7.5": 7.5,
+    "SCORE : 7.": 7,
+    "Score=7": 7,
+    "Score: 0": 0,
+    "Score: 10": 10,
+    "Score: .5": 0.5,
+    "Score: +7": 7,
+    "Score:7/10": 7,
+    "Score: 7 / 10.": 7,
+    "Score: 7 out of 10": 7,
+    "Final score: 7": 7,
+    "**Score: 7**": 7,
+    "**Score:** 7": 7,
+    "**Score**: **7**/10": 7,
+    "Score: `7`": 7,
+    "### Score: 7": 7,
+    "> Score: 7": 7,
+    "- Score: 7": 7,
+    "* Score: 7": 7,
+    "It has 2 faults in 3 places.\nScore: 7": 7,
+    "Score: 7\nIt is wrong in 2 places.": 7,
+    "Score: 7\n\nFinal score: 7": 7,
+    "<think>Score: 2? No.\nScore: 3</think>\nScore: 7": 7,
+    '{"score": 7}': 7,
+    '{"score": 7.5, "reason": "2 faults"}': 7.5,
+    '{"Score": "7"}': 7,
+    '{"score": "7/10"}': 7,
+    '```json\n{\n  "score": 7\n}\n```': 7,
+    'My verdict: {"reason": "it says {2}", "score": 7}': 7,
+    '{"reason": "fine"}\nScore: 7': 7,
+    "7": 7,
+    " 7.5 ": 7.5,
+    "7.": 7,
+    "**7**": 7,
+    "3 out of 10": 3,
+    "8/10": 8,
+}
+
+REFUSED = [
+    "",
+    "good",
+    "seven",
+    "0 - it is wrong in 2 places",
+    "Of 10 points I give 2.5",
+    "I would say 7",
+    "The answer has 3 faults, so 7",
+    "3 or 7",
+    "7-8",
+    "7 8",
+    "7,5",
+    "1,000",
+    "7%",
+    "70/100",
+    "3/5",
+    "3 out of 5",
+    "1e1",
+    "1*0",
+    "1_0",
+    "\u0667",
+    "Infinity",
+    "NaN",
+    "11",
+    "-1",
+    "Score: 11",
+    "Score: -3",
+    "Score: N",
+    "Score:",
+    "Score: 7 or 8",
+    "Score: 7-8",
+    "Score: 7,5",
+    "Score: 70%",
+    "Score: 70/100",
+    "Score: 3/5",
+    "Score: seven",
+    "Score: 1*0",
+    "Score: 7 - or rather 8",
+    "Score: 3\nScore: 7",
+    "Score: 3\nFinal score: 7",
+    "Score: 7\nScore: N",
+    'Score: 3\n{"score": 7}',
+    '{"score": 3} {"score": 7}',
+    '{"score": 3, "score": 7}',
+    '{"score": 3, "Score": 7}',
+    '{"score": null}',
+    '{"score": true}',
+    '{"score": [7]}',
+    '{"score": {"score": 7}}',
+    '{"score": NaN}',
+    '{"score": 1e999}',
+    '{"score": 99}',
+    '{"verdict": {"points": 7}}',
+    '{"score": 7',
+    "<think>Score: 7",
+    "<think>I think Score: 7\nScore: 7",
+    "Score: 3</think>\nScore: 7",
+    "Score: " + "9" * 400,
+    '{"score": ' + "9" * 5000 + "}",
+    "Score: 7\n" * 10_000,
+]
+
+
+@pytest.mark.parametrize("reply", READ)
+def test_a_stated_score_is_read(reply):
+    assert read_score(reply, 0.0, 10.0) == READ[reply]
+
+
+@pytest.mark.parametrize("reply", REFUSED, ids=lambda reply: reply[:40])
+def test_a_reply_that_states_no_single_score_is_refused(reply):
+    assert read_score(reply, 0.0, 10.0) is None
+
+
+def test_the_scale_may_have_any_range():
+    assert read_score("Score: -3", -5.0, 5.0) == -3.0
+    assert read_score("Score: 3/5", 1.0, 5.0) == 3.0
+    assert read_score("Score: 0", 1.0, 5.0) is None
+
+
+@pytest.mark.parametrize("piece", ["{", '{"a":', "<think>", "Score: ", "*", "9", " ", "["])
+def test_a_long_reply_is_read_in_bounded_time(piece):
+    began = time.monotonic()
+    assert read_score(piece * (20_000 // len(piece)), 0.0, 10.0) is None
+    assert time.monotonic() - began < 5.0
