@@ -1,0 +1,134 @@
+"""Counts that say how much a reader has to hold: `python benchmarks/structure.py [--each]`.
+
+One update of CoLLM-CC on the quickstart runs under a profiler. Counted are the files of colearn
+whose functions run on the way from the command to the gradient, and the record types (dataclasses)
+of which an instance is made between the first request for an action and that gradient. The other
+counts are read from the source: public class names with two homes, members of `DecPOMDP`, entries
+at the top of `colearn/`, and lines of Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import colearn
+from colearn.cli.train import train
+from colearn.contract import DecPOMDP
+
+PACKAGE = Path(colearn.__file__).parent
+LINKED = {"algorithms", "configs", "tasks"}
+"""Links in `colearn/` to folders at the top of the repository."""
+ACTION_FOLDERS = ("agents", "contract", "experiment", "generate", "learn", "packing", "rollout")
+FIRST_REQUEST, GRADIENT = "Growth.start", "backward"
+
+
+class Traced(BaseException):
+    """Raised at the first gradient; no handler of errors catches it."""
+
+
+class Trace:
+    """A profiler that notes files, and record types while `recording`."""
+
+    def __init__(self) -> None:
+        self.files: set[Path] = set()
+        self.records: set[str] = set()
+        self.recording = False
+        self.importing = 0
+        """Modules that are being imported: what they call is not on the way."""
+
+    def __call__(self, frame: Any, event: str, _: object) -> None:
+        code = frame.f_code
+        if code.co_name == "<module>" and event in ("call", "return"):
+            self.importing += 1 if event == "call" else -1
+        if event != "call" or self.importing:
+            return
+        if code.co_name == GRADIENT and "torch" in code.co_filename and self.recording:
+            sys.setprofile(None)
+            raise Traced
+        if code.co_filename == "<string>" and code.co_name == "__init__" and self.recording:
+            self._note(frame.f_locals.get("self"))
+        if code.co_filename.startswith(str(PACKAGE)):
+            self.files.add(Path(code.co_filename))
+            self.recording |= code.co_qualname == FIRST_REQUEST
+
+    def _note(self, made: Any) -> None:
+        kind = type(made)
+        _, _, place = kind.__module__.partition("colearn.")
+        if dataclasses.is_dataclass(kind) and place.split(".")[0] in (*ACTION_FOLDERS, "types"):
+            self.records.add(f"{kind.__module__}.{kind.__name__}")
+
+
+def trace() -> Trace:
+    """What one update of CoLLM-CC passes through."""
+    found = Trace()
+    sets = ["run.device=cpu", "algorithm.name=collm_cc", "evaluation.episodes=1"]
+    with tempfile.TemporaryDirectory() as folder:
+        threading.setprofile(found)
+        sys.setprofile(found)
+        try:
+            train("quickstart", out=Path(folder) / "run", sets=sets)
+        except Traced:
+            pass
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    return found
+
+
+def sources() -> list[Path]:
+    """The library's files, without tasks and algorithms."""
+    files = (file for file in PACKAGE.rglob("*.py"))
+    return sorted(f for f in files if f.relative_to(PACKAGE).parts[0] not in LINKED)
+
+
+def class_homes() -> dict[str, list[str]]:
+    """Files of each public class name that has more than one."""
+    homes = defaultdict(list)
+    linked = (file for name in LINKED for file in (PACKAGE / name).resolve().rglob("*.py"))
+    for file in [*sources(), *linked]:
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(file.relative_to(PACKAGE.parent)))
+    return {name: files for name, files in homes.items() if len(files) > 1}
+
+
+def task_members() -> list[str]:
+    """What a task is asked for: `DecPOMDP`'s public methods and attributes."""
+    named = [*vars(DecPOMDP), *inspect.get_annotations(DecPOMDP)]
+    return sorted({name for name in named if not name.startswith("_")})
+
+
+def lines(files: list[Path]) -> int:
+    """Lines of all files together."""
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def main() -> None:
+    found = trace()
+    twice, members = class_homes(), task_members()
+    tops = [p.name for p in PACKAGE.iterdir() if p.suffix in ("", ".py") and p.name[0] != "_"]
+    rows = {
+        "files from command to gradient": sorted(str(f.relative_to(PACKAGE)) for f in found.files),
+        "record types of one action": sorted(found.records),
+        "class names with two homes": [f"{name}: {', '.join(f)}" for name, f in twice.items()],
+        "members of DecPOMDP": members,
+        "folders and modules at the top of colearn/": sorted(set(tops) - LINKED - {"py.typed"}),
+    }
+    for name, entries in rows.items():
+        print(f"{len(entries):6,}  {name}")
+        if "--each" in sys.argv:
+            print("".join(f"          {entry}\n" for entry in entries), end="")
+    print(f"{lines(list(found.files)):6,}  lines of these files")
+    print(f"{lines(sources()):6,}  lines of Python in colearn/, without tasks and algorithms")
+
+
+if __name__ == "__main__":
+    main()
