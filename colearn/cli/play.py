@@ -14,8 +14,6 @@ import typer
 from .options import Sets, tell_own_code
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from colearn.contract import DecPOMDP
     from colearn.play import Played
     from colearn.play.episode import Tell
@@ -60,9 +58,11 @@ def play(
     Exit code 1 where an episode was lost. --set evaluation.greedy=true and the like apply.
     """
     import asyncio
+    from multiprocessing import get_context
 
     from colearn.config import build_algorithm, build_task
     from colearn.errors import ConfigError
+    from colearn.experiment.step_workers import step_workers
     from colearn.play import Person, load_source, make_team
     from colearn.play import play as run
 
@@ -103,7 +103,11 @@ def play(
                 for seat, url in page.urls.items():
                     print(f"watch{seat and f' as {seat}'}: {url}", file=sys.stderr)
                 followers.append(page.tell)
-            with _workers(config.run.step_workers) as pool, _progress() as progress:
+            # event loop and threads are running, and a fork would copy their locks
+            with (
+                step_workers(config.run.step_workers, built, get_context("spawn")) as pool,
+                _progress() as progress,
+            ):
                 played = await run(
                     built,
                     team,
@@ -186,16 +190,3 @@ def _progress() -> Iterator[Tell]:
                 bars.advance(bar)
 
         yield tell
-
-
-@contextlib.contextmanager
-def _workers(count: int) -> Iterator[Executor | None]:
-    if not count:
-        yield None
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # event loop and threads are running, and a fork would copy their locks
-    with ProcessPoolExecutor(count, get_context("spawn")) as pool:
-        yield pool

@@ -37,6 +37,7 @@ class Said(str):
 
     action: Action
     player: Player
+    """Not available in a process of `run.step_workers`."""
     context_tokens: int
     """Tokens of the context before the action."""
 
@@ -46,6 +47,16 @@ class Said(str):
         said = cls(action.text)
         said.action, said.player, said.context_tokens = action, player, context_tokens
         return said
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process: without the player, whose model stays here."""
+        return _unpickled, (str(self), self.action, self.context_tokens)
+
+
+def _unpickled(text: str, action: Action, context_tokens: int) -> Said:
+    said = Said(text)
+    said.action, said.context_tokens = action, context_tokens
+    return said
 
 
 @dataclass(frozen=True, slots=True)

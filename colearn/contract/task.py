@@ -50,7 +50,10 @@ class DecPOMDP(ABC, Generic[Item, State]):
     """The headline with `evaluation.exact`, which computes better measures; None: `headline`."""
     reads_actions: bool = False
     """Whether `step` receives `Said` texts, which carry the sampled action with its tokens and
-    log-probabilities. Such a task is stepped in this process."""
+    log-probabilities."""
+    steps_here: bool = False
+    """Whether `step` works in the run's own process alone, as with connections that are open there:
+    `run.step_workers` then has no effect."""
     program: bool = False
     """Whether an episode is the run of a program, which cannot be forked after its first request.
     A shape that forks later cannot train such a task."""

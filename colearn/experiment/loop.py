@@ -162,7 +162,7 @@ class Experiment:
         trackers = [build_tracker(one, self.folder, plain) for one in chosen]
         log = MetricsLog(self.record, trackers)
         with (
-            step_workers(self.config.run.step_workers) as pool,
+            step_workers(self.config.run.step_workers, self.parts.task) as pool,
             few_collections(),
             contextlib.ExitStack() as stack,
         ):
@@ -173,6 +173,8 @@ class Experiment:
             stack.callback(self.experience.close)
             for player in self.parts.players.values():
                 stack.callback(player.close)
+            if pool is not None:
+                self._summary.elsewhere = pool.costs
             updater = self.parts.updater
             over = False
             while not over:

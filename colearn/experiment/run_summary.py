@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -23,6 +24,8 @@ class RunSummary:
     def __init__(self, writer: RunWriter, parts: Assembly, *, resumed: bool) -> None:
         self.writer, self.parts = writer, parts
         self._earlier_costs = writer.folder.record().costs if resumed else {}
+        self.elsewhere: Mapping[str, float] = {}
+        """Costs of the task's services in worker processes."""
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
     def write(self, status: RunStatus, progress: Progress) -> RunRecord:
@@ -67,8 +70,9 @@ class RunSummary:
 
     def _costs(self) -> dict[str, float]:
         """Costs of the task's services in this process and, if resumed, in the ones before."""
-        before, costs = self._earlier_costs, self.parts.task.costs()
-        return {name: before.get(name, 0.0) + costs.get(name, 0.0) for name in {**before, **costs}}
+        parts = (self._earlier_costs, self.parts.task.costs(), self.elsewhere)
+        names = dict.fromkeys(name for part in parts for name in part)
+        return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 
 
 def _peak_memory() -> int:

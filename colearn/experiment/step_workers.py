@@ -3,18 +3,115 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import pickle
 import signal
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing.context import BaseContext
+from typing import Any
+
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, reason_of
+
+_TASK = "task"
+"""Stands for the task in what is sent to a worker, which holds its own copy."""
 
 
 @contextlib.contextmanager
-def step_workers(count: int) -> Iterator[Executor | None]:
-    """A pool of `count` processes; None for 0, where steps run in this process."""
-    if not count:
+def step_workers(
+    count: int, task: DecPOMDP[Any, Any], context: BaseContext | None = None
+) -> Iterator[StepWorkers | None]:
+    """A pool of `count` processes for the steps of `task`; None for 0, and for a task that must be
+    stepped in this process.
+
+    Errors: ConfigError for a task that cannot be pickled.
+    """
+    if not count or task.steps_here:
         yield None
         return
-    # Ctrl-C reaches the workers, too, and is this process's to answer
-    quiet = (signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(count, initializer=signal.signal, initargs=quiet) as pool:
+    with StepWorkers(count, task, context) as pool:
         yield pool
+
+
+class StepWorkers(Executor):
+    """Each worker receives the task once; a call sends the state and the actions alone."""
+
+    def __init__(
+        self, count: int, task: DecPOMDP[Any, Any], context: BaseContext | None = None
+    ) -> None:
+        self._task = task
+        self.costs: Counter[str] = Counter()
+        """What the task spent in the workers, by name."""
+        sent = _pickled("the task", task)
+        self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(sent,))
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Errors: ConfigError for a state or an action that cannot be pickled."""
+        done: Future[Any] = Future()
+        inner = self._pool.submit(_work, _pickled("a state", (call, args, kwargs), self._task))
+        inner.add_done_callback(lambda ended: self._deliver(ended, done))
+        return done
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _deliver(self, ended: Future[Any], done: Future[Any]) -> None:
+        if ended.cancelled():
+            done.cancel()
+        elif (error := ended.exception()) is not None:
+            done.set_exception(error)
+        else:
+            answer, costs = pickle.loads(ended.result())
+            self.costs.update(costs)
+            done.set_result(answer)
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, task: object) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._task = task
+
+    def persistent_id(self, value: object) -> str | None:
+        return _TASK if value is self._task and value is not None else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, name: str) -> object:
+        return _task()
+
+
+def _pickled(what: str, value: object, task: object = None) -> bytes:
+    file = io.BytesIO()
+    try:
+        _Pickler(file, task).dump(value)
+    except Exception as error:  # noqa: BLE001 - __reduce__ and __getstate__ raise anything
+        raise ConfigError(
+            f"run.step_workers: {what} cannot be sent to a worker process ({reason_of(error)}); "
+            "keep what cannot be pickled out of it, or set it to 0"
+        ) from None
+    return file.getvalue()
+
+
+_OWN: list[DecPOMDP[Any, Any]] = []
+"""In a worker: its copy of the task."""
+
+
+def _task() -> DecPOMDP[Any, Any]:
+    return _OWN[0]
+
+
+def _begin(sent: bytes) -> None:
+    # Ctrl-C reaches the workers, too, and is the trainer's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _OWN[:] = [pickle.loads(sent)]
+
+
+def _work(sent: bytes) -> bytes:
+    call, args, kwargs = _Unpickler(io.BytesIO(sent)).load()
+    before = Counter(_task().costs())
+    answer = call(*args, **kwargs)
+    spent = Counter(_task().costs())
+    spent.subtract(before)
+    return _pickled("an outcome", (answer, spent))

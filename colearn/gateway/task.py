@@ -58,6 +58,7 @@ class Gateway(RecordedTask[Any, State]):
 
     program = True
     reads_actions = True
+    steps_here = True
     pays_later = True
     measures = (
         "reward",

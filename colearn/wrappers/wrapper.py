@@ -55,6 +55,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         self.pays_later = inner.pays_later
         self.program = inner.program
         self.reads_actions = inner.reads_actions
+        self.steps_here = inner.steps_here
         self.reward_range = inner.reward_range
         self.headline = inner.headline
 
