@@ -1,5 +1,8 @@
 """Names of the shipped algorithms. A new algorithm is one file and one line in this table."""
 
+if __name__ != "colearn.algorithms":  # the repository's root is on the path of an editable install
+    raise ImportError(f"import colearn.algorithms, not {__name__}: every class would exist twice")
+
 NAMES = {
     "collm_cc": "collm_cc:CoLLMCC",
     "collm_dc": "collm_dc:CoLLMDC",

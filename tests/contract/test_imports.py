@@ -256,3 +256,14 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env={**os.environ, **aside},
     )
+
+
+@pytest.mark.parametrize("name", ["algorithms", "tasks", "algorithms.magrpo", "tasks.dpomdp"])
+def test_algorithms_and_tasks_refuse_to_load_under_a_second_name(name: str) -> None:
+    """An editable install puts the repository's root on the path."""
+    command = [sys.executable, "-c", f"import {name}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    package = name.split(".")[0]
+    expected = f"ImportError: import colearn.{package}, not {package}: every class would exist twice"
+    assert done.stderr.splitlines()[-1] == expected
