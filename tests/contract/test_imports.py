@@ -265,5 +265,5 @@ def test_algorithms_and_tasks_refuse_to_load_under_a_second_name(name: str) -> N
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     package = name.split(".")[0]
-    expected = f"ImportError: import colearn.{package}, not {package}: every class would exist twice"
-    assert done.stderr.splitlines()[-1] == expected
+    expected = f"import colearn.{package}, not {package}: every class would exist twice"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {expected}"
