@@ -125,16 +125,16 @@ class _Play(AsyncTable):
         room = self.room
         self._tell("started", item=str(self.item))
         beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
-        failed: list[_Lost] = []
+        failed: _Lost | None = None
         try:
             await advance(self.growth, self._asked, beside=beside, step=step, follower=self)
-        except* _Lost as losses:
-            failed = [error for error in losses.exceptions if isinstance(error, _Lost)]
+        except _Lost as error:
+            failed = error
         lost: Loss | None = None
-        if failed:
+        if failed is not None:
             turn = self.growth.nodes[-1].turn
             self.replies = self.replies[:turn]
-            lost = Loss(agent=failed[0].agent, turn=turn, reason=str(failed[0]))
+            lost = Loss(agent=failed.agent, turn=turn, reason=str(failed))
         answering = (
             talk.close()
             for agent, talks in self.talks.items()

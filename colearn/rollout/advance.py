@@ -1,19 +1,20 @@
-"""Asynchronous growth of one tree, independent of other trees: for slow tools and remote agents.
+"""Asynchronous growth of one tree.
 
-Branches of a tree also advance independently. A branch waits for its siblings only if the shape
-compares them to select which continue.
+Its branches advance independently of each other and of other trees, unless a barrier holds their
+requests. A branch waits for its siblings if the shape compares them to select which continue.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from colearn.contract import Ask, Spoken
 from colearn.types import Node, Outcome
 
+from .barrier import TreeBarrier
 from .growth import Edge, Growth, Live, Tried
 from .transition import transition
 
@@ -39,49 +40,69 @@ async def advance(
     *,
     beside: Beside,
     step: Beside,
+    barrier: TreeBarrier | None = None,
     follower: GrowthFollower | None = None,
 ) -> None:
-    """Grow one tree to its end. `step` runs the task's transitions, `beside` its other methods.
+    """Grow one tree to its end. `step` runs the task's transitions, `beside` its other methods;
+    `barrier` holds the requests of a branch until all others have come as far.
 
-    Errors: TaskError if the task breaks its contract; an ExceptionGroup with errors of `say`.
+    Errors: TaskError if the task breaks its contract; errors of `say`. The first one withdraws all
+    other requests.
     """
     live: list[Live] = await beside(growth.start)
     if follower is not None:
         await follower.grown(growth.nodes[0])
-    await _Branches(growth, say, beside, step, follower).go_on(live)
+    try:
+        async with asyncio.TaskGroup() as group:
+            _Branches(growth, say, beside, step, barrier, follower, group).go_on(live)
+    except BaseExceptionGroup as failures:
+        raise first_error(failures) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
+    """The branches of a tree. A turn of a branch is a task, which ends with it: what memories hold
+    of an earlier turn can be freed."""
+
     growth: Growth
     say: Say
     beside: Beside
     step: Beside
+    barrier: TreeBarrier | None
     follower: GrowthFollower | None
+    group: asyncio.TaskGroup
 
-    async def go_on(self, live: list[Live]) -> None:
-        """Grow all branches to their ends: a single one in a loop, several in a task each."""
-        while len(live) == 1:
-            (at,) = live
-            said = await self._speak(at)
-            edges = self.growth.edges(at, said)
-            if not self.growth.compares and len(edges) > 1:
-                await _all(self._follow(at, edge) for edge in edges)
-                return
-            tried: list[Tried] = []
-            while edges:
-                tried += await self._step(at, edges)
-                edges = self.growth.edges(at, said, tried)
-            live = await self._settle(at, tried)
-        await _all(self.go_on([at]) for at in live)
+    def go_on(self, live: Sequence[Live]) -> None:
+        """Continue a branch at these nodes; none: it has ended."""
+        self._split(self._turn(at) for at in live)
+
+    def _split(self, branches: Iterable[Coroutine[Any, Any, None]]) -> None:
+        tasks = [self.group.create_task(branch) for branch in branches]
+        if self.barrier is not None:
+            self.barrier.split(len(tasks))
+
+    async def _turn(self, at: Live) -> None:
+        said = await self._speak(at)
+        edges = self.growth.edges(at, said)
+        if not self.growth.compares and len(edges) > 1:
+            self._split(self._follow(at, edge) for edge in edges)
+            return
+        tried: list[Tried] = []
+        while edges:
+            tried += await self._step(at, edges)
+            edges = self.growth.edges(at, said, tried)
+        self.go_on(await self._settle(at, tried))
 
     async def _follow(self, at: Live, edge: Edge) -> None:
-        await self.go_on(await self._settle(at, await self._step(at, [edge])))
+        self.go_on(await self._settle(at, await self._step(at, [edge])))
 
     async def _speak(self, at: Live) -> dict[str, list[Spoken]]:
         asks = self.growth.asks(at)
-        said = await _all(_awaited(self.say, ask) for ask in asks)
-        return {ask.seat: spoken for ask, spoken in zip(asks, said, strict=True)}
+        if self.barrier is not None:
+            await self.barrier.wait(at.node.path)
+        async with asyncio.TaskGroup() as asking:  # an error withdraws the other requests
+            answers = [asking.create_task(_awaited(self.say, ask)) for ask in asks]
+        return {ask.seat: answer.result() for ask, answer in zip(asks, answers, strict=True)}
 
     async def _step(self, at: Live, edges: list[Edge]) -> list[Tried]:
         steps = (self.step(transition, *edge.stepping) for edge in edges)
@@ -101,11 +122,12 @@ class _Branches:
         return following
 
 
-async def _all(waiting: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one) for one in waiting]
-    return [task.result() for task in tasks]
-
-
 async def _awaited(say: Say, ask: Ask) -> list[Spoken]:
     return await say(ask)
+
+
+def first_error(error: BaseException) -> BaseException:
+    """The first error within nested exception groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -12,7 +12,8 @@ from functools import partial
 
 from colearn.contract import Ask, Spoken, Table
 
-from .counts import Counts
+Answer = tuple[list[Spoken], float]
+"""An ask's actions, and the seconds from the batch that it joined to its answer."""
 
 
 class Place:
@@ -44,18 +45,15 @@ class Desk:
     place, it receives no further requests until its next turn.
     """
 
-    def __init__(
-        self, table: Table, place: Place, threads: Executor, counts: Counts, *, greedy: bool
-    ) -> None:
-        self.table, self.place, self.threads = table, place, threads
-        self.counts, self.greedy = counts, greedy
-        self.waiting: deque[tuple[Ask, asyncio.Future[list[Spoken]]]] = deque()
+    def __init__(self, table: Table, place: Place, threads: Executor, *, greedy: bool) -> None:
+        self.table, self.place, self.threads, self.greedy = table, place, threads, greedy
+        self.waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
         self._answering: asyncio.Task[None] | None = None
         """The task that will answer the requests in `waiting`."""
 
-    async def say(self, ask: Ask) -> list[Spoken]:
+    async def say(self, ask: Ask) -> Answer:
         """Answers one request. Errors: those of the table."""
-        answer: asyncio.Future[list[Spoken]] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.waiting.append((ask, answer))
         if self._answering is None:
             self._answering = asyncio.create_task(self._answer())
@@ -80,7 +78,7 @@ class _Turn:
     def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop) -> None:
         self._desk, self._loop = desk, loop
         self._taken = 0
-        self._open: dict[int, tuple[asyncio.Future[list[Spoken]], float]] = {}
+        self._open: dict[int, tuple[asyncio.Future[Answer], float]] = {}
         """Unanswered requests by number, with the times when they were taken."""
 
     @property
@@ -112,11 +110,7 @@ class _Turn:
             if not answer.done():
                 answer.set_exception(error)
 
-    def _deliver(
-        self, asked: asyncio.Future[list[Spoken]], answer: list[Spoken], seconds: float
-    ) -> None:
-        counts = self._desk.counts
-        counts.response_seconds.append(seconds)
-        counts.spoke(answer)
+    @staticmethod
+    def _deliver(asked: asyncio.Future[Answer], answer: list[Spoken], seconds: float) -> None:
         if not asked.cancelled():
-            asked.set_result(answer)
+            asked.set_result((answer, seconds))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, Literal
+from typing import Any
 
 from colearn.cast.seats import Own
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
@@ -13,11 +13,8 @@ from colearn.seeding import derive_rng
 from colearn.types import Tree
 
 from .counts import Counts
-from .free_order import Free
+from .driver import Driver, Order
 from .growth import Growth
-from .lockstep import Lockstep
-
-Order = Literal["lockstep", "free"]
 
 
 def grow(
@@ -51,7 +48,7 @@ def grow(
         growths = list(
             plant(task, some, players, shape, seed=seed, credit=credit, cast=cast, first=first)
         )
-        driver = (Lockstep if order == "lockstep" else Free)(greedy=greedy, pool=pool)
+        driver = Driver(order, greedy=greedy, pool=pool)
         driver.grow(growths)
         trees += [growth.tree() for growth in growths]
         counts.add(driver.counts)

@@ -1,6 +1,6 @@
 """State of one tree during a rollout: pending requests, candidates, new nodes.
 
-A growth neither generates nor steps the task: its driver (`lockstep`, `free_order`) does. All
+A growth neither generates nor steps the task: `advance` does. All
 randomness is a function of (seed, episode, path), so results do not depend on the order.
 """
 

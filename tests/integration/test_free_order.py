@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from colearn.contract import Ask, AsyncTable, Player, Spoken, Table
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
-from colearn.rollout import lockstep
+from colearn.rollout import desk
 from colearn.rollout.advance import advance
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
@@ -221,6 +222,40 @@ def test_a_pool_that_is_given_runs_the_steps(order: Order, own: str) -> None:
     assert task.threads == {"given"}
 
 
+class Looping(Notes):
+    """Its methods start an event loop and set an alarm, as reward functions do."""
+
+    def step(self, state: Any, actions: Any, rng: Any) -> Any:
+        signal.signal(signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+        return asyncio.run(self.later(state, actions, rng))
+
+    async def later(self, *arguments: Any) -> Any:
+        return super().step(*arguments)
+
+
+def test_a_task_in_lockstep_may_start_a_loop_and_set_an_alarm() -> None:
+    assert played("lockstep", task=Looping(horizon=2, items=2)) == played("lockstep")
+
+
+class Interrupted(Notes):
+    """The second step is interrupted."""
+
+    steps = 0
+
+    def step(self, state: Any, actions: Any, rng: Any) -> Any:
+        self.steps += 1
+        if self.steps == 2:
+            raise KeyboardInterrupt
+        return super().step(state, actions, rng)
+
+
+def test_an_interruption_ends_every_branch() -> None:
+    threads = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        played("lockstep", task=Interrupted(items=3))
+    assert threading.active_count() == threads
+
+
 class Broken(Notes):
     def step(self, state: Any, actions: Any, rng: Any) -> Any:
         return None
@@ -242,8 +277,10 @@ def test_players_of_different_places_speak_at_the_same_time(order: Order) -> Non
 
 def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_table(monkeypatch: Any) -> None:
     """The clock stands still but for the tables, which take 1/4 and 1/2 of a second."""
-    clock = itertools.chain.from_iterable(zip(itertools.repeat(0.0), itertools.cycle((0.25, 0.5))))
-    monkeypatch.setattr(lockstep, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    seconds = itertools.cycle((0.25, 0.5))
+    # two requests of each table join its batch, and are answered one after the other
+    clock = (time for took in seconds for time in (0.0, 0.0, took, took))
+    monkeypatch.setattr(desk, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(Wire, "place", "one place: they take turns")
     task = Notes(horizon=3, items=2)
     players = {agent: Wire() for agent in task.agents}

@@ -1,0 +1,61 @@
+"""Barrier of lockstep: branches request actions together, turn by turn."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+
+class Barrier:
+    """Holds branches until all of them wait, then releases them in the order of trees and paths.
+
+    Requests then reach a queue in an order that does not depend on timing, so its batches repeat.
+    Every tree begins as one branch.
+    """
+
+    def __init__(self, trees: int) -> None:
+        self.turn = 0
+        """Number of releases."""
+        self._branches = trees
+        self._waiting: dict[tuple[int, tuple[int, ...]], asyncio.Future[None]] = {}
+
+    def of_tree(self, number: int) -> TreeBarrier:
+        """The barrier as the branches of one tree use it."""
+        return TreeBarrier(self, number)
+
+    async def wait(self, tree: int, path: tuple[int, ...]) -> None:
+        """Waits for all other branches."""
+        released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[tree, path] = released
+        self._release()
+        await released
+
+    def split(self, count: int) -> None:
+        """Replaces a branch by `count` branches; 0: it has ended."""
+        self._branches += count - 1
+        self._release()
+
+    def _release(self) -> None:
+        if len(self._waiting) < self._branches:
+            return
+        self.turn += 1
+        waiting, self._waiting = self._waiting, {}
+        for _, released in sorted(waiting.items()):
+            if not released.cancelled():
+                released.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeBarrier:
+    """A barrier for the branches of one tree."""
+
+    all_trees: Barrier
+    tree: int
+
+    async def wait(self, path: tuple[int, ...]) -> None:
+        """Waits for all other branches, at the node of this path."""
+        await self.all_trees.wait(self.tree, path)
+
+    def split(self, count: int) -> None:
+        """As `Barrier.split`."""
+        self.all_trees.split(count)

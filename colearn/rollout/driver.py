@@ -1,0 +1,116 @@
+"""Driver of growing trees: requests actions, executes joint actions, counts both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Literal
+
+from colearn.contract import Ask, AsyncTable, Spoken, Table
+
+from .advance import advance, first_error
+from .barrier import Barrier
+from .calling_thread import CallingThread
+from .counts import Counts
+from .desk import Desk, Place
+from .growth import Growth
+
+Order = Literal["lockstep", "free"]
+
+AT_ONCE = 256
+"""Maximum number of threads; most of them wait for slow calls."""
+
+
+class Driver:
+    """Advances all branches of several trees, which share the request queues of their players.
+
+    In the free order a slow step, tool or table delays no other branch. Requests join the batch
+    that their table is answering, so batches depend on timing; samples do not, except for rounding
+    within a batch. In lockstep a barrier holds the requests of each branch until all others have
+    come as far: those of a turn are one batch per table, bit for bit repeatable.
+    """
+
+    def __init__(
+        self, order: Order = "lockstep", *, greedy: bool = False, pool: Executor | None = None
+    ) -> None:
+        self.order, self.greedy, self.pool = order, greedy, pool
+        self.counts = Counts()
+
+    def grow(self, growths: Sequence[Growth]) -> None:
+        """Grow every tree to its end.
+
+        Errors: TaskError if the task breaks its contract, ConfigError from a generator.
+        """
+        caller = CallingThread()
+        with (
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table") as threads,
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
+        ):
+            free = self.order == "free"
+            own_steps = steps if free else caller
+            caller.run(
+                self._all(
+                    growths,
+                    _Queues(threads, greedy=self.greedy),
+                    None if free else Barrier(len(growths)),
+                    beside=partial(_run, threads if free else caller),
+                    step=partial(_run, own_steps if self.pool is None else self.pool),
+                )
+            )
+        self.counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)
+
+    async def _all(
+        self,
+        growths: Sequence[Growth],
+        queues: _Queues,
+        barrier: Barrier | None,
+        **where: Any,
+    ) -> None:
+        by_turn: dict[int, list[float]] = {}
+
+        async def say(ask: Ask) -> list[Spoken]:
+            turn = None if barrier is None else barrier.turn
+            spoken, seconds = await queues.say(ask)
+            self.counts.spoke(spoken)
+            if turn is None:
+                self.counts.response_seconds.append(seconds)
+            else:
+                by_turn.setdefault(turn, []).append(seconds)
+            return spoken
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, growth in enumerate(growths):
+                    wait = None if barrier is None else barrier.of_tree(number)
+                    group.create_task(advance(growth, say, barrier=wait, **where))
+        except BaseExceptionGroup as failures:
+            raise first_error(failures) from None
+        self.counts.response_seconds += [max(seconds) for seconds in by_turn.values()]
+
+
+class _Queues:
+    """The request queues of all tables."""
+
+    def __init__(self, threads: Executor, *, greedy: bool) -> None:
+        self._threads, self._greedy = threads, greedy
+        self._desks: dict[Table, Desk] = {}
+        self._places: dict[Hashable, Place] = {}
+
+    async def say(self, ask: Ask) -> tuple[list[Spoken], float]:
+        """The answers to one request, and the seconds that they took the table."""
+        table = ask.player.table
+        if isinstance(table, AsyncTable):
+            started = time.perf_counter()
+            spoken = await table.say(ask, greedy=self._greedy)
+            return spoken, time.perf_counter() - started
+        if table not in self._desks:
+            place = self._places.setdefault(table.place, Place())
+            self._desks[table] = Desk(table, place, self._threads, greedy=self._greedy)
+        return await self._desks[table].say(ask)
+
+
+async def _run(pool: Executor, work: Any, *arguments: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
