@@ -104,7 +104,11 @@ def line_of(error: BaseException) -> str:
 
 def reason_of(error: BaseException) -> str:
     """An exception's own message as one line that a terminal shows as it is."""
-    return printable(str(error))[:_LONGEST_REASON] or "nothing said"
+    try:
+        text = str(error)
+    except (Exception, SystemExit):  # noqa: BLE001 - the class of the exception is foreign code
+        return "its str() raises"
+    return printable(text)[:_LONGEST_REASON] or "nothing said"
 
 
 def printable(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from .text import is_unicode
@@ -11,20 +12,32 @@ DEEPEST = 64
 """Maximum nesting depth: copying, checking and writing a value are recursive."""
 
 
-def read_json(text: str) -> Any:
-    """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode.
+def read_json(text: str, *, finite: bool = False) -> Any:
+    """Parse a JSON value of depth at most `DEEPEST` whose strings are valid Unicode. `finite` also
+    refuses NaN and numbers beyond the range of a float.
 
     Errors: ValueError with a message to append to the name of the text.
     """
+    strict: dict[str, Any] = {}
+    if finite:
+        strict = {"parse_constant": _finite, "parse_float": _finite}
     try:
-        value = json.loads(text)
+        value = json.loads(text, **strict)
     except (ValueError, RecursionError):
         raise ValueError("is no JSON") from None
     if not _shallow(value, DEEPEST):
         raise ValueError(f"holds more than {DEEPEST} lists and objects within each other")
-    if not is_unicode(json.dumps(value, ensure_ascii=False)):
+    # dumping is slow, and text without escapes holds no other characters than its own
+    if not is_unicode(json.dumps(value, ensure_ascii=False) if "\\u" in text else text):
         raise ValueError("holds half of a surrogate pair, which is no text")
     return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _shallow(value: Any, deepest: int) -> bool:

@@ -75,6 +75,12 @@ UPDATE = {
     "objective": Metric(
         "Mean credited return of the training episodes.", "credited reward", "higher"
     ),
+    "failed": Metric("Training episodes whose program failed (`gateway`).", "share", "lower"),
+    "unasked": Metric(
+        "Training episodes whose program asked no agent (`gateway`): they train nothing.",
+        "share",
+        "lower",
+    ),
     "tokens_per_action": Metric("Mean tokens of one answer.", "tokens"),
     "seconds/rollout": Metric("Wall-clock time of the rollouts.", "seconds", "lower"),
     "seconds/update": Metric("Wall-clock time of the update.", "seconds", "lower"),

@@ -1,4 +1,4 @@
-"""Thirty programs that misbehave at the gateway, and an honest one that plays beside them.
+"""Programs that misbehave at the gateway, and an honest one that plays beside them.
 
 An item is the name of its program. Everything that a hostile program sends holds TAINT.
 """
@@ -328,3 +328,172 @@ async def changes_its_environment(endpoints: Any) -> None:
         await ask(endpoints["one"], [user(TAINT)])
     finally:
         del os.environ["COLEARN_GATEWAY"]
+
+
+@hostile
+async def pays_400_digits(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    for digits in ("9" * 400, "-" + "9" * 400, "9" * 5000, "1e400"):
+        answer = await _post(endpoints.reward, f'{{"value": {digits}}}'.encode())
+        assert answer.status_code == 400
+
+
+@hostile
+async def ends_with_400_digits(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    assert (await _post(endpoints.end, f'{{"result": {10**400}}}'.encode())).status_code == 204
+
+
+@hostile
+async def returns_400_digits(endpoints: Any) -> Any:
+    await ask(endpoints["one"], [user(TAINT)])
+    return {"team": 1.0, "one": -(10**400)}
+
+
+class _Raises(BaseException):
+    pass
+
+
+class _OddMapping(dict[str, float]):
+    def items(self) -> Any:
+        raise ValueError(TAINT)
+
+
+class _OddNumber(float):
+    def __ge__(self, other: Any) -> Any:
+        raise SystemExit(TAINT)
+
+    __le__ = __ge__
+
+
+class _OddError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError(TAINT)
+
+
+class _OddText(Exception):
+    def __str__(self) -> Any:
+        return 7
+
+
+@hostile
+async def returns_a_mapping_that_raises(endpoints: Any) -> Any:
+    await ask(endpoints["one"], [user(TAINT)])
+    return _OddMapping(team=1.0)
+
+
+@hostile
+async def returns_a_number_that_raises(endpoints: Any) -> Any:
+    await ask(endpoints["one"], [user(TAINT)])
+    return _OddNumber(1.0)
+
+
+@hostile
+async def returns_an_odd_key(endpoints: Any) -> Any:
+    await ask(endpoints["one"], [user(TAINT)])
+    return {"team": 1.0, _OddError(): 1.0}
+
+
+@hostile
+async def returns_an_object(endpoints: Any) -> Any:
+    await ask(endpoints["one"], [user(TAINT)])
+    return object()
+
+
+@hostile
+async def raises_what_has_no_text(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    raise _OddError
+
+
+@hostile
+async def raises_what_has_a_number_for_a_text(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    raise _OddText
+
+
+@hostile
+async def raises_beyond_exceptions(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    raise _Raises("\x1b[31m" + TAINT)
+
+
+@hostile
+async def fails_with_control_characters(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    failure = "\x1b[2J\r\n" + TAINT + "\x07\u202e\x9b" + "!" * 1000
+    content = json.dumps({"failure": failure}).encode()
+    assert (await _post(endpoints.end, content)).status_code == 204
+
+
+@hostile
+async def fails_with_no_text(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    for content in (b'{"failure": "\\ud800"}', b'{"\\ud800": 1}', b'{"failure": 1, "x": 2}'):
+        assert (await _post(endpoints.end, content)).status_code == 400
+    assert (await _post(endpoints.end, b'{"failure": [1, "a\\u001b"]}')).status_code == 204
+
+
+def _called(arguments: str) -> list[Any]:
+    """Messages in which the agent has called a function with these arguments."""
+    function = {"name": "look", "arguments": arguments}
+    call = {"id": "1", "type": "function", "function": function}
+    return [
+        user(TAINT),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": TAINT},
+    ]
+
+
+@hostile
+async def sends_half_of_surrogate_pairs(endpoints: Any) -> None:
+    half = "\ud800"
+    function = {"name": "look", "parameters": {"type": half}}
+    for fields in (
+        {"messages": [user(half)]},
+        {"messages": [{**user(TAINT), "name": half}]},
+        {"messages": [{**user(TAINT), half: TAINT}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": half}]}]},
+        {"messages": _called(half)},
+        {"messages": _called('{"at": "\\ud83d"}')},
+        {"messages": _called('{"\\udc00": 1}')},
+        {"tools": [{"type": "function", "function": function}]},
+        {"model": half},
+        {"user": half},
+        {half: 1},
+    ):
+        assert (await _post(_chat(endpoints), _body(**fields))).status_code == 400
+    for content in (
+        b'{"value": 1, "agent": "\\ud800"}',
+        b'{"\\ud800": 1}',
+        b'{"value": "\\ud800"}',
+    ):
+        assert (await _post(endpoints.reward, content)).status_code == 400
+
+
+@hostile
+async def sends_deep_arguments(endpoints: Any) -> None:
+    for depth in (100, 1000, 100_000):
+        deep = "[" * depth + "]" * depth
+        for fields in (
+            {"messages": _called(f'{{"at": {deep}}}')},
+            {"metadata": TAINT, "messages": _called(deep)},
+        ):
+            assert (await _post(_chat(endpoints), _body(**fields))).status_code == 400
+    deep = "[" * 100 + "]" * 100
+    function = f'{{"type": "function", "function": {{"name": "a", "parameters": {{"a": {deep}}}}}}}'
+    content = f'{{"messages": [{{"role": "user", "content": "a"}}], "tools": [{function}]}}'
+    assert (await _post(_chat(endpoints), content.encode())).status_code == 400
+
+
+@hostile
+async def sends_huge_integers(endpoints: Any) -> None:
+    huge = 10**400
+    call = {"id": "1", "function": {"name": "a", "arguments": "{}"}, "index": huge}
+    for fields in (
+        *({name: huge} for name in ("max_tokens", "max_completion_tokens", "n", "seed", "top_k")),
+        *({name: huge} for name in ("temperature", "top_p", "top_logprobs", "logprobs", "stop")),
+        {"messages": [user(TAINT), {"role": "assistant", "tool_calls": [call]}, user(TAINT)]},
+        {"messages": [{"role": "user", "content": huge}]},
+    ):
+        assert (await _post(_chat(endpoints), _body(**fields))).status_code == 400

@@ -29,7 +29,7 @@ from .ahead import Ahead
 from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
 from .evaluation.evaluate import evaluate_team
-from .evaluation.played import mean_objective, mean_returns
+from .evaluation.played import lost_episodes, mean_objective, mean_returns
 from .experience import At, Experience, Now, TrainingEpisodes
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
@@ -270,7 +270,8 @@ class Experiment:
             "seconds/rollout": rolled - started,
             "seconds/update": ended - rolled,
             **time_use(self.timeline.take(started, ended), self._timed, ended - started),
-            "tokens_per_action": counts.tokens / counts.generations,
+            **lost_episodes(trees, self.parts.task),
+            "tokens_per_action": counts.tokens_per_action,
             **parity_gaps(self._timed),
             **self.experience.metrics(),
         }

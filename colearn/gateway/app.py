@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import Any, Protocol
@@ -18,9 +16,10 @@ from starlette.routing import Route
 from colearn.wire.connected import while_connected
 from colearn.wire.errors import ServeError
 from colearn.wire.limits import ServerLimits, read_body
-from colearn.wire.schema import ChatRequest, parse
+from colearn.wire.schema import ChatRequest, parse, read_fields
 
 from .live import Asked, Live, Paid
+from .payments import NoReward, number
 from .requests import check_request, invalid
 from .stream import Streamed
 
@@ -80,11 +79,9 @@ def build_app(house: Reception) -> Starlette:
         live = _live(house, request)
         fields = await _fields(request)
         if unknown := sorted(fields.keys() - {"result", "failure"}):
-            raise invalid(unknown[0], "is unknown; give result or failure")
+            raise invalid(unknown[0][:80], "is unknown; give result or failure")
         failure = fields.get("failure")
-        live.end(
-            result=fields.get("result"), failure=None if failure is None else str(failure)[:300]
-        )
+        live.end(result=fields.get("result"), failure=None if failure is None else str(failure))
         return Response(status_code=204)
 
     async def following(request: Request) -> Response:
@@ -147,26 +144,20 @@ async def _withdrawing(
 
 
 async def _fields(request: Request) -> dict[str, Any]:
-    try:
-        fields = json.loads(await read_body(request, LIMITS) or b"{}")
-    except (ValueError, RecursionError):
-        raise ServeError(400, "the body is not valid JSON") from None
-    if not isinstance(fields, dict):
-        raise ServeError(400, "the body must be a JSON object")
-    return fields
+    return read_fields(await read_body(request, LIMITS) or b"{}")
 
 
 def _paid(fields: dict[str, Any]) -> Paid:
     if unknown := sorted(fields.keys() - {"value", "agent", "call"}):
-        raise invalid(unknown[0], "is unknown; give value, and agent or call")
-    value, agent, call = fields.get("value"), fields.get("agent"), fields.get("call")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise invalid("value", "must be a number")
-    if not math.isfinite(value) or abs(value) > 1e9:
-        raise invalid("value", "must be finite, and at most 1e9 in magnitude")
+        raise invalid(unknown[0][:80], "is unknown; give value, and agent or call")
+    agent, call = fields.get("agent"), fields.get("call")
+    try:
+        value = number(fields.get("value"), "it")
+    except NoReward as error:
+        raise invalid("value", str(error)) from None
     for name, given in (("agent", agent), ("call", call)):
         if given is not None and not isinstance(given, str):
             raise invalid(name, "must be text")
     if agent is not None and call is not None:
         raise invalid("call", "give agent or call, not both")
-    return Paid(float(value), agent, call)
+    return Paid(value, agent, call)

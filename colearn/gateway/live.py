@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from colearn.contract import Listener
+from colearn.errors import printable
 from colearn.wire.errors import ServeError
 from colearn.wire.schema import ChatRequest
 
+_LONGEST_FAILURE = 300
 MOST_WAITING = 64
 """Most requests of one episode that may wait for an answer."""
 
@@ -115,12 +117,19 @@ class Live:
         with self._changed:
             if self.over:
                 return
-            self.over, self.result, self.failure = True, result, failure
+            self.over, self.result = True, result
+            if failure is not None:
+                self.fail(failure)
             self.ended = ended
             waiting, self._queue, self._open = list(self._open.values()), [], {}
             self._changed.notify_all()
         for asked in waiting:
             asked.answer.set_exception(_gone())
+
+    def fail(self, failure: str) -> None:
+        """Sets why the episode failed. The text may be a program's: it is kept as one line without
+        control characters, since it reaches terminals, logs and reports."""
+        self.failure = printable(failure)[:_LONGEST_FAILURE] or "nothing said"
 
     def close(self, failure: str | None = None) -> None:
         """Ends the episode and stops its program."""

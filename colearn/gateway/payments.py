@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,10 @@ from .state import GatewayCall, GatewayState
 TEAM = "team"
 LARGEST = 1e9
 """Largest magnitude of a reward."""
+
+
+class NoReward(ValueError):
+    """A program's reward is not a number, or not one of an agent."""
 
 
 def payment(state: GatewayState[Any], paid: Paid) -> Payment:
@@ -36,7 +39,7 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
     A number is the team's reward; a mapping has `team` and agents as keys; None pays nothing. The
     reward of an agent that gave no answer is dropped.
 
-    Errors: ValueError that says what is wrong.
+    Errors: NoReward that says what is wrong; whatever a returned object raises while it is read.
     """
     if result is None:
         return []
@@ -55,7 +58,7 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
             )
             payments.append(Payment(value=number(value, name), actions=actions))
         elif not isinstance(name, str):
-            raise ValueError(f"{name!r} is not the name of an agent")
+            raise NoReward(f"a key is a {type(name).__name__}, must be the name of an agent")
         else:
             number(value, name)
     return payments
@@ -64,10 +67,10 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
 def number(value: Any, what: str) -> float:
     """Returns `value` as a float.
 
-    Errors: ValueError unless it is a finite number that can be squared and summed.
+    Errors: NoReward unless it is a finite number that can be squared and summed.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{what} is a {type(value).__name__}, must be a number")
-    if not math.isfinite(value) or abs(value) > LARGEST:
-        raise ValueError(f"{what} must be finite, and at most {LARGEST:g} in magnitude")
+        raise NoReward(f"{what} is a {type(value).__name__}, must be a number")
+    if not -LARGEST <= value <= LARGEST:  # also NaN, and integers that are too large for a float
+        raise NoReward(f"{what} must be finite, and at most {LARGEST:g} in magnitude")
     return float(value)

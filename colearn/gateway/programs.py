@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, printable, reason_of
 
 from .live import Live
 
@@ -108,7 +108,7 @@ class FunctionProgram(Program):
         try:
             result = asyncio.run(main())
         except BaseException as error:  # noqa: BLE001 - whatever a program does, its episode ends
-            live.end(failure=f"{type(error).__name__}: {_line(error)}")
+            live.end(failure=raised(error))
         else:
             live.end(result=result)
 
@@ -242,8 +242,9 @@ def _tail_of(process: subprocess.Popen[bytes]) -> str:
     while part := process.stderr.read1(65536):  # type: ignore[attr-defined]
         kept = (kept + part)[-_TAIL:]
     lines = kept.decode(errors="replace").split("\n")
-    return next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "no message")
+    return next((printable(line) for line in reversed(lines) if line.strip()), "no message")
 
 
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300].encode(errors="replace").decode()
+def raised(error: BaseException) -> str:
+    """Returns the kind and the message of a program's exception."""
+    return f"{type(error).__name__}: {reason_of(error)}"

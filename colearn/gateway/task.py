@@ -15,7 +15,7 @@ import numpy as np
 
 from colearn import registry
 from colearn.contract import Listener
-from colearn.errors import ConfigError, TaskError, nearest
+from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.types import Prompt
 from colearn.wire.errors import ServeError
 from colearn.workflow.record import Call, Event, Payment
@@ -26,9 +26,9 @@ from .contexts import REASONS, Reason, read_request
 from .house import House
 from .items import read_items
 from .live import Asked, Live
+from .payments import NoReward, read_result
 from .payments import payment as _payment
-from .payments import read_result
-from .programs import CommandProgram, FunctionProgram, Opened, Program, WorkerProgram
+from .programs import CommandProgram, FunctionProgram, Opened, Program, WorkerProgram, raised
 from .requests import SAMPLING
 from .state import GatewayCall, GatewayState
 
@@ -285,16 +285,29 @@ class Gateway(RecordedTask[Any, State]):
             return [Payment(value=self.failure_reward)]
         if not live.ended:
             return []  # cut off at the horizon
-        result = live.result
-        if self.grade is not None:
-            result = registry.own_function(self.grade, "task.grade")(state.item, result)
         try:
-            return read_result(result, state)
-        except ValueError as error:
-            if self.grade is not None:
-                raise TaskError(f"task.grade: {error}") from None
-            live.failure = f"returned no valid reward: {error}"
+            return self._graded(state, live.result)
+        except ColearnError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - its objects run code of their own
+            reason = reason_of(error) if isinstance(error, NoReward) else raised(error)
+            what = "returned no valid reward" if self.grade is None else "cannot be graded"
+            live.fail(f"{what}: {reason}")
             return [Payment(value=self.failure_reward)]
+
+    def _graded(self, state: State, result: Any) -> list[Payment]:
+        """Returns the rewards of a program's result.
+
+        Errors: NoReward for a result that is no reward; TaskError for such a grade; whatever the
+        result raises while it is read or graded.
+        """
+        if self.grade is None:
+            return read_result(result, state)
+        grade = registry.own_function(self.grade, "task.grade")(state.item, result)
+        try:
+            return read_result(grade, state)
+        except NoReward as error:
+            raise TaskError(f"task.grade: {error}") from None
 
     def _count(self, failure: str | None) -> None:
         """Counts consecutive failures.

@@ -67,7 +67,7 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     """
     recipe = embedded_recipe(task, name, field)
     size = name.partition(":")[0]
-    episodes, texts = _play(task, recipe)
+    episodes, texts = _play(task, recipe, name, field)
     key = hashlib.blake2b(
         json.dumps([recipe.key, _plain(episodes), texts]).encode(), digest_size=8
     ).hexdigest()
@@ -108,7 +108,7 @@ def embedded_parts(
     Errors: as `embedded_model`.
     """
     recipe = embedded_recipe(task, name, field)
-    tokenizer = embedded_tokenizer(task, *_play(task, recipe))
+    tokenizer = embedded_tokenizer(task, *_play(task, recipe, name, field))
     return _architecture(recipe, tokenizer), tokenizer
 
 
@@ -141,9 +141,14 @@ def _draws_actions(task: DecPOMDP[Any, Any]) -> bool:
     return all(legal_action(task, state, agent, rng, name) is not None for agent in seen)
 
 
-def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[Episode], list[str]]:
+def _play(
+    task: DecPOMDP[Any, Any], recipe: Recipe, model: str, field: str
+) -> tuple[list[Episode], list[str]]:
     """Episodes of uncoordinated legal actions on the training items, with all global and
-    privileged texts that occur in them."""
+    privileged texts that occur in them.
+
+    Errors: ConfigError if no agent acts in any of them.
+    """
     items = items_of(task, "train")
     episodes, information = [], set[str]()
     for number in range(recipe.episodes):
@@ -154,6 +159,8 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[Episode], list
         contexts: dict[str, list[list[tuple[Prompt, str]]]] = {agent: [[]] for agent in task.agents}
         for turn in range(task.horizon):
             seen = prompts(task, state, name)
+            if not seen:  # a program that asks no agent
+                break
             information.add(told(task, state, name))
             if hidden := privileged(task, state, name):
                 information |= {hidden, *(piece_tag("hidden", n) for n in stream_turns(task))}
@@ -174,6 +181,11 @@ def _play(task: DecPOMDP[Any, Any], recipe: Recipe) -> tuple[list[Episode], list
             if outcome.done:
                 break
         episodes.append([turns for agent in contexts.values() for turns in agent if turns])
+    if not any(episodes):
+        raise ConfigError(
+            f"{field}: '{model}' is warm-started on the task's episodes, but {recipe.episodes} of "
+            "them ask no agent; correct the task, or give a model's folder or hub name"
+        )
     return episodes, sorted(information)
 
 

@@ -22,6 +22,11 @@ class Counts:
     """Seconds of the slowest table in each turn, since different tables run concurrently; in the
     free order of each request, from the batch that it joined to its answer."""
 
+    @property
+    def tokens_per_action(self) -> float:
+        """Mean tokens of an action; 0 without any, as when programs ask no agent."""
+        return self.tokens / max(self.generations, 1)
+
     def spoke(self, drawn: Iterable[Spoken]) -> None:
         """Count the answers of one seat."""
         for spoken in drawn:

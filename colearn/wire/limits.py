@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _CLIENTS = 10_000
+_DIGITS = 20
+"""Digits of a Content-Length, as HTTP libraries allow them; int() refuses thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ async def read_body(request: Request, limits: ServerLimits) -> bytes:
     Errors: ServeError 413 for a long body, with or without a Content-Length, 408 for a slow one.
     """
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limits.max_body:
+    if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > limits.max_body):
         raise _too_large(limits)
     body = bytearray()
     try:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from colearn.json_text import read_json
 from colearn.validation import first_fault
 
 from .errors import ServeError
@@ -58,6 +59,20 @@ class CalledFunction(BaseModel):
     name: str
     arguments: str
 
+    @field_validator("arguments")
+    @classmethod
+    def _unicode_and_shallow(cls, arguments: str) -> str:
+        try:
+            json.loads(arguments)
+        except ValueError:
+            return arguments  # a text
+        except RecursionError:
+            if not arguments.rstrip().endswith(("]", "}")):
+                return arguments  # a text: JSON ends as it begins
+            raise ValueError("holds too many lists and objects within each other") from None
+        read_json(arguments)
+        return arguments
+
     def read(self) -> dict[str, Any]:
         """Returns the arguments; text that is not a JSON object is one argument, `arguments`."""
         try:
@@ -75,7 +90,7 @@ class ToolCall(BaseModel):
     id: str
     type: Literal["function"] = "function"
     function: CalledFunction
-    index: int | None = None
+    index: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
 
 class Function(BaseModel):
@@ -162,13 +177,13 @@ class ChatRequest(BaseModel):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     stop: str | list[str] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
     top_k: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
-    n: Annotated[int, Field(ge=1)] | None = None
+    n: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     tools: Annotated[list[FunctionTool], Field(max_length=128)] | None = None
@@ -197,20 +212,29 @@ class ChatRequest(BaseModel):
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
+def read_fields(body: bytes) -> dict[str, Any]:
+    """Parses a request body: a JSON object of finite numbers, whose texts are Unicode.
+
+    Errors: ServeError 400.
+    """
+    try:
+        # decoded first, since json.loads would take bytes of other encodings
+        fields = read_json(body.decode(), finite=True)
+    except UnicodeDecodeError:
+        raise ServeError(400, "the body is not valid JSON") from None
+    except ValueError as error:
+        raise ServeError(400, f"the body is not valid JSON: it {error}") from None
+    if not isinstance(fields, dict):
+        raise ServeError(400, "the body must be a JSON object")
+    return fields
+
+
 def parse(body: bytes) -> ChatRequest:
     """Parses and validates a request body.
 
     Errors: ServeError 400 that names the field, without its value.
     """
-    try:
-        # json.loads would take bytes of other encodings, and halves of surrogate pairs as bytes
-        fields = json.loads(body.decode(), parse_constant=_no_constant)
-        if b"\\u" in body:  # half of a surrogate pair is no text
-            json.dumps(fields, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        raise ServeError(400, "the body is not valid JSON") from None
-    if not isinstance(fields, dict):
-        raise ServeError(400, "the body must be a JSON object")
+    fields = read_fields(body)
     for name, neutral in _NEUTRAL.items():
         value = fields.pop(name, None)
         if value is not None and value not in neutral:
@@ -234,10 +258,6 @@ def parse(body: bytes) -> ChatRequest:
         return ChatRequest.model_validate(fields)
     except ValidationError as error:
         raise _refusal(error, fields) from None
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(name)
 
 
 def _refusal(error: ValidationError, fields: dict[str, Any]) -> ServeError:

@@ -30,6 +30,23 @@ FAILURES = {
     "returns_what_is_no_reward": (
         "returned no valid reward: team must be finite, and at most 1e+09 in magnitude"
     ),
+    "ends_with_400_digits": (
+        "returned no valid reward: the result must be finite, and at most 1e+09 in magnitude"
+    ),
+    "returns_400_digits": (
+        "returned no valid reward: one must be finite, and at most 1e+09 in magnitude"
+    ),
+    "returns_a_mapping_that_raises": f"returned no valid reward: ValueError: {TAINT}",
+    "returns_a_number_that_raises": f"returned no valid reward: SystemExit: {TAINT}",
+    "returns_an_odd_key": (
+        "returned no valid reward: a key is a _OddError, must be the name of an agent"
+    ),
+    "returns_an_object": "returned no valid reward: the result is a object, must be a number",
+    "raises_what_has_no_text": "_OddError: its str() raises",
+    "raises_what_has_a_number_for_a_text": "_OddText: its str() raises",
+    "raises_beyond_exceptions": f"_Raises: ?[31m{TAINT}",
+    "fails_with_control_characters": (f"?[2J {TAINT}???" + "!" * 1000)[:300],
+    "fails_with_no_text": "[1, 'a\\x1b']",
 }
 """What the record says of a program; of the others nothing: they were refused, and went on."""
 SLOW = {"hangs", "blocks_its_thread"}

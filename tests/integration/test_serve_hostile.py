@@ -100,7 +100,24 @@ def test_health_and_page_need_no_token(server: Running) -> None:
         b'{"messages": [{"role": "user", "content": "a"}], "temperature": NaN}',
         b'{"messages": [{"role": "user", "content": "a"}], "temperature": 1e999}',
         b'{"messages": [{"role": "user", "content": "a"}], "str": 1}',
+        *(
+            b'{"messages": [{"role": "user", "content": "a"}], "%s": %s}' % (field, b"9" * 400)
+            for field in (b"max_tokens", b"max_completion_tokens", b"n", b"top_k", b"seed")
+        ),
+        b'{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function",'
+        b'"function": {"name": "a", "parameters": {"a": ' + b"[" * 900 + b"]" * 900 + b"}}}]}",
+        *(
+            b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls":'
+            b'[{"id": "1", "function": {"name": "a", "arguments": "%s"}}]}, {"role": "tool",'
+            b'"content": "a"}]}' % arguments
+            for arguments in (
+                rb"{\"a\": \"\\ud83d\"}",
+                rb"{\"\\udc00\": 1}",
+                b'{\\"a\\": ' + b"[" * 900 + b"]" * 900 + b"}",
+            )
+        ),
     ),
+    ids=lambda body: repr(body[-60:]),
 )
 def test_a_malformed_body_is_refused(server: Running, body: bytes) -> None:
     answer = post(server, content=body)

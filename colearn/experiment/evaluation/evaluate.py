@@ -67,8 +67,8 @@ def evaluate_team(
     trees, counts = processes.exchange(grown, counts)
     metrics = mean_outcomes(trees, task.pays, credit) | pass_metrics(trees, settings, split_size)
     metrics["turns"] = mean_turns(trees)
-    metrics["tokens_per_turn"] = counts.tokens / counts.generations
-    metrics["response_seconds"] = float(np.mean(counts.response_seconds))
+    metrics["tokens_per_turn"] = counts.tokens_per_action
+    metrics["response_seconds"] = float(np.mean(counts.response_seconds or [0.0]))
     return Evaluation(metrics, trees)
 
 

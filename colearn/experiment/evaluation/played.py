@@ -15,6 +15,9 @@ from colearn.errors import TaskError
 from colearn.rollout.transition import items_of
 from colearn.types import Credited, Tree
 
+_FAILED = "failed"
+"""A program's task measures by this name whether the program failed."""
+
 
 def evaluation_items(
     task: DecPOMDP[Any, Any], settings: EvaluationSettings
@@ -53,6 +56,18 @@ def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, f
         return {name: next(iter(means.values()))}
     by_name = {f"{name}/{agent}": mean for agent, mean in means.items()}
     return {name: float(np.mean(list(means.values())))} | by_name
+
+
+def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
+    """Of a task that runs programs: `failed`, if the task measures it, and `unasked`, the episodes
+    in which no agent acted. Neither is visible in a return. Other tasks lose no episodes."""
+    if not task.program:
+        return {}
+    ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
+    lost = {"unasked": float(np.mean([len(tree.nodes) == 1 for tree in trees]))}
+    if all(_FAILED in end for end in ends):
+        lost[_FAILED] = float(np.mean([end[_FAILED] for end in ends]))
+    return lost
 
 
 def mean_outcomes(

@@ -1,0 +1,120 @@
+"""Programs that fail or ask nobody in training: their episodes are lost and counted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tiny import save_model
+
+from colearn.config import load_config
+from colearn.errors import ConfigError, TaskError
+from colearn.experiment.loop import Experiment
+from colearn.gateway.task import Gateway
+from colearn.models.embedded import embedded_model, embedded_parts
+from colearn.record import open_run
+from tests.gateway_programs import RNG, opened
+
+ALGORITHMS = [
+    {"name": "mareinforce", "rollout": {"name": "chain"}},
+    {"name": "magrpo", "rollout": {"name": "parallel", "k": 2}},
+]
+PROGRAMS = "tests.lossy_gateway_programs"
+
+
+def config(path, play="some_are_lost", algorithm=None):
+    task = {"agents": ["one", "two"], "items": f"{PROGRAMS}:items", "play": f"{PROGRAMS}:{play}"}
+    return load_config(
+        {
+            "task": {"name": "gateway", **task, "words": {"one": ["yes"], "two": ["no"]}},
+            "algorithm": algorithm or {"name": "mareinforce", "rollout": {"name": "chain"}},
+            "models": {"*": {"path": str(path)}},
+            "agents": {"*": {"sampling": {"max_tokens": 3}}},
+            "train": {"episodes": 4, "environment_steps": 1000, "iterations": 2},
+            "evaluation": {"episodes": 4, "every": 10},
+            "run": {"device": "cpu"},
+        }
+    )
+
+
+def gateway(play, **settings):
+    return opened(
+        Gateway(
+            ("one", "two"),
+            f"{PROGRAMS}:items",
+            play=f"{PROGRAMS}:{play}",
+            timeout=20.0,
+            words={"one": ("yes",), "two": ("no",)},
+            **settings,
+        )
+    )
+
+
+def updates(folder):
+    return [line for line in open_run(folder).lines() if line.kind == "update"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=["chain", "parallel"])
+def test_lost_episodes_are_in_the_metrics_of_their_update(tmp_path, algorithm):
+    """Of four items one fails before it asks, one after, one asks nobody, and one is played."""
+    settings = config(save_model(tmp_path / "model"), algorithm=algorithm)
+    record = Experiment(settings, tmp_path / "run").run()
+    assert (record.status, record.iterations) == ("finished", 2)
+    for line in updates(tmp_path / "run"):
+        assert line.metrics["failed"] == 0.5
+        assert line.metrics["unasked"] == 0.5
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=["chain", "parallel"])
+def test_a_run_whose_programs_ask_nobody_goes_on_and_says_so(tmp_path, algorithm):
+    settings = config(save_model(tmp_path / "model"), "quiet", algorithm)
+    record = Experiment(settings, tmp_path / "run").run()
+    assert (record.status, record.iterations, record.generations) == ("finished", 2, 0)
+    for line in updates(tmp_path / "run"):
+        assert (line.metrics["unasked"], line.metrics["failed"]) == (1.0, 0.0)
+
+
+def test_a_warm_start_leaves_out_the_programs_that_ask_nobody(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))
+    _, tokenizer = embedded_parts(gateway("some_are_lost"), "embedded-tiny", "models.*.path")
+    assert "yes" in tokenizer.get_vocab()
+
+
+@pytest.mark.parametrize("make", [embedded_model, embedded_parts])
+def test_a_warm_start_on_programs_that_ask_nobody_is_one_line(tmp_path, monkeypatch, make):
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"^models\.\*\.path: .* ask no agent; correct") as error:
+        make(gateway("quiet"), "embedded-tiny", "models.*.path")
+    assert "\n" not in str(error.value)
+
+
+def test_a_result_that_cannot_be_graded_is_the_programs_failure():
+    task = gateway("quiet", grade=f"{PROGRAMS}:grade", failure_reward=-1.0)
+    state = task.reset({"result": "9" * 400}, RNG)
+    assert state.failure == "cannot be graded: OverflowError: int too large to convert to float"
+    assert sum(paid.value for paid in state.payments) == -1.0
+    assert task.reset({"result": "3"}, RNG).failure is None
+
+
+def test_a_grade_that_is_no_reward_is_the_graders_mistake():
+    with pytest.raises(TaskError, match=r"^task\.grade: the result must be finite"):
+        gateway("quiet", grade=f"{PROGRAMS}:grade").reset({"result": "inf"}, RNG)
+
+
+def test_what_a_program_says_reaches_the_terminal_escaped(capsys, tmp_path):
+    task = gateway("shouts")
+    state = task.reset("any", RNG)
+    assert state.failure == "RuntimeError: ?[2Jone two?"
+    printed = capsys.readouterr().err
+    assert printed == "warning: gateway: a program failed: RuntimeError: ?[2Jone two?\n"
+    assert task.render(state).endswith("the program failed: RuntimeError: ?[2Jone two?")
+    assert json.dumps(task.render(state)).isprintable()
+
+
+def test_what_a_command_says_reaches_the_terminal_escaped(capsys):
+    script = r"printf 'one\033[2Jtwo\233\n' >&2; exit 3"
+    task = opened(
+        Gateway(("one",), f"{PROGRAMS}:items", command=("sh", "-c", script), timeout=20.0)
+    )
+    assert task.reset("any", RNG).failure == "exit code 3: one?[2Jtwo\ufffd"
+    assert "\x1b" not in capsys.readouterr().err
