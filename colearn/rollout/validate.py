@@ -5,7 +5,7 @@ Each function returns its argument, so that it can wrap a call.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -88,8 +88,8 @@ def validate_metrics(metrics: Mapping[str, float]) -> Mapping[str, float]:
                 f"task.metrics: '{name}' is a {type(value).__name__}, must be a finite number; "
                 "use float(...)"
             )
-        if not math.isfinite(value):
-            raise TaskError(f"task.metrics: '{name}' is {value}, must be a finite number")
+        if not abs(value) <= sys.float_info.max:  # math.isfinite overflows on a huge integer
+            raise TaskError(f"task.metrics: '{name}' is {_shown(value)}, must be a finite number")
     return metrics
 
 
@@ -154,9 +154,14 @@ def _finite(value: object, what: str) -> None:
             f"task.step: {what} is a {type(value).__name__}, must be a finite number; "
             "use float(...)"
         )
-    if not math.isfinite(value):
-        raise TaskError(f"task.step: {what} is {value}, must be a finite number")
+    if not abs(value) <= sys.float_info.max:
+        raise TaskError(f"task.step: {what} is {_shown(value)}, must be a finite number")
     if abs(value) > LARGEST_REWARD:
         raise TaskError(
             f"task.step: {what} is {value:.3g}, beyond {LARGEST_REWARD:g}; scale it down"
         )
+
+
+def _shown(value: float) -> str:
+    """A number that is not finite, or an integer of any length."""
+    return str(value) if isinstance(value, float) else "an integer beyond a float's range"

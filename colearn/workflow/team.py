@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
@@ -114,8 +114,9 @@ class Team:
         """
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TaskError(f"workflow.run: reward {value!r} must be a number; use float(...)")
-        if not math.isfinite(value):
-            raise TaskError(f"workflow.run: reward is {value}, must be a finite number")
+        if not abs(value) <= sys.float_info.max:  # math.isfinite overflows on a huge integer
+            shown = value if isinstance(value, float) else "an integer beyond a float's range"
+            raise TaskError(f"workflow.run: reward is {shown}, must be a finite number")
         actions: Sources | None = None
         if isinstance(to, Answer):
             actions = to.actions
