@@ -82,6 +82,7 @@ def tiny_model(
     vocab: int | None = None,
     end_scale: float = 4.0,
     dtype: torch.dtype = torch.float32,
+    tied: bool = False,
 ) -> Any:
     """A two-layer causal model. `end_scale` makes the end token likely now and then, so that
     actions have ragged lengths; 1 leaves it as rare as any other."""
@@ -96,7 +97,7 @@ def tiny_model(
         "head_dim": 8,
         "max_position_embeddings": 1024,
         "initializer_range": std,
-        "tie_word_embeddings": False,
+        "tie_word_embeddings": tied,
         "bos_token_id": None,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
@@ -127,9 +128,16 @@ def tiny_model(
     return model.to(dtype).eval()
 
 
-def save_model(folder: Path, kind: str = "qwen3", *, merges: bool = False, seed: int = 0) -> str:
+def save_model(
+    folder: Path,
+    kind: str = "qwen3",
+    *,
+    merges: bool = False,
+    seed: int = 0,
+    tied: bool = False,
+) -> str:
     """A model folder as a config's `path` names it."""
-    tiny_model(kind, seed=seed).save_pretrained(folder)
+    tiny_model(kind, seed=seed, tied=tied).save_pretrained(folder)
     byte_tokenizer(merges=merges).save_pretrained(folder)
     return str(folder)
 

@@ -58,7 +58,8 @@ class LoRASettings(_Settings):
     alpha: float = Field(default=32.0, gt=0)
     """Scale of the adapter: its output is multiplied by alpha / rank."""
     targets: str | list[str] = "all-linear"
-    """Layers with an adapter: peft's `all-linear`, or names of modules."""
+    """Layers with an adapter: peft's `all-linear`, a list of names, or a pattern (a regular
+    expression) that the whole names match. `embed_tokens` and `lm_head` may be among them."""
 
 
 class OptimizerSettings(_Settings):

@@ -15,6 +15,7 @@ from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, ConfigError, reason_of
 from colearn.learn.checkpoint_files import WEIGHTS
 from colearn.models.load import DTYPES
+from colearn.models.merging import merged
 from colearn.models.network import Network
 from colearn.models.team import TeamBuilder
 
@@ -45,7 +46,7 @@ def save_merged(network: Network, folder: Path, dtype: str) -> None:
     base = network.base
     model: Any = base.causal.float()
     if network.adapter is not None:
-        model = base.model.merge_and_unload(adapter_names=[network.adapter])
+        model = merged(base.model, network.adapter)
     model.to(DTYPES[dtype]).save_pretrained(folder)
 
 
@@ -60,7 +61,9 @@ def save_adapter(network: Network, folder: Path, base: str) -> None:
     )
     config = model.peft_config[network.adapter]
     config.base_model_name_or_path, config.inference_mode = base, True
-    config.task_type, config.target_modules = "CAUSAL_LM", sorted(config.target_modules)
+    config.task_type = "CAUSAL_LM"
+    if not isinstance(config.target_modules, str):  # a pattern is one text
+        config.target_modules = sorted(config.target_modules)
     config.save_pretrained(folder)
     save_file(
         {name: tensor.detach().contiguous() for name, tensor in weights.items()},

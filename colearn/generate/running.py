@@ -143,7 +143,10 @@ class Running:
             hidden = self.base.hidden(
                 ids, position_ids=positions, mask=slab.mask(positions, self._sees), cache=slab
             )[:, -1]
-            logits = self.base.logits(hidden if held is None else hidden[held])
+            if held is None:
+                logits = self.base.logits(hidden)
+            else:
+                logits = self.base.logits(hidden[held], self._places)
         if held is None:
             slab.lengths = slab.lengths + 1
         else:

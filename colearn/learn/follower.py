@@ -48,4 +48,5 @@ class NetworkFollower(Follower):
 
     def _renamed(self, name: str) -> str:
         """The follower's name of one of the policy's weights."""
-        return name.replace(f".{self.policy.adapter}.", f".{self.network.adapter}.")
+        own, other = self.network.adapter, self.policy.adapter
+        return ".".join(str(own) if part == other else part for part in name.split("."))

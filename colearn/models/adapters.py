@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from colearn.errors import ConfigError, reason_of
+from colearn.seeding import derive_seed
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -56,30 +58,84 @@ class Adapted(nn.Module):
             self._inject(name, settings)
         except (ValueError, re.error) as error:  # targets in one text are a pattern
             raise ConfigError(
-                f"lora.targets: {reason_of(error)} ('all-linear' fits every model)"
+                f"lora.targets: {reason_of(error)} ('all-linear' fits every model; any other text "
+                "is a pattern that whole names match, a list holds names)"
             ) from None
+        self._check_targets(name, lora.targets)
         self.adapters.append(name)
         self.model.eval()
+
+    def add_seeded_adapter(self, name: str, lora: LoRASettings, seed: int) -> None:
+        """`add_adapter` with the initial weights of a seed and this name. Errors: as there."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(seed, "adapter", name))
+            self.add_adapter(name, lora)
+
+    def check_headless(self, adapter: str, user: str) -> None:
+        """Errors: ConfigError for an adapter on the LM head, which `user` never runs."""
+        from peft.tuners.lora import LoraLayer
+
+        head = self._causal.get_output_embeddings()
+        if isinstance(head, LoraLayer) and adapter in head.scaling:
+            raise ConfigError(
+                f"lora.targets: {user} does not run the LM head's layer, so an adapter on it would "
+                "never be trained; name other layers"
+            )
+
+    def _check_targets(self, adapter: str, targets: str | Sequence[str]) -> None:
+        """Errors: ConfigError for a listed name without a layer, which peft passes over."""
+        layers = [f".{name}" for name in self.targeted(adapter)]
+        for target in [] if isinstance(targets, str) else targets:
+            if not any(layer.endswith(f".{target}") for layer in layers):
+                known = dict.fromkeys(layer.rpartition(".")[2] for layer in layers)
+                raise ConfigError(
+                    f"lora.targets: the model has no layer '{target}' ({', '.join(known)} are "
+                    "found); correct the name or leave it out"
+                )
+
+    def targeted(self, adapter: str) -> list[str]:
+        """Names of the layers that an adapter is on."""
+        from peft.tuners.lora import LoraLayer
+
+        return [
+            name
+            for name, layer in self._causal.named_modules()
+            if isinstance(layer, LoraLayer) and adapter in layer.scaling
+        ]
 
     def _inject(self, name: str, settings: LoraConfig) -> None:
         from peft import get_peft_model
         from peft.tuners.lora import LoraLayer
 
-        if not self.adapters:
-            with warnings.catch_warnings():
-                # peft reads a property that transformers has deprecated
-                warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is", FutureWarning)
+        before = {layer for layer in self.model.modules() if isinstance(layer, LoraLayer)}
+        with warnings.catch_warnings():
+            # peft reads a property that transformers has deprecated
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is", FutureWarning)
+            # `merged` unties them
+            warnings.filterwarnings("ignore", "Model (with|has) `tie_word_embeddings=True`")
+            if not self.adapters:
                 self.model = get_peft_model(self._causal, settings, adapter_name=name)
-            for layer in self.model.modules():
-                if isinstance(layer, LoraLayer):
-                    layer.register_forward_pre_hook(self._route, with_kwargs=True)
-        else:
-            self.model.add_adapter(name, settings)
+            else:
+                self.model.add_adapter(name, settings)
+        for layer in self.model.modules():
+            if isinstance(layer, LoraLayer) and layer not in before:
+                layer.register_forward_pre_hook(self._route, with_kwargs=True)
 
     def _route(self, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
         if self._row_adapters is not None:
             kwargs["adapter_names"] = self._row_adapters
         return args, kwargs
+
+    @contextmanager
+    def of_rows(self, rows: Sequence[int] | None) -> Iterator[None]:
+        """Inside `using` with an adapter for each row: compute these rows of the batch alone."""
+        every = self._row_adapters
+        if every is not None and rows is not None:
+            self._row_adapters = [every[row] for row in rows]
+        try:
+            yield
+        finally:
+            self._row_adapters = every
 
     @contextmanager
     def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
@@ -116,5 +172,7 @@ class Adapted(nn.Module):
     def adapter_parameters(self, name: str) -> dict[str, nn.Parameter]:
         """The trained tensors of one adapter, keyed by peft's parameter name."""
         return {
-            key: parameter for key, parameter in self.model.named_parameters() if f".{name}." in key
+            key: parameter
+            for key, parameter in self.model.named_parameters()
+            if name in key.split(".")  # an embedding's key ends in the name
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -84,9 +84,10 @@ class Base(Adapted):
             ).last_hidden_state
         return states
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Float32 logits [..., V] of hidden states, with the model's own scaling."""
-        with self._autocast():
+    def logits(self, hidden: Tensor, rows: Sequence[int] | None = None) -> Tensor:
+        """Float32 logits [..., V] of hidden states, with the model's own scaling. `rows`: the
+        batch's rows that the states are of, if not all."""
+        with self._autocast(), self.of_rows(rows):
             logits: Tensor = self._causal.get_output_embeddings()(hidden)
         logits = logits.float()
         scale = getattr(self.config, "logit_scale", None)  # Cohere

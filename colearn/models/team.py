@@ -13,7 +13,6 @@ import torch
 from colearn.config import CriticSettings, LoRASettings, ModelSettings, ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.seeding import derive_seed
 
 from .base import Base
 from .load import load_base, resolve_device
@@ -75,6 +74,8 @@ class TeamBuilder:
             return self.kind(base)
         try:
             self._adapt(base, key.adapter, settings.lora)
+            if not head:
+                base.check_headless(key.adapter, "a critic")
         except ConfigError as error:
             raise ConfigError(f"{key.section}.{error}") from None
         return self.kind(base, key.adapter, checkpointing=self._checkpointing(key, base))
@@ -107,9 +108,7 @@ class TeamBuilder:
         return base
 
     def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive_seed(self.run.config.run.seed, "adapter", adapter))
-            base.add_adapter(adapter, lora)
+        base.add_seeded_adapter(adapter, lora, self.run.config.run.seed)
 
 
 def _add_head(network: Network) -> None:

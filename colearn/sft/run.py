@@ -12,6 +12,7 @@ from colearn.config import Config, ModelSettings, resolve
 from colearn.errors import ConfigError, required
 from colearn.models.folders import with_folders
 from colearn.models.load import load_base, load_end_ids, load_tokenizer, resolve_device
+from colearn.models.merging import merged
 from colearn.models.threads import use_threads
 
 from .dialogues import Dialogue, read_dialogues, token_row
@@ -72,6 +73,7 @@ def fine_tune(
     return folders
 
 
+_ADAPTER = "sft"
 _QUIET: Mapping[str, Any] = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True}
 
 
@@ -97,40 +99,32 @@ def _train(
     out: Path,
     threads: int | None,
 ) -> Path:
-    network: Any = load_base(
+    base = load_base(
         model.path,
         compute="float32",
         trained=True,
         device=arguments.device,
         field=f"models.{name}.path",
-    ).model
-    use_threads(threads, [network])
+    )
+    if model.lora is not None:
+        try:
+            base.add_seeded_adapter(_ADAPTER, model.lora, arguments.seed)
+            base.check_headless(_ADAPTER, "TRL's SFTTrainer")  # it reads the weight alone
+        except ConfigError as error:
+            raise ConfigError(f"models.{name}.{error}") from None
+    use_threads(threads, [base.model])
     with tempfile.TemporaryDirectory() as scratch:
         arguments.output_dir = scratch
         trainer = trl.SFTTrainer(
-            model=network,
+            model=base.model,
             args=arguments,
             train_dataset=rows,
             processing_class=tokenizer,
-            peft_config=_adapter(model),
         )
         trainer.train()
     trained = trainer.accelerator.unwrap_model(trainer.model)
     if model.lora is not None:
-        trained = trained.merge_and_unload()
+        trained = merged(trained, _ADAPTER)
     trained.save_pretrained(out / name)
     tokenizer.save_pretrained(out / name)
     return out / name
-
-
-def _adapter(model: ModelSettings) -> Any:
-    if model.lora is None:
-        return None
-    from peft import LoraConfig
-
-    return LoraConfig(
-        r=model.lora.rank,
-        lora_alpha=model.lora.alpha,
-        target_modules=model.lora.targets,
-        task_type="CAUSAL_LM",
-    )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from peft import PeftModel
 from safetensors.torch import load_file
 from tiny import register, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -20,6 +21,7 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.cli import main
 from colearn.config import load_config
+from colearn.errors import ConfigError
 from colearn.experiment.assemble import assemble
 from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.evaluate import evaluate_team
@@ -241,6 +243,41 @@ def test_merged_and_adapter_give_the_same_log_probabilities(
     with torch.no_grad():
         gap = (one(whole).logits.log_softmax(-1) - other(whole).logits.log_softmax(-1)).abs()
     assert gap.max() < 1e-4
+
+
+def test_adapters_on_a_tied_models_embeddings_and_head_are_trained_and_exported(
+    tmp_path: Path,
+) -> None:
+    """Two agents on one base, each with other layers; embeddings and head are one weight there."""
+    tied = save_model(tmp_path / "tied", tied=True)
+    targets = {"ada": ["embed_tokens", "lm_head"], "ben": "(.*v_proj|lm_head)"}
+    models = {
+        agent: {"path": tied, "learning_rate": 3e-2, "lora": {**LORA, "targets": chosen}}
+        for agent, chosen in targets.items()
+    }
+    run = train(tmp_path / "run", settings(tied, models=models))
+    trees = greedy(run)
+    export_run(run, tmp_path / "merged")
+    export_run(run, tmp_path / "adapters", adapter=True)
+    for agent in ROLES:
+        folder = tmp_path / "adapters" / agent
+        weights = load_file(folder / "adapter_model.safetensors")
+        assert all(tensor.any() for tensor in weights.values())
+        plain = AutoModelForCausalLM.from_pretrained(tied)
+        by_peft = PeftModel.from_pretrained(plain, folder).eval()
+        alone = AutoModelForCausalLM.from_pretrained(tmp_path / "merged" / agent)
+        for ids, action in turns(trees, agent):
+            inputs = torch.tensor([ids])
+            torch.testing.assert_close(
+                alone(inputs).logits, by_peft(inputs).logits, rtol=0, atol=3e-5
+            )
+            assert speak(alone, ids) == action
+
+
+def test_a_critics_adapter_on_the_head_is_one_line(model: str, tmp_path: Path) -> None:
+    critic = {"path": model, "lora": {**LORA, "targets": ["v_proj", "lm_head"]}}
+    with pytest.raises(ConfigError, match=r"^critic\.lora\.targets: a critic does not"):
+        train(tmp_path / "run", settings(model, critic=critic))
 
 
 def test_a_head_on_the_actor_stays_behind(tmp_path: Path, model: str) -> None:

@@ -15,7 +15,6 @@ from colearn.config import Config, LoRASettings, ModelSettings, load_config
 from colearn.errors import ConfigError
 from colearn.sft import Dialogue, fine_tune, read_dialogues
 from colearn.sft.dialogues import token_row
-from colearn.sft.run import _adapter
 from colearn.types import Action
 
 pytest.importorskip("trl", reason="needs the sft extra")
@@ -142,7 +141,31 @@ def test_a_row_that_cannot_be_used_names_its_line(
     assert told in str(error.value)
 
 
-def test_the_adapter_has_the_targets_of_the_config():
-    model = ModelSettings(path="m", lora=LoRASettings(rank=2, alpha=4, targets=["q_proj"]))
-    adapter = _adapter(model)
-    assert (adapter.r, adapter.lora_alpha, set(adapter.target_modules)) == (2, 4, {"q_proj"})
+def test_a_tied_models_adapter_on_its_embeddings_is_merged_as_it_was_taught(
+    config: Config, tmp_path: Path
+) -> None:
+    tied = save_model(tmp_path / "tied", tied=True)
+    lora = LoRASettings(rank=8, targets=["embed_tokens", "down_proj"])
+    model = ModelSettings(path=tied, lora=lora)
+    config = config.model_copy(update={"models": {"*": model}})
+    data = tmp_path / "dialogues.jsonl"
+    turn = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "abc"}]
+    data.write_text("\n".join([json.dumps({"agent": "ada", "messages": turn})] * 4))
+    folders = fine_tune(config, data, tmp_path / "taught", epochs=40, learning_rate=5e-2, batch=4)
+    chat = ChatFormat(AutoTokenizer.from_pretrained(folders["ada"]))
+    network = AutoModelForCausalLM.from_pretrained(folders["ada"])
+    ids = torch.tensor([chat.open("hello").tokens])
+    said = network.generate(ids, do_sample=False, max_new_tokens=6, eos_token_id=chat.end_id)
+    assert chat.decode(tuple(said[0, ids.shape[1] :].tolist())) == "abc"
+
+
+@pytest.mark.parametrize("targets", [["head"], ["lm_head"], "(.*q_proj|lm_head)", "q_proj"])
+def test_targets_that_are_not_taught_are_one_line(
+    targets: str | list[str], config: Config, model: str, tmp_path: Path
+) -> None:
+    chosen = ModelSettings(path=model, lora=LoRASettings(targets=targets))
+    data = tmp_path / "dialogues.jsonl"
+    turn = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "abc"}]
+    data.write_text(json.dumps({"agent": "ada", "messages": turn}))
+    with pytest.raises(ConfigError, match=r"^models\.ada\.lora\.targets: [^\n]+$"):
+        fine_tune(config.model_copy(update={"models": {"*": chosen}}), data, tmp_path / "taught")

@@ -1,0 +1,53 @@
+"""Merges an adapter into its base, and unties embeddings and LM head where they differ by it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import nn
+
+
+def merged(model: Any, adapter: str) -> Any:
+    """The transformers model of a `PeftModel` with `adapter` merged. `model` is used up.
+
+    Wrong when both layers of a tied model keep one weight: an adapter on one of them would change
+    the other, too.
+    """
+    causal = model.get_base_model()
+    _untie(causal)
+    with warnings.catch_warnings():
+        # peft warns of tied weights, which are untied by now
+        warnings.filterwarnings("ignore", "Model with `tie_word_embeddings=True`")
+        warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
+        whole = model.merge_and_unload(adapter_names=[adapter])
+    # weights that an adapter stores whole (`modules_to_save`) are separate after the merge
+    if whole.get_input_embeddings().weight is not whole.get_output_embeddings().weight:
+        _say_untied(whole)
+    return whole
+
+
+@torch.no_grad()
+def _untie(causal: Any) -> None:
+    """Give the LM head a weight of its own if an adapter is on it or on the embeddings."""
+    embeddings, head = causal.get_input_embeddings(), causal.get_output_embeddings()
+    own = _own(head)
+    if (own is head and _own(embeddings) is embeddings) or own.weight is not _own(
+        embeddings
+    ).weight:
+        return
+    own.weight = nn.Parameter(own.weight.detach().clone(), requires_grad=own.weight.requires_grad)
+    _say_untied(causal)
+
+
+def _own(layer: Any) -> Any:
+    """The model's own layer inside peft's."""
+    while hasattr(layer, "base_layer") or hasattr(layer, "original_module"):
+        layer = getattr(layer, "base_layer", None) or layer.original_module
+    return layer
+
+
+def _say_untied(causal: Any) -> None:
+    for config in (causal.config, causal.config.get_text_config()):
+        config.tie_word_embeddings = False
