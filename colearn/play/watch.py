@@ -11,10 +11,11 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from colearn.client.async_agent import LONGEST_ACTION
 from colearn.errors import ConfigError, MissingExtra
+from colearn.wire.errors import ServeError
 
 from .person import Person
 from .seat import seen_from
@@ -22,18 +23,25 @@ from .seat import seen_from
 try:
     import uvicorn
     from fastapi import FastAPI, HTTPException, Request, Response
-    from fastapi.responses import RedirectResponse, StreamingResponse
+    from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    from colearn.wire.limits import ServerLimits, read_body
+    from colearn.wire.schema import read_fields
 except ModuleNotFoundError as error:
     raise MissingExtra(error.name or "fastapi", "serve") from None
 
 HOST = "127.0.0.1"
+LIMITS = ServerLimits(max_body=4 * LONGEST_ACTION + 4096)
+"""A character takes up to four bytes."""
 HEARTBEAT = 15.0
 """Seconds of silence after which a comment keeps the connection open."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_DIGITS = 10
+"""Digits of an event's number; int() refuses thousands."""
 FILES = {
     "watch.html": "text/html",
     "watch.js": "text/javascript",
@@ -72,6 +80,13 @@ class Watch:
     def urls(self) -> dict[str, str]:
         """Page by person; with no person, a single page under ""."""
         return {name: f"{self.url}?seat={quote(name)}" for name in self.people} or {"": self.url}
+
+    def number_after(self, last: str) -> int:
+        """The number of the event after the one that a reader has seen last. What is no number of
+        an event here (none, or that of another play on this port) begins with the first one."""
+        digits = last.isascii() and last.isdecimal() and len(last) <= _DIGITS
+        following = int(last) + 1 if digits else 0
+        return following if following <= len(self._log) else 0
 
     async def follow(self, after: int, seat: str | None = None) -> AsyncIterator[str]:
         """Server-sent events from number `after` on, filtered for a person's seat."""
@@ -146,20 +161,28 @@ def watch_app(watch: Watch) -> FastAPI:
     def events(request: Request, seat: str | None = None) -> StreamingResponse:
         if seat not in (watch.people or {None}):
             raise HTTPException(404, "no person has this seat")
-        seen = request.headers.get("last-event-id", "")
-        start = int(seen) + 1 if seen.isdecimal() else 0
+        start = watch.number_after(request.headers.get("last-event-id", ""))
         return StreamingResponse(
             watch.follow(start, seat), media_type="text/event-stream", headers=_HEADERS
         )
 
     @app.post("/say")
-    async def say(said: PersonSaid, request: Request) -> Response:
-        if request.headers.get("content-type") != "application/json":
-            raise HTTPException(415)
+    async def say(request: Request) -> Response:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":  # before the body, which is then never read
+            raise HTTPException(415, headers={"connection": "close"})
+        try:
+            said = PersonSaid.model_validate(read_fields(await read_body(request, LIMITS)))
+        except ValidationError:
+            raise HTTPException(422, "give agent, episode and text") from None
         person = watch.people.get(said.agent)
         if person is None or not person.answer(said.episode, said.text):
             raise HTTPException(409, "nobody waits for this answer")
         return Response(status_code=204)
+
+    @app.exception_handler(ServeError)
+    async def refused(_: Request, error: ServeError) -> Response:
+        return JSONResponse(error.body(), status_code=error.status, headers=error.headers)
 
     return app
 
@@ -167,8 +190,10 @@ def watch_app(watch: Watch) -> FastAPI:
 class PersonSaid(BaseModel):
     """A person's answer."""
 
+    model_config = ConfigDict(strict=True)
+
     agent: str
-    episode: int
+    episode: int = Field(ge=0, lt=2**31)
     text: str = Field(max_length=LONGEST_ACTION)
 
 

@@ -12,7 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from colearn.errors import ConfigError
-from colearn.play.watch import FILES, Watch, watch_app
+from colearn.play.person import Person
+from colearn.play.watch import FILES, LIMITS, Watch, watch_app
 
 
 @pytest.fixture
@@ -114,3 +115,82 @@ def test_a_port_that_is_taken_is_an_error_with_the_remedy(watch: Watch) -> None:
     watch.socket.listen()
     with pytest.raises(ConfigError, match=f"--watch-port {port}: .*; take another or 0"):
         Watch("notes", port)
+
+
+@pytest.mark.parametrize("last", ["9" * 5000, "99", "-1", "1e3", "two", "\u00b2", ""])
+def test_a_last_event_that_is_none_here_begins_with_the_first(
+    watch: Watch, get: Callable[..., httpx.Response], last: str
+) -> None:
+    watch.end()
+    response = get("/events", **{"Last-Event-ID": last.encode()})
+    assert events(response)[0] == {"kind": "titled", "title": "notes"}
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    made = Watch("notes", 0, {"ann": Person()})
+    yield TestClient(watch_app(made), base_url="http://127.0.0.1", raise_server_exceptions=False)
+    made.socket.close()
+
+
+def test_what_a_page_says_in_another_type_is_refused_before_it_is_read(client: TestClient) -> None:
+    async def sent(content_type: str) -> tuple[int, int]:
+        status, received = [], 0
+
+        async def receive() -> dict[str, Any]:
+            nonlocal received
+            received += 1
+            return {"type": "http.request", "body": b"x" * 65536, "more_body": True}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                status.append(message["status"])
+
+        headers = [(b"host", b"127.0.0.1"), (b"content-type", content_type.encode())]
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/say",
+            "raw_path": b"/say",
+            "query_string": b"",
+            "headers": headers,
+            "http_version": "1.1",
+            "scheme": "http",
+            "server": ("127.0.0.1", 80),
+            "client": ("127.0.0.1", 1),
+        }
+        await client.app(scope, receive, send)
+        return status[0], received
+
+    assert asyncio.run(sent("text/plain")) == (415, 0)
+    status, received = asyncio.run(sent("application/json"))
+    assert status == 413
+    assert received <= LIMITS.max_body // 65536 + 2, "no more is held than an answer may have"
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (b"", 400),
+        (b"[]", 400),
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b'{"agent": "ann", "episode": 0, "text": "\\ud800"}', 400),
+        (b'{"agent": "\\ud800", "episode": 0, "text": ""}', 400),
+        (b'{"agent": "ann", "episode": ' + b"9" * 5000 + b', "text": ""}', 400),
+        (b'{"agent": "ann", "episode": ' + b"9" * 400 + b', "text": ""}', 422),
+        (b'{"agent": "ann", "episode": -1, "text": ""}', 422),
+        (b'{"agent": "ann", "episode": true, "text": ""}', 422),
+        (b'{"agent": ["ann"], "episode": 0, "text": ""}', 422),
+        (b'{"agent": "ann", "episode": 0}', 422),
+        (b'{"agent": "ann", "episode": 0, "text": "' + b"x" * (2**20 + 1) + b'"}', 422),
+        (b'{"agent": "ann", "episode": 0, "text": "yes"}', 409),
+        (b'{"agent": "eve", "episode": 0, "text": "yes"}', 409),
+    ],
+    ids=range(15),
+)
+def test_what_is_no_answer_of_a_person_is_refused(
+    client: TestClient, said: bytes, status: int
+) -> None:
+    headers = {"content-type": "application/json; charset=utf-8"}
+    assert client.post("/say", content=said, headers=headers).status_code == status
