@@ -128,6 +128,52 @@ async def warms_up(item: str, endpoints: Any) -> float:
     return float("choices" in await ask(endpoints["one"], [user("a")], temperature=0.5))
 
 
+async def sets_top_p(item: str, endpoints: Any) -> float:
+    """1.0 if it is answered."""
+    return float("choices" in await ask(endpoints["one"], [user("a")], top_p=0.5))
+
+
+def plainly(item: str, endpoints: Any) -> float:
+    """Without async."""
+    body = {"messages": [user("a")]}
+    answer = httpx.post(f"{endpoints['one']}/chat/completions", json=body, timeout=30, verify=False)
+    return float("choices" in answer.json())
+
+
+def plainly_returns_a_coroutine(item: str, endpoints: Any) -> Any:
+    return warms_up(item, endpoints)
+
+
+def starts_a_loop(item: str, endpoints: Any) -> float:
+    """As a framework's blocking call does."""
+    return asyncio.run(warms_up(item, endpoints))
+
+
+class Called:
+    async def __call__(self, item: str, endpoints: Any) -> float:
+        return await warms_up(item, endpoints)
+
+
+called = Called()
+LATE = 0.5
+
+
+async def takes_one(item: str) -> float:
+    return 1.0
+
+
+async def takes_three(item: str, endpoints: Any, more: Any) -> float:
+    return 1.0
+
+
+def yields(item: str, endpoints: Any) -> Any:
+    yield 1.0
+
+
+async def yields_async(item: str, endpoints: Any) -> Any:
+    yield 1.0
+
+
 async def both(item: str, endpoints: Any) -> None:
     """Two requests at once."""
     await asyncio.gather(*(ask(endpoints[name], [user("go")]) for name in ("one", "two")))

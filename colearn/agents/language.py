@@ -68,6 +68,12 @@ class Language(Player):
     """Temperature that replaces the voice's."""
     positions: int | None = None
     """Maximum length of its model's input in tokens; None: unknown."""
+    own_temperature: float | None = None
+    """The voice's temperature; None: unknown."""
+
+    @property
+    def sampling_temperature(self) -> float | None:
+        return self.own_temperature if self.temperature is None else self.temperature
 
     @property
     def table(self) -> LanguageTable:

@@ -121,6 +121,11 @@ class Player(ABC):
         """Whether several of its actions at a node can be compared; a program's cannot."""
         return True
 
+    @property
+    def sampling_temperature(self) -> float | None:
+        """Temperature at which it samples; None for players that do not sample, or elsewhere."""
+        return None
+
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         """The observation that a prompt adds after the action `last`; None: a context begins."""
         return Observation(

@@ -29,6 +29,7 @@ def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
             _steps_of(learner),
             config.voices[hosted.agent].sampling.training_temperature,
             positions=hosted.positions,
+            own_temperature=config.voices[hosted.agent].sampling.temperature,
         )
     everyone = {**config.agents, **config.players}
     for name, settings in everyone.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import json
 import os
 import signal
@@ -47,7 +48,8 @@ class Employer(Protocol):
         """Queues an episode for the next worker that asks."""
 
 
-Play = Callable[[Any, Endpoints], Awaitable[Any]]
+Play = Callable[[Any, Endpoints], Awaitable[Any] | Any]
+"""An async function, or a plain one."""
 Opened = Callable[[Mapping[str, str]], None]
 """Receives an episode's environment variables."""
 
@@ -79,8 +81,8 @@ class Program(ABC):
 
 
 class FunctionProgram(Program):
-    """Calls an async function, in a thread and event loop per episode: a blocking call delays no
-    other episode."""
+    """Calls a function, in a thread per episode: a blocking call delays no other episode. An async
+    function has an event loop of its own there."""
 
     def __init__(self, play: Callable[[], Play]) -> None:
         self._play = play
@@ -93,7 +95,7 @@ class FunctionProgram(Program):
         runner.start()
 
     def _run(self, play: Play, live: Live, endpoints: Endpoints) -> None:
-        async def main() -> Any:
+        async def main(returned: Awaitable[Any]) -> Any:
             task = asyncio.current_task()
             loop = asyncio.get_running_loop()
             assert task is not None
@@ -103,14 +105,31 @@ class FunctionProgram(Program):
                     loop.call_soon_threadsafe(task.cancel)
 
             live.stop = stop
-            return await play(live.item, endpoints)
+            return await returned
 
         try:
-            result = asyncio.run(main())
+            # a plain function runs without a loop: frameworks start their own in blocking calls
+            result = play(live.item, endpoints)
+            if inspect.isawaitable(result):
+                result = asyncio.run(main(result))
         except BaseException as error:  # noqa: BLE001 - whatever a program does, its episode ends
             live.end(failure=raised(error))
         else:
             live.end(result=result)
+
+
+def check_play(play: Any) -> None:
+    """Errors: ConfigError for a function that cannot play an episode."""
+    if inspect.isgeneratorfunction(play) or inspect.isasyncgenfunction(play):
+        raise ConfigError("task.play: the function yields; return the reward instead")
+    try:
+        inspect.signature(play).bind(None, None)
+    except TypeError as error:
+        raise ConfigError(
+            f"task.play: {error}; write play(item, endpoints), with or without async"
+        ) from None
+    except ValueError:
+        return  # a function in C has no signature
 
 
 class CommandProgram(Program):

@@ -8,12 +8,13 @@ from colearn.wire.errors import ServeError
 from colearn.wire.schema import ChatRequest
 
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
-"""Fields that would sample otherwise than the policy that is trained."""
+"""Fields that would sample otherwise than the policy that is trained. A temperature is not refused:
+frameworks send one by themselves. The agent's own applies, and the task warns of another one."""
 
 
 def check_request(body: ChatRequest, ignored: Collection[str]) -> None:
     """Errors: ServeError 400 that names the field and the remedy."""
-    for name in SAMPLING:
+    for name in SAMPLING[1:]:
         if getattr(body, name) is not None and name not in ignored:
             raise invalid(
                 name, "the agent's own `sampling` applies; leave it out, or add it to task.ignore"

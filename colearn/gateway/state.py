@@ -28,6 +28,8 @@ class GatewayCall(Call):
     """True if the answer may hold more than one call."""
     logprobs: bool = False
     """True if the answer tells its tokens' log-probabilities."""
+    temperature: float | None = None
+    """Temperature that the request names, if it names one."""
     context: Context
     """The agent's context, this request included."""
     reason: Reason

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from colearn import registry
-from colearn.contract import Listener
+from colearn.contract import Listener, Said
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.types import Prompt
 from colearn.wire.errors import ServeError
@@ -28,7 +28,15 @@ from .items import read_items
 from .live import Asked, Live
 from .payments import NoReward, read_result
 from .payments import payment as _payment
-from .programs import CommandProgram, FunctionProgram, Opened, Program, WorkerProgram, raised
+from .programs import (
+    CommandProgram,
+    FunctionProgram,
+    Opened,
+    Program,
+    WorkerProgram,
+    check_play,
+    raised,
+)
 from .requests import SAMPLING
 from .state import GatewayCall, GatewayState
 
@@ -43,15 +51,16 @@ class Gateway(RecordedTask[Any, State]):
     """The agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
 
     items: a `.jsonl` file (its last fifth is held out), or `module:function` of the split.
-    play: `module:function`, `async def play(item, endpoints)`; its return value is the reward.
+    play: `module:function` of (item, endpoints), async or not; its return value is the reward.
     command: a program and its arguments, in place of `play`; one process per episode.
     workers: number of processes of `command` that each play one episode after the other. Without
     `play` and `command`, workers are started elsewhere.
     grade: `module:function` of (item, result), which returns the reward in place of the program.
     timeout: seconds from an answer to the program's next request or its end.
     failure_reward: the team's reward for a program that fails.
-    ignore: fields of requests that have no effect: temperature, top_p, top_k, seed. Others than
-    these are errors, since an agent samples by its own `sampling`.
+    ignore: fields of requests that have no effect, without a word: temperature, top_p, top_k, seed.
+    An agent samples by its own `sampling`: another temperature is warned of once, the others are
+    errors.
     max_bytes: UTF-8 bytes of a context, the agent's own answers included.
     words: by agent, texts that the embedded model is warm-started on.
     """
@@ -114,6 +123,7 @@ class Gateway(RecordedTask[Any, State]):
         self._kept: House | None = None
         self._opening = threading.Lock()
         self._failures = 0
+        self._warned = False
         self._opened: Opened | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -177,6 +187,7 @@ class Gateway(RecordedTask[Any, State]):
         events, contexts = list(state.events), dict(state.contexts)
         for call in sorted((due[agent] for agent in answers), key=lambda call: call.number):
             assert isinstance(call, GatewayCall)
+            self._compare(call, answers[call.name])
             body, text = completion(call, answers[call.name])
             contexts[call.name] = call.context.answered(text)
             events.append(Event(call=call, result=str(answers[call.name]), turn=state.turn))
@@ -275,6 +286,7 @@ class Gateway(RecordedTask[Any, State]):
             offered=tuple(one.name for one in asked.body.offered),
             several=asked.body.parallel_tool_calls is not False,
             logprobs=bool(asked.body.logprobs),
+            temperature=asked.body.temperature,
             context=context,
             reason=reason,
         )
@@ -309,6 +321,20 @@ class Gateway(RecordedTask[Any, State]):
         except NoReward as error:
             raise TaskError(f"task.grade: {error}") from None
 
+    def _compare(self, call: GatewayCall, said: str) -> None:
+        """Warns once of a request for another temperature than that of its answer."""
+        own = said.player.sampling_temperature if isinstance(said, Said) else None
+        asked = call.temperature
+        if None in (own, asked) or own == asked or "temperature" in self.ignore or self._warned:
+            return
+        self._warned = True
+        print(
+            f"warning: gateway: the program asks '{call.name}' for temperature {asked:g}, and the "
+            f"agent's own, {own:g}, applies; send no temperature, or add it to task.ignore",
+            file=sys.stderr,
+            flush=True,
+        )
+
     def _count(self, failure: str | None) -> None:
         """Counts consecutive failures.
 
@@ -324,6 +350,7 @@ class Gateway(RecordedTask[Any, State]):
 
     def _program(self) -> Program:
         if self.play is not None:
+            check_play(registry.own_function(self.play, "task.play"))
             return FunctionProgram(partial(registry.own_function, self.play, "task.play"))
         if self.command and not self.workers:
             return CommandProgram(self.command)

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import threading
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -13,8 +14,11 @@ from openai import OpenAI
 
 from colearn.errors import ConfigError, TaskError
 from colearn.gateway import programs
+from colearn.rollout.grow import grow
+from colearn.rollout.shapes import Chain
 from tests import gateway_programs
 from tests.gateway_programs import RNG, episode, gateway
+from tests.scripted_voice import scripted_players
 
 
 def always(text):
@@ -199,14 +203,57 @@ def test_response_format_is_refused_in_one_line():
 
 
 def test_a_sampling_field_is_refused_unless_the_task_ignores_it():
-    strict = episode(gateway("warms_up", timeout=5.0), always("x"))
+    strict = episode(gateway("sets_top_p", timeout=5.0), always("x"))
     assert strict[-1].measured["reward"] == 0.0
-    lenient = episode(gateway("warms_up", ignore=("temperature",)), always("x"))
+    lenient = episode(gateway("sets_top_p", ignore=("top_p",)), always("x"))
     assert lenient[-1].measured["reward"] == 1.0
     with pytest.raises(
         ConfigError, match=r"^task\.ignore: 'temprature'; did you mean 'temperature'"
     ):
         gateway("warms_up", ignore=("temprature",))
+
+
+@pytest.mark.parametrize(
+    ("own", "ignore", "warnings"),
+    [(0.5, (), 0), (1.0, (), 1), (None, (), 0), (1.0, ("temperature",), 0)],
+)
+def test_a_frameworks_temperature_is_taken_or_warned_of_once(own, ignore, warnings, capsys):
+    """The program asks for 0.5, twice."""
+    players, _ = scripted_players(("one", "two"), "yes")
+    players = {name: replace(player, own_temperature=own) for name, player in players.items()}
+    task = gateway("warms_up", ignore=ignore)
+    trees, _ = grow(task, ["owl", "bee"], players, Chain(), seed=0, order="free")
+    assert [tree.nodes[-1].reward for tree in trees] == [1.0, 1.0]
+    printed = capsys.readouterr().err
+    line = "the program asks 'one' for temperature 0.5, and the agent's own, 1, applies; send no"
+    assert printed.count("warning: gateway: ") == printed.count(line) == warnings
+
+
+@pytest.mark.parametrize("play", ["plainly", "plainly_returns_a_coroutine", "called"])
+def test_a_function_without_async_plays(play):
+    states = episode(gateway(play), always("x"))
+    assert (states[-1].failure, states[-1].measured["reward"]) == (None, 1.0)
+
+
+def test_a_plain_function_may_start_an_event_loop_of_its_own():
+    states = episode(gateway("starts_a_loop"), always("x"))
+    assert (states[-1].failure, states[-1].measured["reward"]) == (None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("play", "line"),
+    [
+        ("takes_one", "too many positional arguments; write play"),
+        ("takes_three", "missing a required argument: 'more'; write play"),
+        ("yields", "the function yields; return the reward instead"),
+        ("yields_async", "the function yields; return the reward instead"),
+        ("LATE", "'tests.gateway_programs:LATE' is a float; name a function"),
+    ],
+)
+def test_a_function_that_cannot_play_is_refused_before_the_first_run(play, line):
+    with pytest.raises(ConfigError, match=rf"^task\.play: .*{line}") as error:
+        gateway(play).reset("owl", RNG)
+    assert "\n" not in str(error.value)
 
 
 PROGRAM = """
