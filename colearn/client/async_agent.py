@@ -8,11 +8,11 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, printable
 from colearn.text import is_unicode
 from colearn.types import Finish
 
@@ -100,7 +100,7 @@ class AsyncRemoteAgent:
         }
         if self.model is None:
             if len(listed) != 1:
-                some = ", ".join(list(listed)[:8]) or "none"
+                some = printable(", ".join(name[:80] for name in [*listed][:8])) or "none"
                 raise ConfigError(
                     self.endpoint.line(f"serves {len(listed)} models ({some}); name one of them")
                 )
@@ -241,8 +241,11 @@ class _Message(BaseModel):
     content: str | None = None
 
 
+Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+
+
 class _Own(BaseModel):
-    token_ids: tuple[int, ...]
+    token_ids: Annotated[tuple[Count, ...], Field(max_length=LONGEST_ACTION)]
     finish: Finish | None = None
 
 
@@ -255,7 +258,7 @@ class _Choice(BaseModel):
 
 
 class _Usage(BaseModel):
-    completion_tokens: int
+    completion_tokens: Count | None = None
 
 
 class _Completion(BaseModel):

@@ -204,7 +204,11 @@ class Endpoint:
         error = answer.get("error") if isinstance(answer, dict) else None
         error = error if isinstance(error, dict) else {"message": error or text}
         code = error.get("code")
-        said = self._clean(str(error.get("message") or response.reason_phrase))
+        message = error.get("message") or response.reason_phrase
+        try:
+            said = self._clean(str(message))
+        except RecursionError:  # lists within each other, in place of a text
+            said = response.reason_phrase
         line = f"status {status}: {said}"
         if status in (408, 429) or status >= 500 or code == "session_busy":
             raise _Passing(line, _retry_after(response.headers.get("retry-after")))

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -340,6 +341,13 @@ def endless(kind: str = "application/json") -> Response:
     return StreamingResponse((b" " * 2**20 for _ in range(400)), media_type=kind)
 
 
+def usage(text: bytes) -> Response:
+    """A completion whose usage is this JSON."""
+    return Response(
+        b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}], "usage": %s}' % text
+    )
+
+
 HOSTILE = {
     "nested lists": lambda: Response(b"[" * 200_000, media_type="application/json"),
     "nested lists in an error": lambda: Response(b"[" * 200_000, status_code=400),
@@ -360,6 +368,28 @@ HOSTILE = {
         gzip.compress(b" " * 2**20), headers={"content-encoding": "gzip"}
     ),
     "a number of 5000 digits": lambda: Response(b'{"choices": ' + b"9" * 5000 + b"}"),
+    "no content": lambda: Response(status_code=204),
+    "null": lambda: Response(b"null"),
+    "null for choices": lambda: Response(b'{"choices": null}'),
+    "no choice": lambda: Response(b'{"choices": []}'),
+    "an error within 900 lists": lambda: Response(
+        b'{"error": {"message": ' + b"[" * 900 + b"]" * 900 + b"}}", status_code=404
+    ),
+    "an error of control characters": lambda: Response(
+        b'{"error": {"message": "\\u001b[2J\\ud800\\u202e"}}', status_code=404
+    ),
+    **{
+        f"{text} tokens": partial(usage, b'{"completion_tokens": %s}' % text)
+        for text in (b"-1", b"9" * 400, b"NaN", b"1e999", b"0.5", b'"5"', b"true", b"[]")
+    },
+    "usage that is a list": partial(usage, b"[]"),
+    **{
+        f"{text} for an id": lambda text=text: Response(
+            b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop", "colearn":'
+            b'{"token_ids": [%s]}}]}' % text
+        )
+        for text in (b"-1", b"9" * 400, b"0.5", b'"5"', b"null", b"NaN")
+    },
 }
 
 
@@ -372,8 +402,34 @@ def test_a_hostile_answer_is_one_line_and_little_memory(
         talk = remote.conversation()
         with pytest.raises(RemoteError) as lost:
             talk.act("hi")
-        assert "\n" not in str(lost.value) and len(str(lost.value)) < 600
+        assert str(lost.value).isprintable() and len(str(lost.value)) < 600
         assert talk.act("again").text == "1 words, seed None"
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        (b"null", None),
+        (b"{}", None),
+        (b'{"completion_tokens": null}', None),
+        (b'{"completion_tokens": 3, "other": [NaN]}', 3),
+    ],
+)
+def test_tokens_that_an_endpoint_does_not_report_are_unknown(
+    endpoint: ScriptedEndpoint, text: bytes, tokens: int | None
+) -> None:
+    endpoint.faults = [lambda _: usage(text)]
+    with agent(endpoint) as remote:
+        assert remote.conversation().act("hi").tokens == tokens
+
+
+def test_names_of_models_are_listed_without_control_characters(
+    endpoint: ScriptedEndpoint,
+) -> None:
+    endpoint.models = ["\x1b[2Ja", "b" * 500]
+    with pytest.raises(ConfigError, match="serves 2 models") as error:
+        agent(endpoint)
+    assert str(error.value).isprintable() and len(str(error.value)) < 300
 
 
 def test_no_more_than_the_longest_answer_is_read(endpoint: ScriptedEndpoint) -> None:
