@@ -1,34 +1,38 @@
-"""Model folders of a run: builds its embedded models and resolves every path."""
+"""Model folders of a run: builds its embedded models, merges adapters, resolves every path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 
 from .embedded import EMBEDDED, embedded_model
+from .merged_folder import merged_folder
 
 
 def base_folders(run: ResolvedRun, keys: Iterable[NetworkKey]) -> dict[str, str]:
     """Folder or hub name of each base of these networks, keyed by the path in the config.
 
-    Embedded models are built for the run's task. Errors: ConfigError naming the field.
+    Embedded models are built for the run's task; the folder of an adapter is merged with its base.
+    Errors: ConfigError naming the field.
     """
     folders: dict[str, str] = {}
     for key in keys:
         path = run.path(key)
         if path not in folders:
-            made = path.startswith(EMBEDDED)
             field = f"{key.section}.path"
-            folders[path] = str(embedded_model(run.task, path, field)) if made else path
+            if path.startswith(EMBEDDED):
+                folders[path] = str(embedded_model(run.task, path, field))
+            else:
+                folders[path] = merged_folder(path, field)
     return folders
 
 
-def with_folders(run: ResolvedRun) -> ResolvedRun:
-    """The run with each embedded model's name replaced by its folder. Errors: as `base_folders`."""
-    folders, config = base_folders(run, run.networks), run.config
+def with_folders(run: ResolvedRun, folders: Mapping[str, str] | None = None) -> ResolvedRun:
+    """The run with each path replaced by its folder of `base_folders`. Errors: as there."""
+    folders, config = folders or base_folders(run, run.networks), run.config
     models = {
         name: model.model_copy(update={"path": folders[model.path]})
         for name, model in config.models.items()

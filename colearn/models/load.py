@@ -15,6 +15,7 @@ from torch import nn
 
 from colearn.errors import ConfigError, reason_of
 
+from .adapter_folder import WEIGHTS, bottom, is_adapter, tokenizer_path
 from .base import Base
 from .quantized import keep_layout, nf4
 
@@ -70,7 +71,13 @@ def check_model(path: str, *, field: str) -> None:
     """
     from transformers.utils import has_file
 
-    tokenizer = load_tokenizer(path, field=field)
+    if is_adapter(path):
+        tokenizer = load_tokenizer(tokenizer_path(path, field), field=field)
+        with _reading(path, field), safe_open(Path(path) / WEIGHTS, framework="pt"):
+            pass
+        path = bottom(path, field)
+    else:
+        tokenizer = load_tokenizer(path, field=field)
     names = ("model.safetensors", "model.safetensors.index.json")
     config = read_config(path, field)
     check_vocabulary(tokenizer, config.get_text_config().vocab_size, field)
@@ -162,10 +169,11 @@ def load_base(
     field: str,
     head: bool = True,
     quantized: bool = False,
+    adapted: bool = False,
 ) -> Base:
     """Load a base model. Full fine-tuning keeps float32 weights for every compute type; a frozen
     base is stored in the compute type, or `quantized` in 4 bits. Without `head` the LM head is
-    dropped.
+    dropped. `adapted`: the path may be an adapter's folder, which is put on its base unmerged.
 
     Errors: ConfigError naming `field` for a missing or unsafe (pickled) model; MissingExtra.
     """
@@ -187,6 +195,8 @@ def load_base(
             **storage,
         )
         _check_whole(model, loading, head=head)
+        if hasattr(model, "peft_config") and not adapted:
+            raise ValueError("it is an adapter; download it and name its folder")
     if not head:
         model.set_output_embeddings(nn.Identity())
     if quantized:

@@ -37,6 +37,7 @@ class ServedAgent:
             trained=False,
             device=resolve_device(device, "--device"),
             field="weights",
+            adapted=self.manifest.weights == "adapter",
         )
         use_threads(threads, [self.base.causal])
         self._tokenizer = load_tokenizer(str(folder), field="tokenizer")

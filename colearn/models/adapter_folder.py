@@ -1,0 +1,95 @@
+"""Reads the folder of a peft adapter: its base, and whether it can be merged into it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from colearn.errors import ConfigError, reason_of
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "CPT")
+"""Kinds that are read before the prompt, and no change of weights."""
+
+
+def is_adapter(path: str) -> bool:
+    """Whether a path is the folder of an adapter. transformers, too, reads such a folder as one
+    where it also holds a config.json."""
+    return (Path(path) / CONFIG).is_file()
+
+
+def adapter_base(path: str, field: str) -> str:
+    """The folder or hub name of the base that an adapter is on.
+
+    Errors: ConfigError naming `field` for an adapter that cannot be merged into a base.
+    """
+    config = adapter_config(path, field)
+    kind, task, base = (
+        config.get(k) for k in ("peft_type", "task_type", "base_model_name_or_path")
+    )
+    where = f"{field}: the adapter {path[:200]}"
+    if kind in _PROMPTS:
+        raise ConfigError(
+            f"{where} is {kind}, which changes no weights and cannot be merged; name a model, or a "
+            "LoRA adapter"
+        )
+    if task not in (None, "CAUSAL_LM"):
+        raise ConfigError(f"{where} is for {task}; name one of a causal language model (CAUSAL_LM)")
+    if not isinstance(base, str) or not base:
+        raise ConfigError(f"{where} names no base; write base_model_name_or_path into its {CONFIG}")
+    if not (Path(path) / WEIGHTS).is_file():
+        raise ConfigError(
+            f"{where} holds no {WEIGHTS}; save it with safe_serialization=True (pickled files are "
+            "not read)"
+        )
+    if base.startswith((".", "/", "~")) and not Path(base).is_dir():
+        raise ConfigError(
+            f"{where} is on the base {base[:200]}, and there is no such folder; correct "
+            f"base_model_name_or_path in its {CONFIG}"
+        )
+    if Path(base).is_dir() and Path(base).resolve() == Path(path).resolve():
+        raise ConfigError(
+            f"{where} names its own folder as its base; move the base to a folder of its own"
+        )
+    return base
+
+
+def adapter_config(path: str, field: str) -> dict[str, Any]:
+    """Errors: ConfigError naming `field` for a damaged file."""
+    try:
+        config = json.loads((Path(path) / CONFIG).read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("no JSON object")
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{field}: {Path(path) / CONFIG} cannot be read ({reason_of(error)}); save the adapter "
+            "again"
+        ) from None
+    return config
+
+
+def bottom(path: str, field: str) -> str:
+    """The model at the bottom of a chain of adapters; a path that is no adapter's is its own.
+
+    Errors: as for `adapter_base`, and ConfigError for a chain without an end.
+    """
+    seen = set[str]()
+    while is_adapter(path):
+        if (known := str(Path(path).resolve())) in seen:
+            raise ConfigError(f"{field}: the adapter {path[:200]} is on itself; correct its base")
+        seen.add(known)
+        path = adapter_base(path, field)
+    return path
+
+
+def tokenizer_path(path: str, field: str) -> str:
+    """Where a model's tokenizer is: in an adapter's folder, if it holds one, else in its base's.
+
+    Errors: as for `bottom`.
+    """
+    bottom(path, field)
+    names = ("tokenizer.json", "tokenizer_config.json")
+    while is_adapter(path) and not any((Path(path) / name).is_file() for name in names):
+        path = adapter_base(path, field)
+    return path

@@ -1,0 +1,77 @@
+"""SHA-256 of the files of a model's folder: a copy of the folder has the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from .adapter_folder import CONFIG, adapter_base, adapter_config, is_adapter
+
+_OTHERS = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+)
+"""What else transformers reads of a causal language model."""
+
+
+def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
+    """By file name; without `weights`, settings and tokenizer alone. Of an adapter, its base's
+    files are included as base/NAME. Empty for a hub name that is not in the cache.
+
+    Errors: ConfigError naming `field` for an adapter whose base is not known.
+    """
+    folder = _folder(path)
+    if folder is None:
+        return {}
+    names = [name for name in _OTHERS if (folder / name).is_file()]
+    if weights:
+        names += sorted(file.name for file in folder.glob("*.safetensors"))
+    digests = {name: _digest(folder / name) for name in names}
+    if is_adapter(path):
+        config = adapter_config(path, field)
+        config.pop("base_model_name_or_path", None)  # the base may be moved
+        plain = json.dumps(config, sort_keys=True).encode()
+        digests[CONFIG] = hashlib.sha256(plain).hexdigest()
+        base = file_digests(adapter_base(path, field), field, weights=weights)
+        digests |= {f"base/{name}": digest for name, digest in base.items()}
+    return digests
+
+
+def _folder(path: str) -> Path | None:
+    """A path's folder, or the snapshot of a hub name in the cache."""
+    if os.path.isdir(path):
+        return Path(path)
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        known = try_to_load_from_cache(path, "config.json")
+    except HFValidationError:
+        return None
+    return Path(known).parent if isinstance(known, str) else None
+
+
+def _digest(path: Path) -> str:
+    status = path.stat()
+    return _content(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _content(path: Path, *status: int) -> str:
+    """Read once in a process while the file's status is the same: ctime cannot be set back."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
