@@ -29,7 +29,9 @@ def evaluate(
 
     from colearn.experiment.assemble import assemble
     from colearn.experiment.evaluation.evaluate import evaluate_weights
+    from colearn.models.run_bases import check_bases
 
     parts = assemble(config)
+    check_bases(checkpoint.path, checkpoint.bases, parts.bases)
     metrics = evaluate_weights(parts, {key: checkpoint.path / str(key) for key in parts.learners})
     print(json.dumps({"checkpoint": str(checkpoint.path), **metrics}, indent=1))

@@ -49,6 +49,7 @@ def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
     from colearn.config import load_config
     from colearn.experiment.assemble import assemble
     from colearn.experiment.checkpoint_manager import load_learners
+    from colearn.models.run_bases import check_bases
     from colearn.record import open_run
 
     if not Path(source).is_dir():
@@ -61,6 +62,7 @@ def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
     checkpoint = folder.checkpoints.choose(read_step(step))
     checkpoint.say_passed()
     parts = assemble(config)
+    check_bases(checkpoint.path, checkpoint.bases, parts.bases)
     load_learners(checkpoint.path, parts.learners)
     parts.host.publish()
     return parts

@@ -23,8 +23,9 @@ from colearn.contract import (
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import Pace
-from colearn.models.folders import with_folders
+from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers
+from colearn.models.run_bases import Bases, bases_of
 
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
@@ -47,6 +48,8 @@ class Assembly:
     """None if the algorithm does not learn."""
     exact: ExactEvaluator | QueriedEvaluator | None
     """None unless the config asks for exact evaluation."""
+    bases: Bases
+    """Digests of the files of its models."""
 
     @property
     def config(self) -> Config:
@@ -102,7 +105,8 @@ def assemble(config: Config) -> Assembly:
     """
     resolved = resolve(config)
     check_evaluation(resolved)
-    run = with_folders(resolved)
+    folders = base_folders(resolved, resolved.networks)
+    run = with_folders(resolved, folders)
     tokenizers = Tokenizers()
     host = run.host.build(run, tokenizers)
     players = seat_players(run, host)
@@ -112,6 +116,7 @@ def assemble(config: Config) -> Assembly:
         host=host,
         updater=_updater(run, host, tokenizers) if run.learns else None,
         exact=_exact(run, host, players) if run.config.evaluation.exact else None,
+        bases=bases_of(resolved, folders),
     )
 
 

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
 from colearn.config import RunSettings
 from colearn.contract import Follower, Learner, NetworkKey
+from colearn.models.run_bases import Bases, check_bases
 from colearn.record import Progress, RunWriter
+from colearn.record.checkpoints import BASES
+from colearn.record.files import write_text
 
 from .experience import Experience
 from .processes import Processes
@@ -28,11 +32,13 @@ class CheckpointManager:
         settings: RunSettings,
         processes: Processes,
         followers: Mapping[NetworkKey, Follower],
+        bases: Bases,
     ) -> None:
         self.writer = writer
         self.checkpoints = writer.folder.checkpoints
         self.learners = learners
         self.followers = followers
+        self.bases = bases
         self.settings = settings
         self.processes = processes
         self._kept: Progress | None = None
@@ -46,7 +52,7 @@ class CheckpointManager:
         """Restore the learners from the newest undamaged checkpoint; None if there is none.
 
         Damaged checkpoints are reported on stderr. Errors: CheckpointError if all are damaged or
-        belong to another run.
+        belong to another run or other base models.
         """
         checkpoint = self.checkpoints.newest()
         if checkpoint is None:
@@ -54,6 +60,7 @@ class CheckpointManager:
         self.loaded = checkpoint.path
         if self.processes.main:
             checkpoint.say_passed()
+        check_bases(checkpoint.path, checkpoint.bases, self.bases)
         load_learners(checkpoint.path, self.learners)
         for key, follower in self.followers.items():
             follower.load(checkpoint.path / str(key))
@@ -82,6 +89,7 @@ class CheckpointManager:
                     follower.save(aside / str(key))
                 if self.experience is not None:
                     self.experience.save(aside)
+                write_text(aside / BASES, json.dumps(self.bases, indent=1))
             self.processes.wait()
             for key, learner in self.learners.items():
                 learner.save(aside / str(key))

@@ -73,6 +73,7 @@ class Experiment:
                 self.config.run,
                 self.processes,
                 self.parts.followers,
+                self.parts.bases,
             )
             resumed = self.checkpoints.load() if resume else None
             self._summary = RunSummary(self.record, self.parts, resumed=resume)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.models.folders import base_folders
+from colearn.models.run_bases import bases_of, check_bases
 from colearn.record import Progress, RunFolder, RunRecord, open_run
 from colearn.record.checkpoints import Step
 
@@ -37,7 +38,8 @@ class Trained:
 def read_trained(folder: Path, step: Step = "last") -> Trained:
     """A run at one of its checkpoints.
 
-    Errors: CheckpointError for a folder that holds no run, a comparison, or no such checkpoint.
+    Errors: CheckpointError for a folder that holds no run, a comparison, or no such checkpoint, and
+    for one on base models that have changed since.
     """
     there = open_run(folder)
     record = there.record()
@@ -45,6 +47,7 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     checkpoint.say_passed()
     run = resolve(there.config(), agents=record.agents)
     folders = base_folders(run, (key for key in run.networks if key.kind == "actor"))
+    check_bases(checkpoint.path, checkpoint.bases, bases_of(run, folders))
     return Trained(
         folder=there,
         run=run,

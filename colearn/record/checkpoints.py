@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from .fields import Progress
 from .files import read_fields, write_text
 
 PROGRESS = "progress.json"
+BASES = "bases.json"
+"""Digests of the models that a run starts from: their files by field of the config."""
 
 _NAME = re.compile(r"step-(\d+)")
 
@@ -41,6 +44,15 @@ class Checkpoint:
     def progress(self) -> Progress:
         """Errors: CheckpointError naming the file."""
         return read_fields(Progress, self.path / PROGRESS)
+
+    @property
+    def bases(self) -> dict[str, dict[str, str]]:
+        """Digests of the models' files; empty in a checkpoint of an earlier version."""
+        try:
+            read: dict[str, dict[str, str]] = json.loads((self.path / BASES).read_text())
+        except (FileNotFoundError, ValueError):  # a damaged file has another SHA-256
+            return {}
+        return read
 
     @property
     def damage(self) -> str | None:

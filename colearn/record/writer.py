@@ -63,6 +63,7 @@ class RunWriter:
                 "name another folder"
             )
         recorded, given = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
+        self._follow_moved(recorded, given)
         key = first_difference(recorded, given)
         if key is not None:
             raise CheckpointError(
@@ -71,6 +72,16 @@ class RunWriter:
                 "the config out to go on as it was, or name another folder"
             )
         self.folder.check_budget(value_at(given, BUDGET))
+
+    def _follow_moved(self, recorded: dict[str, Any], given: dict[str, Any]) -> None:
+        """Take over the given paths of models: the files there are compared with the checkpoint's
+        digests once it is loaded, so that a copy may be elsewhere."""
+        checkpoints = self.folder.checkpoints.all()
+        for field in checkpoints[-1].bases if checkpoints else ():
+            section = field.removesuffix(".path")
+            before, now = value_at(recorded, section), value_at(given, section)
+            if field != section and isinstance(before, dict) and isinstance(now, dict):
+                before["path"] = now.get("path")
 
     def open(self) -> None:
         """Create the folder; called once the run has been assembled."""

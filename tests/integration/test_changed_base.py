@@ -1,0 +1,128 @@
+"""Checkpoints on the models that they were trained on: altered ones are one line, copies resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+from colearn.cli import main
+from colearn.config import load_config
+from colearn.errors import CheckpointError
+from colearn.experiment.loop import Experiment
+from colearn.export import export_run
+from colearn.record import RunFolder
+
+LORA = {"rank": 2}
+
+
+@pytest.fixture(autouse=True)
+def _notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    register(monkeypatch, notes="tiny:Notes")
+    yield
+
+
+def settings(folder: Path, kl: float = 0.0, **ada: Any) -> dict[str, Any]:
+    """ada and ben each on a base of their own, a critic on a third."""
+    for number, name in enumerate(("ada", "ben", "critic")):
+        if not (folder / name).exists():
+            save_model(folder / name, seed=number)
+    return {
+        "task": {"name": "notes", "horizon": 1, "items": 2},
+        "algorithm": {"name": "collm_cc", "loss": {"kl": kl}},
+        "models": {
+            "ada": {"path": str(folder / "ada"), **ada},
+            "ben": {"path": str(folder / "ben"), "lora": LORA},
+        },
+        "agents": {"*": {"sampling": {"max_tokens": 3}}},
+        "critic": {"path": str(folder / "critic"), "lora": LORA},
+        "train": {"environment_steps": 2, "episodes": 2},
+        "run": {"device": "cpu"},
+    }
+
+
+def extended(config: dict[str, Any]) -> Any:
+    return load_config(config, {"train.environment_steps": 4})
+
+
+def alter(file: Path) -> None:
+    """Another content of the same size, and the time of the old one."""
+    status, content = file.stat(), bytearray(file.read_bytes())
+    content[-2] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("name", "ada", "kl"),
+    [
+        ("ada", {"lora": LORA}, 0.0),
+        ("ada", {"trained": False}, 0.0),
+        ("ada", {}, 0.1),  # the reference is the base
+        ("critic", {}, 0.0),
+    ],
+)
+def test_a_resumed_run_on_altered_weights_is_one_line(
+    name: str, ada: dict[str, Any], kl: float, tmp_path: Path
+) -> None:
+    config = settings(tmp_path, kl, **ada)
+    Experiment(load_config(config), tmp_path / "run").run()
+    alter(tmp_path / name / "model.safetensors")
+    field = "critic.path" if name == "critic" else f"models.{name}.path"
+    with pytest.raises(CheckpointError, match=rf"^{field}: model\.safetensors of this [^\n]*$"):
+        Experiment(extended(config), tmp_path / "run", resume=True)
+
+
+def test_weights_that_a_checkpoint_holds_whole_are_not_the_bases(tmp_path: Path) -> None:
+    config = settings(tmp_path)
+    Experiment(load_config(config), tmp_path / "run").run()
+    alter(tmp_path / "ada" / "model.safetensors")
+    Experiment(extended(config), tmp_path / "run", resume=True).run()
+    file = tmp_path / "ada" / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 7}))
+    with pytest.raises(CheckpointError, match=r"^models\.ada\.path: tokenizer_config\.json of"):
+        Experiment(extended(config), tmp_path / "run", resume=True)
+
+
+def test_a_copy_of_a_base_resumes_the_run_from_elsewhere(tmp_path: Path) -> None:
+    config = settings(tmp_path, lora=LORA)
+    Experiment(load_config(config), tmp_path / "run").run()
+    shutil.move(tmp_path / "ada", tmp_path / "elsewhere")
+    config["models"]["ada"]["path"] = str(tmp_path / "elsewhere")
+    Experiment(extended(config), tmp_path / "run", resume=True).run()
+    folder = RunFolder(tmp_path / "run")
+    assert folder.config().models["ada"].path == str(tmp_path / "elsewhere")
+    config["models"]["ada"]["path"] = str(tmp_path / "ben")
+    with pytest.raises(CheckpointError, match=r"^models\.ada\.path: model\.safetensors of this"):
+        Experiment(extended(config), tmp_path / "run", resume=True)
+
+
+def test_export_and_evaluate_refuse_an_altered_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    Experiment(load_config(settings(tmp_path)), tmp_path / "run").run()
+    alter(tmp_path / "ben" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"^models\.ben\.path: model\.safetensors of this"):
+        export_run(tmp_path / "run", tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["colearn", "evaluate", str(tmp_path / "run")])
+    with pytest.raises(SystemExit):
+        main()
+    assert "models.ben.path: model.safetensors of this model" in capsys.readouterr().err
+
+
+def test_a_checkpoint_without_digests_resumes(tmp_path: Path) -> None:
+    from colearn.record.checksums import write_checksums
+
+    config = settings(tmp_path)
+    Experiment(load_config(config), tmp_path / "run").run()
+    newest = RunFolder(tmp_path / "run").checkpoints.all()[-1]
+    (newest.path / "bases.json").unlink()
+    write_checksums(newest.path)
+    Experiment(extended(config), tmp_path / "run", resume=True).run()
