@@ -1,6 +1,7 @@
 """Reading what agents answer: final answers after a mark, a block of code, plain values.
 
-Every reader gives None for what it cannot read without guessing: the answer then has no format.
+Reasoning is no part of an answer. Every reader gives None for what it cannot read without guessing:
+the answer then has no format.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from typing import Any
+
+from colearn.reasoning import without_reasoning
 
 MARK = "####"
 """Opens the line of a final answer."""
@@ -19,7 +22,7 @@ _LONGEST = 20_000
 
 def final_answer(text: str) -> str | None:
     """The text after the last `####` at the start of a line; None if it is missing or empty."""
-    _, mark, rest = ("\n" + text).rpartition("\n" + MARK)
+    _, mark, rest = ("\n" + without_reasoning(text)).rpartition("\n" + MARK)
     if not mark or rest.startswith("#"):
         return None
     return rest.strip() or None
@@ -27,6 +30,7 @@ def final_answer(text: str) -> str | None:
 
 def code_block(text: str) -> str | None:
     """The only fenced Python block; None if there is none or more than one."""
+    text = without_reasoning(text)
     if text.count("```") != 2:
         return None
     match = _BLOCK.search(text)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from colearn.reasoning import without_reasoning
+
 Cell = tuple[int, int]
 """(x, y): x to the right, y up, both from 0; z is always 0."""
 
@@ -51,8 +53,9 @@ def target_cells(rows: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def command_lines(text: str) -> Iterator[str]:
-    """The lines that may be commands: without list bullets, code fences and empty lines."""
-    for raw in text.splitlines():
+    """The lines that may be commands: without reasoning, list bullets, code fences and empty
+    lines."""
+    for raw in without_reasoning(text).splitlines():
         line = raw.strip()
         if line and not line.startswith("```"):
             bullet = _BULLET.match(line)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 
+from colearn.reasoning import without_reasoning
+
 Cell = tuple[int, int]
 """(row, column), both from 0, the top left cell first."""
 
@@ -63,7 +65,7 @@ def written(moves: Moves) -> str:
 def read(text: str) -> Moves | None:
     """A list of U, D, L, R in brackets, quoted or not; None for anything else, for an empty list
     and for one of more than `LONGEST` moves."""
-    text = text.strip()
+    text = without_reasoning(text).strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
     names = [name.strip() for name in text[1:-1].split(",")]
@@ -78,7 +80,7 @@ def compact(moves: Moves) -> str:
 
 def read_compact(text: str) -> Moves | None:
     """Moves between spaces; None as `read` gives it."""
-    return _checked(text.split())
+    return _checked(without_reasoning(text).split())
 
 
 def _checked(names: list[str]) -> Moves | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
+from colearn.reasoning import TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
 from .rendering import render
@@ -102,6 +103,12 @@ class ChatFormat:
         self._special = tuple(
             str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
         )
+        self._reasoning = {
+            number: TOKENS[str(token)]
+            for number, token in tokenizer.added_tokens_decoder.items()
+            if token.special and str(token) in TOKENS
+        }
+        """Marks of reasoning by id, for those that decoding would leave out."""
 
     def open(self, text: str) -> Observation:
         """o_0: the ids a history begins with."""
@@ -134,8 +141,21 @@ class ChatFormat:
         return QuotingChat(self.tokenizer, system=system, **self._settings)
 
     def decode(self, tokens: tuple[int, ...]) -> str:
-        """The text of an action as the task receives it."""
-        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        """The text of sampled tokens, without special tokens; those that open or close reasoning
+        are written as `<think>` and `</think>`."""
+        text, begin = "", 0
+        for place, token in enumerate(tokens):
+            if token in self._reasoning:
+                text += self._plain(tokens[begin:place]) + self._reasoning[token]
+                begin = place + 1
+        return text + self._plain(tokens[begin:])
+
+    def opened_reasoning(self, observation: str) -> str:
+        """The text that opens reasoning at the end of a prompt, before the action; '' without."""
+        return opened_reasoning(observation + self._after)
+
+    def _plain(self, tokens: tuple[int, ...]) -> str:
+        return self.tokenizer.decode(list(tokens), skip_special_tokens=True) if tokens else ""
 
     def _turn(self, before: str, text: str) -> tuple[int, ...]:
         """Ids of an observation and the template around it.

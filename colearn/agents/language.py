@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from colearn.contract import (
     Arrivals,
@@ -39,11 +40,11 @@ class LanguageTable(Table):
         return self.generator.place
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        versions = [ask.player.version() for ask in asks]
+        heads = [_head(ask) for ask in asks]
         requests = [_request(ask) for ask in asks]
         with self.generator.busy("generate"):
             answers = self.generator.generate(requests, greedy=greedy)
-        return [_spoken(drawn, version) for version, drawn in zip(versions, answers, strict=True)]
+        return [_spoken(drawn, head) for head, drawn in zip(heads, answers, strict=True)]
 
     def speak_continuously(
         self, asks: Arrivals[Ask, list[Spoken]], *, greedy: bool = False
@@ -138,8 +139,8 @@ class _Requests:
     def __init__(self, asks: Arrivals[Ask, list[Spoken]]) -> None:
         self._asks = asks
         self._numbers = itertools.count()
-        self._versions: dict[int, int] = {}
-        """Version of the player's weights by number of an unanswered request."""
+        self._heads: dict[int, _Head] = {}
+        """By number of an unanswered request."""
 
     @property
     def waiting(self) -> int:
@@ -148,11 +149,26 @@ class _Requests:
     def take(self) -> Sequence[Request]:
         asks = self._asks.take()
         for ask in asks:
-            self._versions[next(self._numbers)] = ask.player.version()
+            self._heads[next(self._numbers)] = _head(ask)
         return [_request(ask) for ask in asks]
 
     def answer(self, number: int, answer: list[Sampled]) -> None:
-        self._asks.answer(number, _spoken(answer, self._versions.pop(number)))
+        self._asks.answer(number, _spoken(answer, self._heads.pop(number)))
+
+
+class _Head(NamedTuple):
+    """What an action's text and version begin with when its player is asked."""
+
+    version: int
+    """Version of the player's weights."""
+    opened: str
+    """The text with which the prompt opened reasoning, which the action is inside of."""
+
+
+def _head(ask: Ask) -> _Head:
+    assert isinstance(ask.player, Language)
+    opened = ask.player.chat.opened_reasoning(ask.observation.text)
+    return _Head(ask.player.version(), opened)
 
 
 def _request(ask: Ask) -> Request:
@@ -168,13 +184,18 @@ def _request(ask: Ask) -> Request:
     )
 
 
-def _spoken(drawn: Sequence[Sampled], version: int) -> list[Spoken]:
-    return [Spoken(_versioned(one.action, version), one.session) for one in drawn]
+def _spoken(drawn: Sequence[Sampled], head: _Head) -> list[Spoken]:
+    return [Spoken(_completed(one.action, head), one.session) for one in drawn]
 
 
 def _listener(ask: Ask) -> Listener | None:
-    return ask.task.listener(ask.state, ask.seat) if len(ask.seeds) == 1 else None
+    listener = ask.task.listener(ask.state, ask.seat) if len(ask.seeds) == 1 else None
+    if listener is not None and (opened := _head(ask).opened):
+        listener(opened)
+    return listener
 
 
-def _versioned(action: Action, version: int) -> Action:
-    return action if action.version == version else replace(action, version=version)
+def _completed(action: Action, head: _Head) -> Action:
+    if action.version == head.version and not head.opened:
+        return action
+    return replace(action, text=head.opened + action.text, version=head.version)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from colearn.bounds import check_bounds
+from colearn.reasoning import without_reasoning
 from colearn.types import Action, Credited, Observation, Prompt
 
 from .arrivals import Arrivals, answer_in_batches
@@ -33,7 +34,8 @@ class Ask:
 
 
 class Said(str):
-    """An action's text with its `Action`, for a task that reads tokens (`reads_actions`)."""
+    """An action's text without its reasoning, with its `Action`, for a task that reads tokens
+    (`reads_actions`)."""
 
     action: Action
     player: Player
@@ -44,7 +46,7 @@ class Said(str):
     @classmethod
     def of(cls, action: Action, player: Player, context_tokens: int) -> Said:
         """Builds a text with its action."""
-        said = cls(action.text)
+        said = cls(without_reasoning(action.text))
         said.action, said.player, said.context_tokens = action, player, context_tokens
         return said
 

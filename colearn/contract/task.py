@@ -82,7 +82,11 @@ class DecPOMDP(ABC, Generic[Item, State]):
     def step(
         self, state: State, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[State]:
-        """T and R: the next state and reward for the joint action of all acting agents."""
+        """T and R: the next state and reward for the joint action of all acting agents.
+
+        The rollout passes each action's text without its reasoning (`<think>...</think>`, whole or
+        cut); the action itself keeps it.
+        """
 
     @abstractmethod
     def metrics(self, state: State) -> Mapping[str, float]:

@@ -14,8 +14,12 @@ _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
 def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
-    """Returns the completion, and the answer's text as it enters the agent's context."""
-    text = _cut(said, () if call.prompt.limits is None else call.prompt.limits.stop)
+    """Returns the completion, and the answer's text as it enters the agent's context.
+
+    Reasoning is in neither.
+    """
+    whole = said.action.text if isinstance(said, Said) else said
+    text = _cut(whole, () if call.prompt.limits is None else call.prompt.limits.stop)
     content, calls = read_calls(text, call.offered, several=call.several)
     finish = _REASONS[said.action.finish] if isinstance(said, Said) else "stop"
     choice = {

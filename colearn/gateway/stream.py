@@ -9,6 +9,7 @@ from typing import Any
 
 from colearn.contract import Listener
 from colearn.generate.growing_text import held_back
+from colearn.reasoning import AnswerStream
 from colearn.wire.errors import ServeError
 from colearn.wire.events import DONE, event
 from colearn.wire.schema import ChatRequest
@@ -48,14 +49,15 @@ class Streamed:
             "object": "chat.completion.chunk",
         }
         yield self._chunk(head, {"role": "assistant", "content": ""})
-        text, sent = "", 0
+        text, read, answer_text = "", 0, AnswerStream()
         while part is not None:
             text += part
             end = len(text) - held_back(text, self._stops)
             end = min([end, *(text.find(stop) for stop in self._stops if stop in text)])
-            if end > sent:
-                yield self._chunk(head, {"content": text[sent:end]})
-                sent = end
+            if end > read:
+                grown, read = answer_text.push(text[read:end]), end
+                if grown:
+                    yield self._chunk(head, {"content": grown})
             part = await self._parts.get()
         try:
             answer = asked.answer.result()
@@ -64,7 +66,7 @@ class Streamed:
             return
         (choice,) = answer["choices"]
         said = choice["message"]
-        rest = (said["content"] or "")[sent:]
+        rest = answer_text.finish(said["content"] or "")
         if rest or choice["logprobs"]:
             yield self._chunk(head, {"content": rest}, choice["logprobs"])
         for number, call in enumerate(said.get("tool_calls", ())):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from colearn.bounds import Count, Positive, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction, text_of
 from colearn.errors import ConfigError
+from colearn.reasoning import without_reasoning
 
 from .score import read_score, whole_reply
 from .spent import Spent
@@ -225,7 +226,7 @@ class Judge(RewardFunction):
         known = {
             **row,
             "prompt": text_of(prompt),
-            "completion": text_of(completion),
+            "completion": without_reasoning(text_of(completion)),
             "lowest": f"{self.lowest:g}",
             "highest": f"{self.highest:g}",
         }

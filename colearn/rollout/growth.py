@@ -14,6 +14,7 @@ from typing import Any
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Said, Spoken
 from colearn.contract.asking import item_name, placed
 from colearn.errors import TaskError
+from colearn.reasoning import without_reasoning
 from colearn.seeding import Key, action_seed, derive_rng
 from colearn.types import Action, Node, Observation, Outcome, Tree
 
@@ -201,7 +202,7 @@ class Growth:
 
     def _texts(self, at: Node[Any], joint: Joint) -> dict[str, str]:
         if not self.task.reads_actions:
-            return {seat: spoken.action.text for seat, spoken in joint.items()}
+            return {seat: without_reasoning(s.action.text) for seat, s in joint.items()}
         return {
             seat: Said.of(spoken.action, self.seats[seat], self._context_tokens(at, seat))
             for seat, spoken in joint.items()

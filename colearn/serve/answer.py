@@ -23,6 +23,7 @@ class ChatAnswer:
 
     spelling: given if log-probabilities were requested.
     offered: names of the functions that the answer may call; `several` calls, or at most one.
+    opened: the text with which the prompt opened reasoning; calls that reasoning drafts are none.
     """
 
     def __init__(
@@ -33,9 +34,10 @@ class ChatAnswer:
         *,
         offered: Collection[str] = (),
         several: bool = True,
+        opened: str = "",
     ) -> None:
         self.job, self._spelling = job, spelling
-        self._offered, self._several = offered, several
+        self._offered, self._several, self._opened = offered, several, opened
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -83,9 +85,10 @@ class ChatAnswer:
         return rest + self._chunk(choice, {}, None, reason, usage)
 
     def _read(self, text: str) -> tuple[str, list[Call]]:
-        return (
-            read_calls(text, self._offered, several=self._several) if self._offered else (text, [])
-        )
+        if not self._offered:
+            return text, []
+        content, calls = read_calls(self._opened + text, self._offered, several=self._several)
+        return (content, calls) if calls else (text, [])
 
     def counted(self) -> bytes:
         """Returns the last chunk of a stream with `include_usage`."""

@@ -106,6 +106,7 @@ async def _chat(service: Service, request: Request) -> Response:
             service.spelling if asked.logprobs else None,
             offered=[function.name for function in asked.offered],
             several=asked.parallel_tool_calls is not False,
+            opened=service.agent.decoder.opened_reasoning(""),
         )
         if asked.stream:
             return _Stream(service, turn, answer, told, asked)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from colearn.json_text import read_json
+from colearn.reasoning import without_reasoning
 
 TOOL_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
 """The closing mark may be missing: it is a stop string for some samplers."""
@@ -46,8 +47,10 @@ def write_response(text: str) -> str:
 def read_calls(text: str, offered: Collection[str], *, several: bool) -> tuple[str, list[Call]]:
     """Returns the text outside the calls, and the calls of offered functions.
 
-    A call that cannot be parsed, or of a function that is not offered, remains text.
+    Reasoning is left out, with the calls that it drafts. A call that cannot be parsed, or of a
+    function that is not offered, remains text.
     """
+    text = without_reasoning(text)
     calls: list[Call] = []
     outside: list[str] = []
     end = 0

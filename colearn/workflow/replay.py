@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from colearn.errors import TaskError
+from colearn.reasoning import without_reasoning
 from colearn.types import Sources
 
 from .causes import Causes
@@ -38,7 +39,8 @@ def advance(
             replay.tell(event)
         due = before.next_calls()
         for call in sorted((due[role] for role in answers), key=lambda call: call.number):
-            replay.tell(Event(call=call, result=answers[call.name], turn=before.turn))
+            said = without_reasoning(answers[call.name])
+            replay.tell(Event(call=call, result=said, turn=before.turn))
         while replay.open_tools():
             for event in run_tools(replay.open_tools(), tools):
                 replay.tell(event)

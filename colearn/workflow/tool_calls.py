@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from colearn.json_text import read_json
+from colearn.reasoning import without_reasoning
 from colearn.wire.tools import TOOL_CALL, write_response
 
 from .recorder import Recorder
@@ -17,9 +18,9 @@ _FORM = "a tool call is JSON with a name and arguments"
 def find_call(text: str) -> tuple[str, Mapping[str, Any]] | ToolError | None:
     """Returns name and arguments of the first tool call in an answer; None without a call.
 
-    A call that cannot be parsed is a ToolError.
+    Calls that reasoning drafts do not count. A call that cannot be parsed is a ToolError.
     """
-    call = TOOL_CALL.search(text)
+    call = TOOL_CALL.search(without_reasoning(text))
     if call is None:
         return None
     try:

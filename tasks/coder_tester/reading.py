@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from colearn.reasoning import without_reasoning
+
 from .problem import Case, Problem, arguments, is_literal
 
 INPUT, OUTPUT = "**Test Input:**", "**Test Output:**"
@@ -15,6 +17,7 @@ def read_test(problem: Problem, text: str) -> Case | None:
     """The texts after the only `**Test Input:**` and the only `**Test Output:**` that follows it,
     without code fences. None if either is missing, empty or repeated, or, where a function is
     tested, is not a Python literal."""
+    text = without_reasoning(text)
     if text.count(INPUT) != 1 or text.count(OUTPUT) != 1 or len(text) > LONGEST:
         return None
     before, _, output = text.partition(OUTPUT)

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from colearn.reasoning import without_reasoning
+
 AUX = "aux"
 LONGEST = 10_000
 """Characters of an answer; more count as a syntax error."""
@@ -57,6 +59,7 @@ def read_answer(
     assignments at the left margin stay, other statements and prose go; so does what binds a
     name in `reserved`, which is another agent's. alone: keep nothing but the function.
     """
+    text = without_reasoning(text)
     if len(text) > LONGEST:
         defined = _says(text, name)
         error = f"more than {LONGEST} characters"

@@ -11,7 +11,8 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Said
 from colearn.errors import ConfigError
-from colearn.types import Outcome, Prompt
+from colearn.reasoning import without_reasoning
+from colearn.types import Action, Outcome, Prompt
 
 from .prompt import AskedPrompt
 from .team import seats
@@ -34,6 +35,9 @@ class Answer:
     """One agent's answer with its token ids, which are empty for a program or a server."""
 
     text: str
+    """The answer without its reasoning, as other agents read it."""
+    completion: str
+    """The whole text, as reward functions read it."""
     ids: tuple[int, ...] = ()
 
 
@@ -127,5 +131,6 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
 
 
 def _answer(text: str) -> Answer:
-    ids = text.action.tokens if isinstance(text, Said) else ()
-    return Answer(text=str(text), ids=tuple(ids))
+    action = text.action if isinstance(text, Said) else Action(str(text))
+    answer = without_reasoning(action.text)
+    return Answer(text=answer, completion=action.text, ids=tuple(action.tokens))

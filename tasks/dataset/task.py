@@ -174,11 +174,11 @@ class Dataset(Answering[DataItem]):
         columns: dict[str, Any] = {
             **{name: [value] for name, value in item.columns.items()},
             "completion_ids": [list(answers[agent].ids)],
-            "team_completions": [{name: answer.text for name, answer in answers.items()}],
+            "team_completions": [{name: answer.completion for name, answer in answers.items()}],
         }
         if function.measures:
             columns["log_metric"] = log_metric
-        completion = item.prompt.completion(answers[agent].text)
+        completion = item.prompt.completion(answers[agent].completion)
         [value] = function(prompts=[item.prompt.given], completions=[completion], **columns)
         if value is None or value != value:
             return 0.0

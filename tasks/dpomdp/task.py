@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
+from colearn.reasoning import without_reasoning
 from colearn.tabular.reader import read_dpomdp
 from colearn.types import Outcome
 
@@ -132,7 +133,7 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
         self, state: PlayState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[PlayState]:
         """Draw s' and then o; or, where a reply is rejected, end the episode."""
-        said = [actions[agent].strip() for agent in self.agents]
+        said = [without_reasoning(actions[agent]).strip() for agent in self.agents]
         vocabularies = [self.action_words(agent) for agent in self.agents]
         if not all(word in words for word, words in zip(said, vocabularies, strict=True)):
             return self._rejected(state)

@@ -12,6 +12,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, TaskError
+from colearn.reasoning import without_reasoning
 from colearn.rewards.environment import LiveEnvironment, ToolResult, check_factory, tool_schemas
 from colearn.rewards.function import PythonFunction
 from colearn.types import Outcome, Prompt
@@ -141,7 +142,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
     ) -> Outcome[EnvironmentState]:
         """Runs the answer's calls; without any the episode is scored. The calls of the last
         answer are not run, as in TRL."""
-        live, said = self._replayed(state), str(actions[AGENT])
+        live, said = self._replayed(state), without_reasoning(actions[AGENT])
         after = replace(state, actions=(*state.actions, said))
         last = len(after.actions) == self.horizon
         results = () if last else self._run(live, said)

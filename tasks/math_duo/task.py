@@ -10,6 +10,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
+from colearn.reasoning import without_reasoning
 from colearn.sandbox import Limits, run_program
 from colearn.types import Outcome, Prompt
 
@@ -221,6 +222,7 @@ class MathDuo(DecPOMDP[Problem, MathState]):
         return full_prompt(role, state.item.question, "\n\n".join(blocks))
 
     def _read(self, agent: str, text: str) -> Said:
+        text = without_reasoning(text)
         if self.prompt == "compact":
             value = plain_number(text)
             return Said("", text[:_SHOWN].strip(), value, value is not None)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from colearn.reasoning import without_reasoning
+
 Fault = Literal["", "malformed", "illegal"]
 """Why a reply is not valid: no answer in the form asked for, or one that is no legal action."""
 
@@ -18,6 +20,7 @@ def read(reply: str, words: Mapping[str, int], *, tagged: bool) -> tuple[int | N
     `tagged`: the reply must end with `<answer>WORD</answer>` and hold no other answer; else all
     of it, but for space around it, is the word. Nothing is guessed.
     """
+    reply = without_reasoning(reply)
     word = reply.strip()
     if tagged:
         match = _ANSWER.search(reply)

@@ -12,6 +12,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, TaskError
+from colearn.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
 
 from ..checks import check_whole
@@ -120,7 +121,7 @@ class OpenEnv(DecPOMDP[Served, ServedState]):
         self, state: ServedState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[ServedState]:
         """The server's answer to the action; the session of an ended episode serves another."""
-        session, said = self._replayed(state), str(actions[AGENT])
+        session, said = self._replayed(state), without_reasoning(actions[AGENT])
         shown, text = self._answered(session, said)
         reward = 0.0 if shown is None else shown.reward
         after = replace(

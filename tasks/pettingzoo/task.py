@@ -10,6 +10,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
+from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from ..checks import check_finite, check_whole
@@ -111,8 +112,9 @@ class PettingZoo(DecPOMDP[Play, ZooState]):
         invalid = []
         for agent in current.acting:
             words = self._words(current, agent)
-            if actions[agent].strip() in words:
-                chosen.append((agent, words[actions[agent].strip()]))
+            word = without_reasoning(actions[agent]).strip()
+            if word in words:
+                chosen.append((agent, words[word]))
             else:
                 invalid.append(agent)
         if invalid:

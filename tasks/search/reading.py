@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from colearn.reasoning import without_reasoning
+
 Entry = TypeVar("Entry")
 
 _LISTED = re.compile(r"###(.*?)(?:###|\Z)", re.S)
@@ -16,6 +18,7 @@ _TAGGED = "<{tag}>(.*?)(?:</{tag}>|\\Z)"
 
 def read_queries(text: str) -> tuple[str, ...]:
     """The queries of `### one; two ###`, or of the whole text where nothing is marked."""
+    text = without_reasoning(text)
     marked = _LISTED.search(text)
     parts = (marked[1] if marked else text).replace("\n", ";").split(";")
     return tuple(query for part in parts if (query := " ".join(part.split())))
@@ -33,7 +36,7 @@ class Ranking:
 
 def read_ranking(text: str, count: int) -> Ranking:
     """The numbers in a text, of `count` passages from 0."""
-    said = [int(number[:9]) for number in _NUMBER.findall(text)]
+    said = [int(number[:9]) for number in _NUMBER.findall(without_reasoning(text))]
     known = [number for number in said if number < count]
     chosen = tuple(dict.fromkeys(known))
     return Ranking(chosen, valid=len(chosen) == len(said))
@@ -41,7 +44,7 @@ def read_ranking(text: str, count: int) -> Ranking:
 
 def read_tagged(text: str, tag: str) -> str | None:
     """The text inside `<tag>...</tag>`; None if the tag is missing."""
-    match = re.search(_TAGGED.format(tag=re.escape(tag)), text, re.S)
+    match = re.search(_TAGGED.format(tag=re.escape(tag)), without_reasoning(text), re.S)
     return match[1].strip() if match else None
 
 

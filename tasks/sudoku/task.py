@@ -11,6 +11,7 @@ import numpy as np
 
 from colearn.errors import ConfigError
 from colearn.pictures import Cell, Mark, Panel, Picture
+from colearn.reasoning import without_reasoning
 
 from ..checks import check_whole
 from ..generated import draw_splits
@@ -94,9 +95,10 @@ class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
 
     def read(self, item: SudokuItem, text_: str) -> Fills | None:
         """Parses a grid or a list of fills."""
+        answer = without_reasoning(text_)
         if self.prompt == "compact":
-            return text.read_compact(text_, item.clues)
-        return text.read(text_, self.size)
+            return text.read_compact(answer, item.clues)
+        return text.read(answer, self.size)
 
     def written(self, item: SudokuItem, answer: Fills) -> str:
         """Formats a list of fills."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
+from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from ..checks import check_whole
@@ -98,7 +99,7 @@ class TextArena(DecPOMDP[Game, ArenaState]):
     ) -> Outcome[ArenaState]:
         """The game's step with the text of the player to move."""
         [said] = actions.values()
-        after = replace(state, actions=(*state.actions, str(said)))
+        after = replace(state, actions=(*state.actions, without_reasoning(said)))
         reached = self._at(after)
         paid = {agent: reached.payoffs.get(k, 0.0) for k, agent in enumerate(self.agents)}
         return Outcome(

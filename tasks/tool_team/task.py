@@ -11,6 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
+from colearn.reasoning import without_reasoning
 from colearn.sandbox import Limits, run_program
 from colearn.types import Outcome, Prompt, Sources
 
@@ -204,7 +205,8 @@ class ToolTeam(
 
     def _run(self, state: TeamState[Item, World, Answer], text: str) -> ToolRun[Answer]:
         if self.prompt == "compact":
-            return ToolRun("", text[:_SHOWN], True, self.read(state.item, text))
+            said = without_reasoning(text)
+            return ToolRun("", said[:_SHOWN], True, self.read(state.item, said))
         code = code_block(text)
         if code is None:
             return ToolRun("", "no single block that begins with ```python", False, None)

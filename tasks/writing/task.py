@@ -11,6 +11,7 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline
 from colearn.errors import ConfigError, nearest
+from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from .data import TextSource, load_texts
@@ -99,7 +100,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
         self, state: WritingState, actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[WritingState]:
         """Score the two answers; the episode is over."""
-        parts = score(self.rules, *(actions[agent] for agent in self.agents))
+        parts = score(self.rules, *(without_reasoning(actions[agent]) for agent in self.agents))
         return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
 
     def metrics(self, state: WritingState) -> Mapping[str, float]:

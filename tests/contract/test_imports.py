@@ -24,6 +24,7 @@ LAYERS = (
         "heap",
         "metrics",
         "notes",
+        "reasoning",
         "seeding",
         "statistics",
         "text",

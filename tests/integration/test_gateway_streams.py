@@ -79,3 +79,17 @@ def test_streams_of_branches_that_are_sampled_together_arrive_whole():
     firsts = {node.actions["one"].text for node in tree.nodes if node.turn == 1}
     assert firsts <= {"".join(parts) for parts in TEXTS}
     assert len(TEXTS) == 4
+
+
+def test_reasoning_is_not_streamed():
+    class Thinking(Scripted):
+        def generate(self, requests, *, greedy=False):
+            (request,) = requests
+            for part in ("<thi", "nk>he", "llo</think>", "\nb", "ye"):
+                request.listener(part)
+            return super().generate(requests, greedy=greedy)
+
+    said = Thinking(Action("<think>hello</think>\nbye", (5, 6), (-1.0, -1.0), "end"))
+    chat = ChatFormat(byte_tokenizer())
+    played("reads", language_players(said, {"one": chat, "two": chat}))
+    assert ["".join(parts) for parts in TEXTS] == ["bye", "bye"]

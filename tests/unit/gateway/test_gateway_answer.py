@@ -50,3 +50,25 @@ def test_tokens_are_spelled_where_a_request_asks_for_their_log_probabilities(ask
     known = {"content": TOKENS, "refusal": None} if asked else None
     assert body["choices"][0]["logprobs"] == known
     assert player.spelled == asked
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_program_receives_no_reasoning_and_no_call_that_it_drafts(cut: bool) -> None:
+    calls = [f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>' for name in "ab"]
+    text = f"<think>{calls[0]}" if cut else f"<think>{calls[0]}</think>Blue. {calls[1]}"
+    call = GatewayCall(
+        number=0,
+        name="one",
+        text="which?",
+        prompt=Prompt("which?"),
+        request="chatcmpl-0",
+        offered=("a", "b"),
+        several=True,
+        context=Context(None, (("user", "which?"),)),
+        reason="first",
+    )
+    body, kept = completion(call, Said.of(Action(text, (3, 7), (-0.25, -0.5)), Speller(), 5))
+    message = body["choices"][0]["message"]
+    called = [one["function"]["name"] for one in message.get("tool_calls", ())]
+    assert (message["content"], called) == (("", []) if cut else ("Blue.", ["b"]))
+    assert "think" not in kept

@@ -151,6 +151,11 @@ def test_messages_are_judged_by_their_texts(endpoint):
     assert endpoint.requests[0]["messages"][0]["content"] == "s\nu|a"
 
 
+def test_a_judge_reads_the_answer_without_its_reasoning(endpoint):
+    judge(endpoint, rubric="{completion}")(["q"], ["<think>draft</think>\n\na"])
+    assert endpoint.requests[0]["messages"][0]["content"] == "a"
+
+
 def test_the_same_question_is_asked_once_even_by_another_process(endpoint):
     first, second = judge(endpoint), judge(endpoint)
     assert first(["q"], ["a"]) == second(["q"], ["a"]) == [0.7]

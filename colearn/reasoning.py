@@ -1,0 +1,77 @@
+"""Reasoning in a model's text: removed wherever the text is read as an answer, a call or a move."""
+
+from __future__ import annotations
+
+import re
+
+OPEN, CLOSE = "<think>", "</think>"
+TOKENS = {
+    OPEN: OPEN,
+    CLOSE: CLOSE,
+    "[THINK]": OPEN,
+    "[/THINK]": CLOSE,
+    "<seed:think>": OPEN,
+    "</seed:think>": CLOSE,
+    "<|channel>": OPEN,
+    "<channel|>": CLOSE,
+}
+"""Tokens with which published models open and close reasoning: of DeepSeek, Qwen, GLM and
+Nemotron, of Magistral, Seed-OSS, and Gemma 4."""
+
+_OPENED = re.compile(rf"(?:{'|'.join(re.escape(t) for t, m in TOKENS.items() if m == OPEN)})\s*\Z")
+_MARK = re.compile("|".join(rf"{re.escape(token)}\s*" for token in TOKENS))
+
+
+def without_reasoning(text: str) -> str:
+    """The answer of a text: what is outside of its blocks of reasoning.
+
+    A block without a closing mark was cut and reaches to the end. A closing mark without an opening
+    one ends reasoning that began before the text.
+    """
+    answer: list[str] = []
+    inside, end = False, 0
+    for mark in _MARK.finditer(text):
+        closes = TOKENS[mark[0].rstrip()] == CLOSE
+        if closes and not inside:
+            answer.clear()
+        elif not inside:
+            answer.append(text[end : mark.start()])
+        inside, end = not closes, mark.end()
+    return "".join(answer) if inside else "".join((*answer, text[end:]))
+
+
+def opened_reasoning(prompt: str) -> str:
+    """The end of a prompt that opens reasoning, such as `<think>` with a line break; else ''."""
+    opened = _OPENED.search(prompt)
+    return "" if opened is None else opened[0]
+
+
+class AnswerStream:
+    """Answer of a text that arrives in parts, without reasoning."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._sent = ""
+
+    def push(self, part: str) -> str:
+        """The part of the answer that became final."""
+        self._text += part
+        return self._give(without_reasoning(self._text[: len(self._text) - _held(self._text)]))
+
+    def finish(self, answer: str) -> str:
+        """The rest of the complete answer."""
+        return self._give(answer)
+
+    def _give(self, answer: str) -> str:
+        rest = answer.removeprefix(self._sent) if answer.startswith(self._sent) else ""
+        self._sent += rest
+        return rest
+
+
+def _held(text: str) -> int:
+    """Length of the end of a text that may begin a mark."""
+    longest = max(map(len, TOKENS)) - 1
+    for length in range(min(longest, len(text)), 0, -1):
+        if any(token.startswith(text[-length:]) for token in TOKENS):
+            return length
+    return 0
