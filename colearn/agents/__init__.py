@@ -1,16 +1,19 @@
 """Agents: chat formats as append-only histories, language models, programs."""
 
 from .chat import ChatFormat, QuotingChat
+from .dialogue import CLOSING, dialogue_spans
 from .language import Language, LanguageTable, language_players
 from .program import Program
 from .voice import Voice
 
 __all__ = [
+    "CLOSING",
     "ChatFormat",
     "Language",
     "LanguageTable",
     "Program",
     "QuotingChat",
     "Voice",
+    "dialogue_spans",
     "language_players",
 ]

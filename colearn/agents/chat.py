@@ -9,16 +9,17 @@ these pieces, and the old ids stay a prefix.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.errors import ConfigError
-from colearn.reasoning import TOKENS, opened_reasoning
+from colearn.reasoning import CLOSE, OPEN, TOKENS, opened_reasoning
 from colearn.types import Action, Observation, Prompt
 
+from .dialogue import CLOSING, Part, dialogue_spans, split_places
 from .rendering import render
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _USER, _ANSWER, _NEXT = "\ue000first\ue000", "\ue000answer\ue000", "\ue000next\u
 
 
 _MARK = "\ue000system\ue000"
+_SHAPES = 256
+"""Number of cached renderings of whole dialogues."""
 _SYSTEMS = 32
 """Number of cached chat formats with a system text."""
 
@@ -68,23 +71,26 @@ class ChatFormat:
         Errors: ConfigError if the template drops or repeats it.
         """
         self._ids = lru_cache(maxsize=4096)(self._tokenize)
+        self._rendered = lru_cache(maxsize=_SHAPES)(self._whole)
         source = _template(tokenizer, chat)
+        self._system, self._source, self._arguments = system, source, dict(template or {})
         if source is None:
             start = tokenizer.bos_token or ""
             self._opening = start + (f"{system}\n" if system else "")
             self._between, self._after = tokenizer.eos_token or "", "\n"
         else:
-            arguments = dict(template or {})
+            arguments = self._arguments
             if today is not None:
                 source = _dated(source, today)
                 arguments = {"date_string": f"{today:%d %b %Y}", **arguments}
+            self._source, self._arguments = source, arguments
             self._opening, self._between, self._after = _cut(tokenizer, source, system, arguments)
         between = self._ids(self._between)
         # all_special_ids leaves out markers like Gemma 3's <end_of_turn>
         added = {
             number for number, token in tokenizer.added_tokens_decoder.items() if token.special
         }
-        special = added | set(tokenizer.all_special_ids)
+        special = self._special_ids = added | set(tokenizer.all_special_ids)
         ends = [
             *(between[:1] if special.issuperset(between[:1]) else ()),
             *(() if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)),
@@ -117,25 +123,72 @@ class ChatFormat:
     def continuation(self, text: str, last: Action) -> Observation:
         """o_t for t > 0: the ids that follow the action `last`, whichever way it ended."""
         closing = self._between
-        if last.tokens and self._between_ids and last.tokens[-1] == self._between_ids[0]:
-            closing = closing[len(self.tokenizer.convert_ids_to_tokens(self._between_ids[0])) :]
+        ended = last.tokens[-1:]
+        if ended and ended == self._between_ids[:1]:
+            closing = closing[len(self.tokenizer.convert_ids_to_tokens(ended[0])) :]
+        elif self.reasons and not self.end_ids.intersection(ended) and _is_inside(last.text):
+            closing = CLOSING + closing
         return Observation(text, self._turn(closing, text))
 
     def open_conversation(self, prompt: Prompt) -> Observation:
         """o_0 of a context with a system text or earlier turns; nothing in it is trained."""
         chat = self if prompt.system is None else self.under(prompt.system)
-        tokens: list[int] = []
-        last: Action | None = None
-        for said, answer in (*prompt.turns, (prompt.text, "")):
-            seen = chat.open(said) if last is None else chat.continuation(said, last)
-            last = Action(answer, chat.spell(answer))
-            tokens += (*seen.tokens, *last.tokens)
-        return Observation(prompt.whole, tuple(tokens))
+        spans = dialogue_spans(chat, prompt.turns, prompt.text)
+        return Observation(prompt.whole, tuple(token for span in spans for token in span.tokens))
 
     def spell(self, text: str) -> tuple[int, ...]:
         """Ids of a text that was not sampled by this model; special tokens in it stay text."""
         spelt = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return tuple(spelt["input_ids"])
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the template writes reasoning between `<think>` and `</think>`."""
+        return self._source is not None and CLOSE in self._source
+
+    @property
+    def prompting(self) -> str:
+        """The template's text between a user message and the answer that is asked for."""
+        return self._after
+
+    def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Ids of texts in a row; special tokens in what was said stay text."""
+        tokens: tuple[int, ...] = ()
+        joined = ""
+        for part in parts:
+            if part.said and any(token in part.text for token in self._special):
+                tokens += (*self._ids(joined), *self.spell(part.text))
+                joined = ""
+            else:
+                joined += part.text
+        return (*tokens, *self._ids(joined))
+
+    def split_end(self, closing: str) -> tuple[int | None, str]:
+        """The special token that a text after an answer begins with, if any, and the rest."""
+        first = self._ids(closing)[:1]
+        if not first or first[0] not in self.end_ids | self._special_ids:
+            return None, closing
+        return first[0], closing[len(self.tokenizer.convert_ids_to_tokens(first[0])) :]
+
+    def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
+        """Template texts and places of a whole dialogue, by its messages' contents."""
+        return self._rendered(contents)
+
+    def _whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
+        prompted = len(contents) % 2 == 1
+        if self._source is None:
+            text = self._opening
+            for number, content in enumerate(contents):
+                text += content + (self._between if number % 2 else self._after)
+        else:
+            messages = [{"role": "system", "content": self._system}] if self._system else []
+            for number, content in enumerate(contents):
+                role = "assistant" if number % 2 else "user"
+                messages.append({"role": role, "content": content})
+            text = render(
+                self.tokenizer, self._source, messages, self._arguments, prompted=prompted
+            )
+        return split_places(text, len(contents))
 
     def _under(self, system: str) -> ChatFormat:
         return QuotingChat(self.tokenizer, system=system, **self._settings)
@@ -196,6 +249,25 @@ class QuotingChat(ChatFormat):
         before, after = self._opening.split(_MARK)
         tokens = (*self._ids(before), *self.spell(self._quoted), *self._turn(after, text))
         return Observation(text, tokens)
+
+    def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Ids of texts in a row; special tokens in what was said stay text."""
+        if self._quoted is None:
+            return super().encode(parts)
+        whole: list[Part] = []
+        for part in parts:
+            before, mark, after = (
+                part.text.partition(_MARK) if not part.said else (part.text, "", "")
+            )
+            whole.append(Part(before, part.said))
+            if mark:
+                whole += [Part(self._quoted, said=True), Part(after)]
+        return super().encode(whole)
+
+
+def _is_inside(text: str) -> bool:
+    """Whether a text ends inside of reasoning."""
+    return OPEN in text and text.rfind(OPEN) > text.rfind(CLOSE)
 
 
 def _template(tokenizer: PreTrainedTokenizerBase, chat: str) -> str | None:

@@ -25,8 +25,10 @@ def render(
     template: str,
     messages: Sequence[Mapping[str, str]],
     arguments: Mapping[str, Any],
+    *,
+    prompted: bool = True,
 ) -> str:
-    """The rendered `messages` with the opening of an answer.
+    """The rendered `messages`, if `prompted` with the opening of an answer.
 
     Errors: ConfigError for a template that does not parse, raises, or takes too long.
     """
@@ -40,7 +42,7 @@ def render(
                     list(messages),
                     chat_template=template,
                     tokenize=False,
-                    add_generation_prompt=True,
+                    add_generation_prompt=prompted,
                     **arguments,
                 )
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from colearn.agents import ChatFormat
+from colearn.agents import CLOSING, ChatFormat
 from colearn.types import Action
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _TEMPLATE = """\
 {{%- set opening = {opening} %}}
 {{%- set between = {between} %}}
 {{%- set after = {after} %}}
+{{%- set opened = {opened} %}}
 {{%- set end = {end} %}}
 {{%- set turns = messages %}}
 {{%- if messages and messages[0]["role"] == "system" %}}
@@ -42,12 +43,23 @@ _TEMPLATE = """\
         {{{{- raise_exception("a message's content must be text") }}}}
     {{%- elif message["role"] == "user" and loop.index0 % 2 == 0 %}}
         {{{{- (opening if loop.first else between) + message["content"] + after }}}}
+        {{{{- opened if loop.last else "" }}}}
     {{%- elif message["role"] == "assistant" and loop.index0 % 2 == 1 %}}
-        {{{{- message["content"] + (end if loop.last else "") }}}}
+        {{{{- {answer} + (end if loop.last else "") }}}}
     {{%- else %}}
         {{{{- raise_exception("messages must be user and assistant in turn, user first") }}}}
     {{%- endif %}}
 {{%- endfor %}}"""
+
+
+_ANSWER = """\
+(opened if "</think>" in message["content"]
+                and "<think>" not in message["content"].split("</think>")[0] else "")
+            + message["content"]
+            + ({closing} if "<think>" in message["content"]
+                and "</think>" not in message["content"] and not loop.last else "")"""
+"""Under a template with reasoning: as sampled, or with the mark that the prompt opened; a cut block
+is closed. A plain answer has no block."""
 
 
 class _Pieces(ChatFormat):
@@ -66,7 +78,19 @@ class _Pieces(ChatFormat):
 
     @property
     def after(self) -> str:
-        return self._after
+        return self._after.removesuffix(self.opened)
+
+    @property
+    def opened(self) -> str:
+        """The opening of reasoning at the end of a prompt."""
+        return self.opened_reasoning("")
+
+    @property
+    def answer(self) -> str:
+        """Jinja for an assistant message's text."""
+        if not self.reasons:
+            return 'message["content"]'
+        return _ANSWER.format(closing=_literal(CLOSING))
 
     @property
     def end(self) -> str:
@@ -92,6 +116,8 @@ def write_template(
         opening=_literal(pieces.opening),
         between=_literal(pieces.between),
         after=_literal(pieces.after),
+        opened=_literal(pieces.opened),
+        answer=pieces.answer,
         end=_literal(pieces.end),
         own_system=_own_system(pieces_with(_SYSTEM).opening),
         bare=_literal(pieces_with(None).opening),
@@ -102,6 +128,8 @@ def spells_training(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> boo
     """Whether the tokenizer, whose template has been written, gives the ids that `chat` gives for
     a conversation of plain words, turn by turn."""
     first, answer, second = "one 1", "two 2", "three 3"
+    if chat.opened_reasoning(first):
+        answer = f"0{CLOSING}{answer}"
     said = (*tokenizer(answer, add_special_tokens=False)["input_ids"], chat.end_id)
     opened = chat.open(first).tokens
     continued = (*opened, *said, *chat.continuation(second, Action(answer, said)).tokens)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, dialogue_spans
 from colearn.generate.token_history import TokenHistory
 from colearn.types import Action
 from colearn.wire.conversation import SentConversation
@@ -15,17 +15,14 @@ from .agent import ServedChat
 def whole_history(
     conversation: SentConversation, chat: ServedChat, window: int | None
 ) -> TokenHistory:
-    """Tokenises a whole conversation, earlier answers from their texts.
+    """Tokenises a whole conversation as its template writes it, earlier answers from their texts.
 
-    Errors: WindowExceeded.
+    Errors: WindowExceeded; ConfigError for a conversation that the template drops parts of.
     """
     history = TokenHistory()
-    last: Action | None = None
-    for said, answer in conversation.turns:
-        history = observe(history, chat, said, last, window)
-        last = Action(answer, chat.spell(answer))
-        history = history.act(last.tokens)
-    return observe(history, chat, conversation.said, last, window)
+    for span in dialogue_spans(chat, conversation.turns, conversation.said):
+        history = history.act(span.tokens) if span.answer else history.observe(span.tokens, window)
+    return history
 
 
 def observe(

@@ -261,6 +261,8 @@ class Service:
             return observe(session.history, chat, conversation.said, session.last, manifest.window)
         except WindowExceeded as error:
             raise _too_long(str(error)) from None
+        except ConfigError:
+            raise _invalid("messages", "the chat template cannot hold these messages") from None
 
     def _sampling(self, asked: ChatRequest, history: TokenHistory) -> Sampling:
         sampling, context = self.agent.sampling, self.agent.context

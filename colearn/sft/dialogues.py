@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from colearn.agents import ChatFormat
+from colearn.agents import ChatFormat, dialogue_spans
 from colearn.errors import ConfigError, nearest
 from colearn.json_text import read_json
-from colearn.types import Action
+
+_LEFT_OUT = ("reasoning_content", "reasoning", "thinking", "tool_calls")
+"""Fields of messages that would be lost."""
 
 IGNORED = -100
 """The label of a token that is not trained, in torch and TRL."""
@@ -48,16 +50,14 @@ def read_dialogues(path: Path, agents: Collection[str]) -> list[Dialogue]:
 
 
 def token_row(dialogue: Dialogue, chat: ChatFormat) -> dict[str, list[int]]:
-    """`input_ids` as in training's history, and `labels`: the answers with their end tokens."""
+    """`input_ids` as the template writes the whole dialogue, and `labels`: what the agent writes
+    itself, from the end of its prompt to the end token of each answer."""
     form = chat if dialogue.system is None else chat.under(dialogue.system)
     ids: list[int] = []
     labels: list[int] = []
-    last: Action | None = None
-    for said, answer in dialogue.turns:
-        seen = form.open(said) if last is None else form.continuation(said, last)
-        last = Action(answer, (*form.spell(answer), form.end_id))
-        ids += (*seen.tokens, *last.tokens)
-        labels += (*[IGNORED] * len(seen.tokens), *last.tokens)
+    for span in dialogue_spans(form, dialogue.turns, ended=True):
+        ids += span.tokens
+        labels += span.tokens if span.answer else [IGNORED] * len(span.tokens)
     return {"input_ids": ids, "labels": labels}
 
 
@@ -90,4 +90,9 @@ def _said(message: Any, where: str) -> tuple[str, str]:
         raise ConfigError(
             f"{where}: a message has no role of system, user, assistant with a text as content"
         )
+    for name in _LEFT_OUT:
+        if message.get(name):
+            raise ConfigError(
+                f"{where}: a message has {name}, which rows do not hold; write it into content"
+            )
     return role, content

@@ -120,6 +120,13 @@ def test_each_agents_model_answers_as_taught(config: Config, tmp_path: Path) -> 
             {"agent": "ben", "messages": [{"role": "user", "content": "a"}]},
             "are by user; write user and assistant in turn",
         ),
+        (
+            {
+                "agent": "ben",
+                "messages": [{"role": "user", "content": "a", "reasoning_content": "b"}],
+            },
+            "has reasoning_content, which rows do not hold; write it into content",
+        ),
         ({"agent": "ben", "messages": []}, "are by nobody; write user and assistant in turn"),
         (
             {"agent": "ben", "messages": [{"role": "tool", "content": "a"}]},

@@ -1,0 +1,173 @@
+"""Dialogues that are given as texts, written as the template writes the whole conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from colearn.errors import ConfigError
+from colearn.reasoning import CLOSE, OPEN
+
+Turn = tuple[str, str]
+"""(user, assistant) texts."""
+
+_THOUGHT = re.compile(rf"(\s*(?:{OPEN})?\s*)(.*?)(\s*{CLOSE}\s*)(.*)", re.DOTALL)
+_CUT = re.compile(rf"(\s*{OPEN}\s*)(.*)", re.DOTALL)
+_RESPONSE_END = "</tool_response>"
+_RESPONSE = re.compile(rf"(<tool_response>)(.*)({_RESPONSE_END})", re.DOTALL)
+_PLACE = re.compile("\ue000([ura])(\\d+)\ue000")
+CLOSING = f"\n{CLOSE}\n\n"
+"""Closes reasoning that was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive ids of a dialogue."""
+
+    tokens: tuple[int, ...]
+    answer: bool
+    """Whether the agent wrote them, the end token included."""
+
+
+class Part(NamedTuple):
+    """A piece of text: of the template, or said by somebody, in which special tokens stay text."""
+
+    text: str
+    said: bool = False
+
+
+class Format(Protocol):
+    """What a dialogue needs of its chat format."""
+
+    end_id: int
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the template writes reasoning between `<think>` and `</think>`."""
+
+    @property
+    def prompting(self) -> str:
+        """The template's text between a user message and the answer that is asked for."""
+
+    def whole(self, contents: tuple[str, ...]) -> tuple[str, ...]:
+        """Template texts and places of a dialogue, by its messages' contents."""
+
+    def encode(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Ids of texts in a row; special tokens in what was said stay text."""
+
+    def split_end(self, closing: str) -> tuple[int | None, str]:
+        """The special token that a text after an answer begins with, if any, and the rest."""
+
+
+def dialogue_spans(
+    chat: Format, turns: Sequence[Turn], said: str | None = None, *, ended: bool = False
+) -> list[Span]:
+    """The ids of earlier turns and, with `said`, of the prompt for the next answer.
+
+    Prompts and answers alternate. `ended` adds the end token after an answer that the template
+    closes with none. Earlier reasoning is kept or dropped as the template does it.
+
+    Errors: ConfigError if the template drops or repeats a message.
+    """
+    texts: dict[str, str] = {}
+    contents = []
+    for number, (user, answer) in enumerate(turns):
+        for content, parts in (
+            _user(number, user),
+            _assistant(number, answer, reasons=chat.reasons),
+        ):
+            texts |= parts
+            contents.append(content)
+    if said is not None:
+        content, parts = _user(len(turns), said)
+        texts |= parts
+        contents.append(content)
+    return _spans(chat, chat.whole(tuple(contents)), texts, ended=ended)
+
+
+def split_places(text: str, messages: int) -> tuple[str, ...]:
+    """A rendered skeleton as template texts and places, in turn.
+
+    Errors: ConfigError if a message is missing, repeated or out of order.
+    """
+    pieces = tuple(_PLACE.sub("\ue001\\1\\2\ue001", text).split("\ue001"))
+    wanted = [f"{'ua'[number % 2]}{number // 2}" for number in range(messages)]
+    found = pieces[1::2]
+    thoughts = [name for name in found if name[0] == "r"]
+    if [name for name in found if name[0] != "r"] != wanted or any(
+        found.count(name) > 1 or found[found.index(name) + 1] != f"a{name[1:]}" for name in thoughts
+    ):
+        raise ConfigError(
+            "agents.chat: the template drops or repeats a message, so turns cannot be appended; "
+            "give another .jinja template or 'plain'"
+        )
+    return pieces
+
+
+def place(side: str, number: int) -> str:
+    """What stands for a text while a template is rendered."""
+    return f"\ue000{side}{number}\ue000"
+
+
+def _user(number: int, text: str) -> tuple[str, dict[str, str]]:
+    """A user message's content with a place for its text, and the text; templates tell a tool's
+    result from a question by its marks."""
+    tool = _RESPONSE.fullmatch(text)
+    opens, inner, closes = ("", text, "") if tool is None else tool.groups()
+    return opens + place("u", number) + closes, {f"u{number}": inner}
+
+
+def _assistant(number: int, answer: str, *, reasons: bool) -> tuple[str, dict[str, str]]:
+    """An assistant message's content with places for its texts, and the texts."""
+    thought = _THOUGHT.fullmatch(answer) if reasons else None
+    cut = _CUT.fullmatch(answer) if reasons and thought is None else None
+    if cut is not None:
+        opens, reasoning, closes, rest = cut[1], cut[2].rstrip(), CLOSING, ""
+    elif thought is not None:
+        opens, reasoning, closes, rest = thought.groups()
+        opens = opens if OPEN in opens else f"{OPEN}\n"
+    else:
+        return place("a", number), {f"a{number}": answer}
+    content = opens + (place("r", number) if reasoning else "") + closes + place("a", number)
+    return content, {f"r{number}": reasoning, f"a{number}": rest}
+
+
+def _spans(
+    chat: Format, pieces: Sequence[str], texts: dict[str, str], *, ended: bool
+) -> list[Span]:
+    spans: list[Span] = []
+    prompt: list[Part] = []
+    written: list[Part] = []
+    """Parts of the current prompt, and of the current answer."""
+    before = pieces[0]
+    for index in range(1, len(pieces), 2):
+        name, literal = pieces[index], pieces[index + 1]
+        if name[0] == "u":
+            prompt += [Part(before), Part(texts[name], said=True)]
+            marked = len(_RESPONSE_END) if literal.startswith(_RESPONSE_END) else 0
+            shared = marked + _common(literal[marked:], chat.prompting)
+            if index + 2 == len(pieces):
+                shared = len(literal)
+            prompt.append(Part(literal[:shared]))
+            spans.append(Span(chat.encode(prompt), answer=False))
+            prompt, before = [], literal[shared:]
+            continue
+        written += [Part(before), Part(texts[name], said=True)]
+        before = literal
+        if name[0] == "a":
+            end, before = chat.split_end(literal)
+            if end is None and ended:
+                end = chat.end_id
+            tokens = (*chat.encode(written), *(() if end is None else (end,)))
+            spans.append(Span(tokens, answer=True))
+            written = []
+    return spans
+
+
+def _common(one: str, other: str) -> int:
+    """Length of the common beginning of two texts."""
+    pairs = enumerate(zip(one, other, strict=False))
+    shortest = min(len(one), len(other))
+    return next((index for index, (a, b) in pairs if a != b), shortest)
