@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
 
 from vs_comlrl import SharedWords
 
@@ -21,18 +23,16 @@ class Eight(SharedWords):
 def seconds_by_turn(chains: Assembly, count: int, seed: int) -> list[float]:
     """Processor seconds of both agents' generation in each turn, `count` chains at once."""
     spent: list[float] = []
-    plain = TransformersGenerator.generate
+    plain = TransformersGenerator._prepared
 
-    def timed(*given: Any, **settings: Any) -> Any:
+    @contextmanager
+    def timed(generator: TransformersGenerator) -> Iterator[None]:
         started = time.process_time()
-        answer = plain(*given, **settings)
+        with plain(generator):
+            yield
         spent.append(time.process_time() - started)
-        return answer
 
-    TransformersGenerator.generate = timed  # type: ignore[method-assign]
-    try:
+    with patch.object(TransformersGenerator, "_prepared", timed):
         grow(Eight(), list(range(count)), chains.players, chains.parts.rollout, seed=seed)
-    finally:
-        TransformersGenerator.generate = plain  # type: ignore[method-assign]
     assert len(spent) == 16, "eight turns of two agents"
     return [spent[n] + spent[n + 1] for n in range(0, 16, 2)]

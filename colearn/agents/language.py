@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from colearn.contract import (
-    Arrivals,
     Ask,
     Generator,
     Listener,
@@ -31,26 +29,13 @@ def no_version() -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageTable(Table):
-    """All players of one generator, asked in one batch."""
+    """All players of one generator, which batches their requests."""
 
     generator: Generator
 
-    @property
-    def place(self) -> Hashable:
-        return self.generator.place
-
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        heads = [_head(ask) for ask in asks]
-        requests = [_request(ask) for ask in asks]
-        with self.generator.busy("generate"):
-            answers = self.generator.generate(requests, greedy=greedy)
-        return [_spoken(drawn, head) for head, drawn in zip(heads, answers, strict=True)]
-
-    def speak_continuously(
-        self, asks: Arrivals[Ask, list[Spoken]], *, greedy: bool = False
-    ) -> None:
-        with self.generator.busy("generate"):
-            self.generator.generate_continuously(_Requests(asks), greedy=greedy)
+    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+        head = _head(ask)
+        return _spoken(await self.generator.submit(_request(ask), greedy=greedy), head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +118,6 @@ def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> d
     return {name: Language(table, name, chat) for name, chat in chats.items()}
 
 
-class _Requests:
-    """The asks of a table as requests to its generator."""
-
-    def __init__(self, asks: Arrivals[Ask, list[Spoken]]) -> None:
-        self._asks = asks
-        self._numbers = itertools.count()
-        self._heads: dict[int, _Head] = {}
-        """By number of an unanswered request."""
-
-    @property
-    def waiting(self) -> int:
-        return self._asks.waiting
-
-    def take(self) -> Sequence[Request]:
-        asks = self._asks.take()
-        for ask in asks:
-            self._heads[next(self._numbers)] = _head(ask)
-        return [_request(ask) for ask in asks]
-
-    def answer(self, number: int, answer: list[Sampled]) -> None:
-        self._asks.answer(number, _spoken(answer, self._heads.pop(number)))
-
-
 class _Head(NamedTuple):
     """What an action's text and version begin with when its player is asked."""
 
@@ -185,7 +147,7 @@ def _request(ask: Ask) -> Request:
 
 
 def _spoken(drawn: Sequence[Sampled], head: _Head) -> list[Spoken]:
-    return [Spoken(_completed(one.action, head), one.session) for one in drawn]
+    return [Spoken(_completed(one.action, head), one.session, one.seconds) for one in drawn]
 
 
 def _listener(ask: Ask) -> Listener | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from colearn.contract import Acts, Ask, Player, Spoken, Table, View
+from colearn.contract import Acts, Ask, BatchedTable, Player, Spoken, Table, View
 from colearn.seeding import derive_rng
 from colearn.types import Action
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ProgramTable(Table):
+class _ProgramTable(BatchedTable):
     program: Acts
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:

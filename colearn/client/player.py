@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colearn.contract import Ask, AsyncTable, Player, Spoken
+from colearn.contract import Ask, Player, Spoken, Table
 from colearn.types import Action
 
 from .agent import RemoteAgent
@@ -17,21 +16,14 @@ Messages = tuple[dict[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RemoteTable(AsyncTable):
+class RemoteTable(Table):
     """Generation by a server, whose connections belong to the agent's own event loop."""
 
     agent: RemoteAgent
 
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        """Errors: RemoteError if the server stays unreachable or rejects a request."""
-        return self.agent.run(self._all(asks, greedy))
-
     async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
-        """Errors: as for `speak`."""
+        """Errors: RemoteError if the server stays unreachable or rejects a request."""
         return await asyncio.wrap_future(self.agent.start(self._ask(ask, greedy)))
-
-    async def _all(self, asks: Sequence[Ask], greedy: bool) -> list[list[Spoken]]:
-        return list(await asyncio.gather(*(self._ask(ask, greedy) for ask in asks)))
 
     async def _ask(self, ask: Ask, greedy: bool) -> list[Spoken]:
         async def say(seed: int) -> Spoken:
@@ -40,7 +32,7 @@ class RemoteTable(AsyncTable):
                 talk.messages = list(ask.memory)
             reply = await talk.act(ask.observation.user_text, greedy=greedy, seed=seed)
             action = Action(reply.text, reply.token_ids or (), finish=reply.finish)
-            return Spoken(action, tuple(talk.messages))
+            return Spoken(action, tuple(talk.messages), reply.seconds)
 
         return list(await asyncio.gather(*(say(seed) for seed in ask.seeds)))
 

@@ -15,7 +15,6 @@ from .advantage import (
     Values,
 )
 from .algorithm import Algorithm, Parts, ValueLoss
-from .arrivals import Arrivals, Given
 from .critic import Critic, ReadAt, Segment, Tokenize
 from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
 from .headline import OWN_METRICS, Better, Headline
@@ -31,7 +30,7 @@ from .learner import (
 )
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
-from .player import Acts, Ask, AsyncTable, Cast, Player, Said, Spoken, Table, View
+from .player import Acts, Ask, BatchedTable, Cast, Player, Said, Spoken, Table, View
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
 from .rollout import Branching, Child, Rollout, Round
@@ -48,9 +47,8 @@ __all__ = [
     "AgentValues",
     "Algorithm",
     "AnswerGroup",
-    "Arrivals",
     "Ask",
-    "AsyncTable",
+    "BatchedTable",
     "Better",
     "Branching",
     "Cast",
@@ -63,7 +61,6 @@ __all__ = [
     "Follower",
     "Generator",
     "GeneratorKind",
-    "Given",
     "Headline",
     "HostKind",
     "HostWorker",

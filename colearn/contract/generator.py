@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from colearn.types import Action, Limits
 
-from .arrivals import Arrivals, answer_in_batches
+from .batches import BatchQueue
 from .timeline import Timed
 from .weight_sync import WeightSync
 
@@ -82,6 +82,8 @@ class Sampled:
 
     action: Action
     session: Session
+    seconds: float = 0.0
+    """From the batch that the request joined to its answer."""
 
 
 class Generator(Timed, WeightSync):
@@ -100,14 +102,21 @@ class Generator(Timed, WeightSync):
 
     @abstractmethod
     def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """One list of actions per request, one action per seed, in order."""
+        """One list of actions per request, one action per seed, in order; the caller waits."""
 
-    def generate_continuously(
-        self, requests: Arrivals[Request, list[Sampled]], *, greedy: bool = False
-    ) -> None:
-        """Answer requests until none waits: in batches, unless requests can join a running
-        batch."""
-        answer_in_batches(requests, partial(self.generate, greedy=greedy))
+    async def submit(self, request: Request, *, greedy: bool = False) -> list[Sampled]:
+        """One action per seed, in order. Requests of one turn of the event loop are one batch, of
+        `generate` unless the generator can let requests join a running batch."""
+        drawn, seconds = await self._queues[greedy].submit(request)
+        return [replace(sampled, seconds=seconds) for sampled in drawn]
+
+    @cached_property
+    def _queues(self) -> dict[bool, BatchQueue[Request, list[Sampled]]]:
+        def queue(greedy: bool) -> BatchQueue[Request, list[Sampled]]:
+            answer = partial(self.generate, greedy=greedy)
+            return BatchQueue(answer, lambda: self.place, lambda: self.busy("generate"))
+
+        return {greedy: queue(greedy) for greedy in (False, True)}
 
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +14,7 @@ from colearn.bounds import check_bounds
 from colearn.reasoning import without_reasoning
 from colearn.types import Action, Credited, Observation, Prompt
 
-from .arrivals import Arrivals, answer_in_batches
+from .batches import BatchQueue
 from .task import DecPOMDP
 
 
@@ -67,13 +66,22 @@ class Spoken:
 
     action: Action
     memory: Any = None
+    seconds: float = 0.0
+    """From the batch that the request joined to its answer."""
 
 
 class Table(ABC):
-    """A batching point for players: those of one generator share a table, a program has its own.
+    """Answers the requests to its players: those of one generator share a table, a program has its
+    own."""
 
-    Tables of different places are asked concurrently, one thread per place.
-    """
+    @abstractmethod
+    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+        """One action for each seed, in order; calls run concurrently. The draw of a seed depends on
+        the seed and the history alone."""
+
+
+class BatchedTable(Table):
+    """Players that are asked in batches, in a thread."""
 
     @property
     def place(self) -> Hashable:
@@ -82,29 +90,18 @@ class Table(ABC):
 
     @abstractmethod
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        """One list of actions for each ask, one action for each seed, in order. The draw of a seed
-        depends on the seed and the history alone."""
+        """One list of actions for each ask, one action for each seed, in order."""
 
-    def speak_continuously(
-        self, asks: Arrivals[Ask, list[Spoken]], *, greedy: bool = False
-    ) -> None:
-        """Answer asks until none waits: in batches, unless asks can join a running batch."""
-        answer_in_batches(asks, partial(self.speak, greedy=greedy))
-
-
-class AsyncTable(Table):
-    """Players that answer concurrently, such as servers: no call waits for a batch."""
-
-    @abstractmethod
     async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
-        """One action for each seed, in order; calls may run concurrently."""
+        drawn, seconds = await self._queues[greedy].submit(ask)
+        return [replace(spoken, seconds=seconds) for spoken in drawn]
 
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        return asyncio.run(self.say_all(asks, greedy=greedy))
-
-    async def say_all(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        """Answers all asks concurrently."""
-        return list(await asyncio.gather(*(self.say(ask, greedy=greedy) for ask in asks)))
+    @cached_property
+    def _queues(self) -> dict[bool, BatchQueue[Ask, list[Spoken]]]:
+        return {
+            greedy: BatchQueue(partial(self.speak, greedy=greedy), lambda: self.place)
+            for greedy in (False, True)
+        }
 
 
 class Player(ABC):

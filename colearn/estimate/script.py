@@ -12,7 +12,17 @@ import numpy as np
 
 from colearn.agents import Voice
 from colearn.agents.language import check_length, read_prompt
-from colearn.contract import Ask, DecPOMDP, Player, Rollout, Sampling, Spoken, Table, Tokenize
+from colearn.contract import (
+    Ask,
+    BatchedTable,
+    DecPOMDP,
+    Player,
+    Rollout,
+    Sampling,
+    Spoken,
+    Table,
+    Tokenize,
+)
 from colearn.contract.asking import item_name, placed
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
@@ -180,7 +190,7 @@ class _Played(DecPOMDP[Script, _ScriptPlace]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Table(Table):
+class _Table(BatchedTable):
     """Answers every request with an action of maximum length, and counts the requests."""
 
     asked: Counter[tuple[int, str]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from colearn.agents import Voice
-from colearn.contract import Arrivals, Generator, Request, Sampled, WeightUpdate
+from colearn.contract import WeightUpdate
 from colearn.contract.weight_sync import LoadedWeights
 from colearn.models.base import Base
 from colearn.models.weight_update import plain_weights
@@ -16,7 +16,7 @@ from colearn.models.weight_update import plain_weights
 from .transformers import TransformersGenerator
 
 
-class CopiedGenerator(LoadedWeights, Generator):
+class CopiedGenerator(LoadedWeights, TransformersGenerator):
     """A `TransformersGenerator` over a copy of `base`, on `device` or where the base is.
 
     `sync` copies what the followed models publish.
@@ -30,33 +30,13 @@ class CopiedGenerator(LoadedWeights, Generator):
         max_rows: int | None = None,
         device: torch.device | None = None,
     ) -> None:
-        super().__init__()
-        self.voices = dict(voices)
+        LoadedWeights.__init__(self)
         with torch.random.fork_rng():
-            self.base = _copied(base)
-        self.base.model.requires_grad_(False)
+            copied = _copied(base)
+        copied.model.requires_grad_(False)
         if device is not None:
-            self.base.to(device)
-        self._generator = TransformersGenerator(self.base, voices, max_rows=max_rows)
-
-    @property
-    def place(self) -> Hashable:
-        return self._generator.place
-
-    @property
-    def prefilled_tokens(self) -> int:
-        """Tokens run through the model to extend histories, over the generator's life."""
-        return self._generator.prefilled_tokens
-
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: as for `TransformersGenerator`."""
-        return self._generator.generate(requests, greedy=greedy)
-
-    def generate_continuously(
-        self, requests: Arrivals[Request, list[Sampled]], *, greedy: bool = False
-    ) -> None:
-        """Errors: as for `generate`."""
-        self._generator.generate_continuously(requests, greedy=greedy)
+            copied.to(device)
+        TransformersGenerator.__init__(self, copied, voices, max_rows=max_rows)
 
     def adapter(self, agent: str) -> str | None:
         return self.voices[agent].adapter

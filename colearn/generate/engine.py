@@ -51,6 +51,8 @@ class Engine:
         self.base = base
         self.max_rows, self.memory, self.piece = max_rows, memory, piece
         self.sessions = SessionCaches(base.device)
+        self.completed = 0
+        """Jobs answered over the engine's life."""
         self.prefilled_tokens = 0
         """Tokens run through the model to extend histories, over the engine's life."""
         self.position_bytes = 0 if memory is None else self._measure()
@@ -70,6 +72,12 @@ class Engine:
     @property
     def waiting(self) -> int:
         return len(self._waiting)
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs in all phases."""
+        prefilling = sum(len(prefill.jobs) for prefill in self._prefills)
+        return len(self._waiting) + prefilling + len(self._decoding())
 
     @property
     def busy(self) -> bool:
@@ -172,6 +180,7 @@ class Engine:
                 if rows and full:
                     break
                 rows, longest = count, most
+                job.began = time.perf_counter()
                 admitted.append(job)
             self._waiting.popleft()
         return admitted
@@ -265,6 +274,7 @@ class Engine:
             self._told.append((job, ChoiceEnd(row.number, rest, row.choice.finish)))
         job.left -= 1
         if not job.left:
+            self.completed += 1
             self._told.append((job, Done()))
 
     def _need(self, rows: int, longest: int) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from colearn.agents import ChatFormat
 from colearn.contract import Sampling
@@ -79,7 +81,7 @@ class Failed:
 Event = TokenDrawn | ChoiceEnd | Done | Failed
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Job:
     """Continues one history by one action per seed.
 
@@ -108,6 +110,8 @@ class Job:
     """Receives the events; none follow Done or Failed."""
     cancelled: bool = False
     """The caller no longer waits; the rows are freed at the next step."""
+    answer: Future[Any] = field(default_factory=Future)
+    """What awaits the end of the job, if it is not told of it by `receive`."""
     left: int = field(init=False)
     """Number of choices that have not ended."""
     choices: list[Choice] = field(default_factory=list)
@@ -115,6 +119,8 @@ class Job:
     prefilled: int = 0
     """Tokens run through the model to extend the history."""
     arrived: float = field(default_factory=time.perf_counter)
+    began: float = 0.0
+    """When it was admitted."""
     first_token: float | None = None
     """Seconds from arrival to the first token."""
 

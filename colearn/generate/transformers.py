@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
+import asyncio
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from weakref import ref
 
 import torch
 
 from colearn.agents import Voice
-from colearn.contract import Arrivals, Generator, Given, Listener, Request, Sampled
+from colearn.contract import Generator, Listener, Request, Sampled
+from colearn.contract.batches import Tick
+from colearn.contract.worker import Worker
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.models.threads import LARGE, parameter_count
@@ -35,8 +42,9 @@ class CachedSession:
 
 
 class TransformersGenerator(Generator):
-    """Runs all requests of a call as one batch: one prefill of the new tokens, forks by copying
-    rows, and one decode from which ended rows are removed and which later requests can join.
+    """Runs the requests of a call, or of one turn of the event loop, as one batch: one prefill of
+    the new tokens, forks by copying rows, and one decode from which ended rows are removed and
+    which later requests can join. A worker thread drives the engine.
 
     Agents with different adapters, sampling and windows share the batch, not their caches.
     `max_rows` bounds the rows decoded together; others join as rows end. None decodes all rows of
@@ -52,7 +60,16 @@ class TransformersGenerator(Generator):
         self.threads: tuple[int, int] | None = None
         """A call's share of torch's threads on the CPU, and all of them; None: calls take turns
         with those of other generators."""
-        self._engine = Engine(base, max_rows=max_rows)
+        self._engine = engine = Engine(base, max_rows=max_rows)
+        self._worker: Worker[Job, Event] = Worker(
+            engine,
+            deliver=_deliver,
+            failed=_fail,
+            prepared=lambda: self._prepared(),
+            place=lambda: self.place,
+            joins=lambda waiting: waiting >= engine.jobs,
+        )
+        self._tick: Tick[Job] = Tick(lambda jobs: self._worker.submit(*jobs))
 
     @property
     def prefilled_tokens(self) -> int:
@@ -69,43 +86,36 @@ class TransformersGenerator(Generator):
     def sync(self) -> None:
         """Does nothing: the generator reads the learners' own weights."""
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: ConfigError if new tokens do not fit an agent's context window."""
-        given = Given[Request, list[Sampled]](requests)
-        self.generate_continuously(given, greedy=greedy)
-        return given.answers
-
-    def generate_continuously(
-        self, requests: Arrivals[Request, list[Sampled]], *, greedy: bool = False
-    ) -> None:
+    async def submit(self, request: Request, *, greedy: bool = False) -> list[Sampled]:
         """Requests join the running batch once as many wait as run. Joining one by one would
         prefill each of them in a pass of its own.
 
-        Errors: as for `generate`.
+        Errors: ConfigError if new tokens do not fit an agent's context window.
         """
-        engine, numbers = self._engine, itertools.count()
-        jobs: dict[Job, int] = {}
-        with self.base.in_use, _torch_threads(self.threads):
+        if not request.seeds:
+            return []
+        job = self._job(request, greedy)
+        self._tick.add(job)
+        return await asyncio.wrap_future(job.answer)
+
+    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+        """Errors: as for `submit`."""
+        jobs = [self._job(request, greedy) for request in requests]
+        self._worker.submit(*(job for job in jobs if job.seeds))
+        try:
+            return [job.answer.result() if job.seeds else [] for job in jobs]
+        except BaseException:
+            for job in jobs:
+                job.answer.cancel()
+            raise
+
+    @contextmanager
+    def _prepared(self) -> Iterator[None]:
+        """Surrounds the time in which the engine is busy."""
+        with self.base.in_use, _torch_threads(self.threads), self.busy("generate"):
             try:
-                while True:
-                    if requests.waiting >= len(jobs):
-                        for request in requests.take():
-                            job = self._job(request, greedy)
-                            jobs[job] = next(numbers)
-                            engine.submit(job)
-                    if not engine.busy:
-                        break
-                    engine.step()
-                    for job, event in engine.told():
-                        job.receive(event)
-                        if isinstance(event, Done):
-                            drawn = [_sampled(job, choice) for choice in job.choices]
-                            requests.answer(jobs.pop(job), drawn)
-                for number in jobs.values():  # requests without seeds
-                    requests.answer(number, [])
+                yield
             finally:
-                engine.drop_all()
-                engine.told()
                 self.base.unpack()  # an update may follow
 
     def _job(self, request: Request, greedy: bool) -> Job:
@@ -121,7 +131,7 @@ class TransformersGenerator(Generator):
                 f"agents.{request.agent}.window: an observation of {len(request.tokens)} "
                 f"tokens exceeds the window of {voice.window}; raise it"
             ) from None
-        return Job(
+        job = Job(
             history=history,
             chat=voice.spoken_to,
             sampling=request.sampling(voice.sampling, greedy=greedy),
@@ -132,6 +142,28 @@ class TransformersGenerator(Generator):
             streams=request.listener is not None,
             receive=_text_to(request.listener),
         )
+        job.answer.add_done_callback(partial(_cancel, ref(job)))
+        return job
+
+
+def _cancel(job: ref[Job], answer: Future[Any]) -> None:
+    """Frees the rows of a job whose answer nobody awaits."""
+    one = job()
+    if one is not None and answer.cancelled():
+        one.cancelled = True
+
+
+def _deliver(told: Sequence[tuple[Job, Event]]) -> None:
+    for job, event in told:
+        job.receive(event)
+        if isinstance(event, Done) and job.answer.set_running_or_notify_cancel():
+            job.answer.set_result([_sampled(job, choice) for choice in job.choices])
+
+
+def _fail(jobs: Sequence[Job], error: BaseException | None) -> None:
+    for job in jobs:
+        if job.answer.set_running_or_notify_cancel():
+            job.answer.set_exception(error or RuntimeError("the engine's thread has ended"))
 
 
 def _text_to(listener: Listener | None) -> Callable[[Event], None]:
@@ -180,4 +212,5 @@ def _sampled(job: Job, choice: Choice) -> Sampled:
         logprobs=tuple(choice.logprobs),
         finish=choice.finish,
     )
-    return Sampled(action, CachedSession(job.history.act(choice.tokens), choice.cached))
+    session = CachedSession(job.history.act(choice.tokens), choice.cached)
+    return Sampled(action, session, time.perf_counter() - job.began)

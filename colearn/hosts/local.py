@@ -46,7 +46,7 @@ class LocalHost(ModelHost):
             if key.kind in ("reference", "past")
         }
         self.players = _players(run, networks, self.learners, tokenizers)
-        plain = [one for one in self.generators if isinstance(one, TransformersGenerator)]
+        plain = [one for one in self.generators if type(one) is TransformersGenerator]
         if len(plain) == len({id(one.base) for one in plain}):
             share_cores(plain)
         self.networks = {k: one for k, one in networks.items() if k.kind in ("actor", "critic")}

@@ -24,7 +24,7 @@ from typing import Any
 
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import RemoteError
-from colearn.contract import Ask, AsyncTable, DecPOMDP, Player, Spoken, Table
+from colearn.contract import Ask, DecPOMDP, Player, Spoken, Table
 from colearn.credit.team import Team
 from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
@@ -101,7 +101,7 @@ class _Seat(Player):
         return self.own_table
 
 
-class _Play(AsyncTable):
+class _Play(Table):
     """The table of one episode: asks the endpoints and informs the followers."""
 
     def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
@@ -145,9 +145,7 @@ class _Play(AsyncTable):
         return self._end(lost)
 
     async def _asked(self, ask: Ask) -> list[Spoken]:
-        table = ask.player.table
-        assert isinstance(table, AsyncTable)
-        return await table.say(ask, greedy=self.room.greedy)
+        return await ask.player.table.say(ask, greedy=self.room.greedy)
 
     async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
         """Errors: _Lost where an endpoint stays lost."""

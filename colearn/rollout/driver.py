@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal
 
-from colearn.contract import Ask, AsyncTable, Spoken, Table
+from colearn.contract import Ask, Spoken
 
 from .advance import advance, first_error
 from .barrier import Barrier
 from .calling_thread import CallingThread
 from .counts import Counts
-from .desk import Desk, Place
 from .growth import Growth
 
 Order = Literal["lockstep", "free"]
@@ -25,12 +23,12 @@ AT_ONCE = 256
 
 
 class Driver:
-    """Advances all branches of several trees, which share the request queues of their players.
+    """Advances all branches of several trees, which share the engines of their players.
 
-    In the free order a slow step, tool or table delays no other branch. Requests join the batch
-    that their table is answering, so batches depend on timing; samples do not, except for rounding
+    In the free order a slow step, tool or player delays no other branch. Requests join the batch
+    that their engine is decoding, so batches depend on timing; samples do not, except for rounding
     within a batch. In lockstep a barrier holds the requests of each branch until all others have
-    come as far: those of a turn are one batch per table, bit for bit repeatable.
+    come as far: those of a turn are one batch per engine, bit for bit repeatable.
     """
 
     def __init__(
@@ -46,7 +44,7 @@ class Driver:
         """
         caller = CallingThread()
         with (
-            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table") as threads,
+            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
         ):
             free = self.order == "free"
@@ -54,7 +52,6 @@ class Driver:
             caller.run(
                 self._all(
                     growths,
-                    _Queues(threads, greedy=self.greedy),
                     None if free else Barrier(len(growths)),
                     beside=partial(_run, threads if free else caller),
                     step=partial(_run, own_steps if self.pool is None else self.pool),
@@ -65,7 +62,6 @@ class Driver:
     async def _all(
         self,
         growths: Sequence[Growth],
-        queues: _Queues,
         barrier: Barrier | None,
         **where: Any,
     ) -> None:
@@ -73,8 +69,9 @@ class Driver:
 
         async def say(ask: Ask) -> list[Spoken]:
             turn = None if barrier is None else barrier.turn
-            spoken, seconds = await queues.say(ask)
+            spoken = await ask.player.table.say(ask, greedy=self.greedy)
             self.counts.spoke(spoken)
+            seconds = max((one.seconds for one in spoken), default=0.0)
             if turn is None:
                 self.counts.response_seconds.append(seconds)
             else:
@@ -89,27 +86,6 @@ class Driver:
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None
         self.counts.response_seconds += [max(seconds) for seconds in by_turn.values()]
-
-
-class _Queues:
-    """The request queues of all tables."""
-
-    def __init__(self, threads: Executor, *, greedy: bool) -> None:
-        self._threads, self._greedy = threads, greedy
-        self._desks: dict[Table, Desk] = {}
-        self._places: dict[Hashable, Place] = {}
-
-    async def say(self, ask: Ask) -> tuple[list[Spoken], float]:
-        """The answers to one request, and the seconds that they took the table."""
-        table = ask.player.table
-        if isinstance(table, AsyncTable):
-            started = time.perf_counter()
-            spoken = await table.say(ask, greedy=self._greedy)
-            return spoken, time.perf_counter() - started
-        if table not in self._desks:
-            place = self._places.setdefault(table.place, Place())
-            self._desks[table] = Desk(table, place, self._threads, greedy=self._greedy)
-        return await self._desks[table].say(ask)
 
 
 async def _run(pool: Executor, work: Any, *arguments: Any) -> Any:

@@ -16,7 +16,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 class Metrics:
     """Metrics of one server.
 
-    `engine`, `sessions` (count) and `encoding` (waiting requests) are read at each scrape.
+    `engine`, `sessions` and `waiting` (counts of sessions and requests) are read at each scrape.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Metrics:
         engine: Engine,
         *,
         sessions: Callable[[], int],
-        encoding: Callable[[], int],
+        waiting: Callable[[], int],
         limit: int,
     ) -> None:
         self._registry = registry = CollectorRegistry()
@@ -34,7 +34,7 @@ class Metrics:
             ("route", "status"),
             registry=registry,
         )
-        registry.register(_State(engine, sessions, encoding, limit))
+        registry.register(_State(engine, sessions, waiting, limit))
         self.prompt = Counter("colearn_prompt_tokens", "Tokens of prompts.", registry=registry)
         self.cached = Counter(
             "colearn_cached_tokens", "Tokens of prompts that were not run again.", registry=registry
@@ -65,17 +65,16 @@ class _State(Collector):
         self,
         engine: Engine,
         sessions: Callable[[], int],
-        encoding: Callable[[], int],
+        waiting: Callable[[], int],
         limit: int,
     ) -> None:
         self._engine, self._limit = engine, limit
-        self._sessions, self._encoding = sessions, encoding
+        self._sessions, self._waiting = sessions, waiting
 
     def collect(self) -> Iterable[Metric]:
         engine = self._engine
         yield _gauge("colearn_running_rows", "Rows in work.", engine.running)
-        waiting = engine.waiting + self._encoding()
-        yield _gauge("colearn_waiting_requests", "Requests that wait.", waiting)
+        yield _gauge("colearn_waiting_requests", "Requests that wait.", self._waiting())
         yield _gauge("colearn_sessions", "Sessions.", self._sessions())
         yield _gauge(
             "colearn_sessions_cached",

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import Sampling
+from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.errors import ConfigError
 from colearn.generate.engine import Engine
-from colearn.generate.job import Event, Job
+from colearn.generate.job import Event, Failed, Job
 from colearn.generate.token_history import TokenHistory, WindowExceeded
 from colearn.seeding import derive_seed
 from colearn.wire.conversation import SentConversation, read_conversation
-from colearn.wire.errors import ServeError
+from colearn.wire.errors import ServeError, report
 from colearn.wire.limits import ServerLimits
 from colearn.wire.schema import ChatRequest
 
@@ -26,10 +27,12 @@ from .conversation import observe, whole_history
 from .metrics import Metrics
 from .sessions import ServedSession, Sessions
 from .spelling import Spelling
-from .worker import QueueFull, Worker, WorkerStopped
 
 PIECE = 512
 """Prefill chunk in tokens: bounds how long a long prompt delays decoding rows."""
+
+FAILURES = 3
+"""Failed steps without an answer between them, after which the server ends."""
 
 _PATHS = {
     "/v1/chat/completions": "chat",
@@ -72,20 +75,23 @@ class Service:
         self.engine = Engine(
             agent.base, max_rows=limits.max_batch, memory=limits.cache_bytes, piece=PIECE
         )
-        self.worker = Worker(
+        self.worker: Worker[Job, Event] = Worker(
             self.engine,
             max_waiting=limits.max_queue,
             deliver=self._deliver,
+            failed=self._failed,
+            most_failures=FAILURES,
             gave_up=lambda: self._in_loop(gave_up),
+            idle=None,
         )
-        self.sessions = Sessions(limits.max_sessions, limits.session_idle, self.worker.forget)
+        self.sessions = Sessions(limits.max_sessions, limits.session_idle, self._forget)
         self.spelling = Spelling(agent.decoder.tokenizer)
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self.metrics = Metrics(
             self.engine,
             sessions=lambda: len(self.sessions),
-            encoding=lambda: self.encoding,
+            waiting=lambda: self.encoding + self.worker.waiting,
             limit=limits.cache_bytes,
         )
 
@@ -231,7 +237,7 @@ class Service:
                 f"{conversation.characters} characters exceed the context of {self.agent.context} "
                 "tokens"
             )
-        if self.encoding + self.engine.waiting >= self.limits.max_queue:
+        if self.encoding + self.worker.waiting >= self.limits.max_queue:
             raise _queue_full()
 
         def over(_: Future[TokenHistory]) -> None:
@@ -287,6 +293,17 @@ class Service:
                 job.receive(event)
 
         self._in_loop(spread)
+
+    def _failed(self, jobs: Sequence[Job], error: BaseException | None) -> None:
+        message = "the server is shutting down"
+        if error is not None:
+            report(error)
+            message = "the model failed on this request"
+        self._deliver([(job, Failed(message)) for job in jobs])
+
+    def _forget(self, key: int) -> None:
+        """Frees the KV cache of a session."""
+        self.worker.call(lambda: self.engine.sessions.forget(key))
 
     def _in_loop(self, call: Callable[[], None]) -> None:
         self._loop.call_soon_threadsafe(call)

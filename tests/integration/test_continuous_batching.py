@@ -3,51 +3,65 @@ depends on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
 from tiny import cast
 
-from colearn.contract import Given, Request, Sampled
+from colearn.contract import Request, Sampled
 from colearn.generate.transformers import TransformersGenerator
 from colearn.types import Limits
 
 Drawn = dict[int, list[Sampled]]
 Due = Callable[[int, Drawn], Request | None]
-"""A request, once it arrives: a function of the number of polls and of the answers so far."""
+"""A request, once it arrives: a function of the number of steps and of the answers so far."""
 
 
 class Later:
-    """Arrivals over time. The generator polls once before each of its steps."""
+    """Requests that arrive over time, each before a step of the generator's engine."""
 
-    def __init__(self, *due: Due) -> None:
-        self.due = list(due)
-        self.queue: list[Request] = []
-        self.step = -1
+    def __init__(self, generator: TransformersGenerator, *due: Due) -> None:
+        self.generator, self.due = generator, dict(enumerate(due))
+        self.count, self.step = len(due), -1
         self.answers: Drawn = {}
         self.takes: list[tuple[int, int]] = []
         """Step and number of requests."""
         self.answered: dict[int, int] = {}
         """Step of each answer."""
+        self.all_answered = threading.Event()
 
-    @property
-    def waiting(self) -> int:
-        self.step += 1
-        for one in list(self.due):
-            if (request := one(self.step, self.answers)) is not None:
-                self.due.remove(one)
-                self.queue.append(request)
-        return len(self.queue)
+    def run(self) -> None:
+        worker = self.generator._worker
+        joins = worker._joins
 
-    def take(self) -> Sequence[Request]:
-        taken, self.queue = self.queue, []
-        if taken:
-            self.takes.append((self.step, len(taken)))
-        return taken
+        def polled(_: int) -> bool:
+            self.step += 1
+            for number, one in list(self.due.items()):
+                if (request := one(self.step, self.answers)) is not None:
+                    del self.due[number]
+                    job = self.generator._job(request, greedy=False)
+                    job.answer.add_done_callback(partial(self.answer, number))
+                    worker.submit(job)
+            joining = joins(len(worker._arrived))
+            if joining and worker._arrived:
+                self.takes.append((self.step, len(worker._arrived)))
+            return joining
 
-    def answer(self, number: int, answer: list[Sampled]) -> None:
-        self.answers[number], self.answered[number] = answer, self.step
+        worker._joins = polled
+        worker.start()
+        worker.call(lambda: None)
+        assert self.all_answered.wait(60)
+        worker._joins = joins
+
+    def answer(self, number: int, answer: Future[list[Sampled]]) -> None:
+        self.answers[number], self.answered[number] = answer.result(), self.step
+        if len(self.answers) == self.count:
+            self.all_answered.set()
 
 
 def asked(start: int, tokens: int, **fields: Any) -> Request:
@@ -89,8 +103,8 @@ def test_a_request_joins_a_running_batch_and_leaves_it_first(
 ) -> None:
     """A step draws one token for each row, and the step in which a row joins draws two."""
     long, short = asked(10, 30), asked(20, 10)
-    arrivals = Later(at(0, long), at(5, short))
-    generator.generate_continuously(arrivals)
+    arrivals = Later(generator, at(0, long), at(5, short))
+    arrivals.run()
     assert [len(drawn[0].action.tokens) for _, drawn in sorted(arrivals.answers.items())] == [
         30,
         10,
@@ -104,8 +118,8 @@ def test_requests_join_once_as_many_wait_as_run(generator: TransformersGenerator
     """One waits beside three, then beside two; with a second one they are as many as run."""
     requests = [asked(10, 20), asked(20, 20), asked(30, 8), asked(40, 6), asked(50, 6)]
     steps = (0, 0, 0, 2, 10)
-    arrivals = Later(*(at(s, r) for s, r in zip(steps, requests, strict=True)))
-    generator.generate_continuously(arrivals)
+    arrivals = Later(generator, *(at(s, r) for s, r in zip(steps, requests, strict=True)))
+    arrivals.run()
     assert arrivals.answered[2] == 6  # from here on two rows run
     assert arrivals.takes == [(0, 3), (10, 2)]
     for number, request in enumerate(requests):
@@ -116,8 +130,8 @@ def test_a_request_joins_forks_beside_a_row_that_has_ended_and_is_held(
     generator: TransformersGenerator,
 ) -> None:
     short, forks, late = asked(10, 3), asked(20, 20, seeds=(1, 2, 3, 4)), asked(30, 5)
-    arrivals = Later(at(0, short), at(0, forks), at(8, late))
-    generator.generate_continuously(arrivals)
+    arrivals = Later(generator, at(0, short), at(0, forks), at(8, late))
+    arrivals.run()
     for number, request in enumerate((short, forks, late)):
         check_same(arrivals.answers[number], alone(generator, request))
 
@@ -138,8 +152,8 @@ def test_a_session_goes_on_in_the_batch_in_which_it_began(
         return due
 
     long, short = asked(10, 40), asked(20, 4, seeds=(1, 2))
-    arrivals = Later(at(0, long), at(0, short), follows(1, 30, 5), follows(2, 40, 6))
-    generator.generate_continuously(arrivals)
+    arrivals = Later(generator, at(0, long), at(0, short), follows(1, 30, 5), follows(2, 40, 6))
+    arrivals.run()
     assert max(arrivals.answered[n] for n in (1, 2, 3)) < arrivals.answered[0] == 38
     before = alone(generator, short)
     check_same(arrivals.answers[1], before)
@@ -154,6 +168,45 @@ def test_a_session_goes_on_in_the_batch_in_which_it_began(
 def test_a_request_without_seeds_is_answered_by_no_action(
     generator: TransformersGenerator,
 ) -> None:
-    given = Given[Request, list[Sampled]]([asked(10, 4, seeds=()), asked(20, 4)])
-    generator.generate_continuously(given)
-    assert [len(drawn) for drawn in given.answers] == [0, 1]
+    drawn = generator.generate([asked(10, 4, seeds=()), asked(20, 4)])
+    assert [len(actions) for actions in drawn] == [0, 1]
+    assert asyncio.run(generator.submit(asked(10, 4, seeds=()))) == []
+
+
+def test_requests_of_one_turn_of_the_event_loop_are_one_prefill(
+    generator: TransformersGenerator,
+) -> None:
+    prefilled: list[int] = []
+    engine = generator._engine
+    step = engine.step
+
+    def counted() -> None:
+        before = engine.prefilled_tokens
+        step()
+        prefilled.append(engine.prefilled_tokens - before)
+
+    engine.step = counted  # type: ignore[method-assign]
+
+    async def both() -> list[list[Sampled]]:
+        return list(await asyncio.gather(*map(generator.submit, (asked(10, 4), asked(20, 4)))))
+
+    one, other = asyncio.run(both())
+    assert prefilled[0] == 5 + 5 and sum(prefilled) == 10
+    check_same(one, alone(generator, asked(10, 4)))
+    check_same(other, alone(generator, asked(20, 4)))
+
+
+def test_a_request_that_nobody_awaits_any_more_frees_its_row(
+    generator: TransformersGenerator,
+) -> None:
+    async def given_up() -> None:
+        asking = asyncio.create_task(generator.submit(asked(10, 10_000)))
+        while not generator._engine.running:
+            await asyncio.sleep(0.001)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(given_up())
+    alone(generator, asked(20, 4))
+    assert not generator._engine.busy

@@ -18,11 +18,10 @@ from tiny import Notes, save_model
 from colearn.agents import Program
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
-from colearn.contract import Ask, AsyncTable, Player, Spoken, Table
+from colearn.contract import Ask, BatchedTable, Player, Spoken, Table, batches
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
-from colearn.rollout import desk
 from colearn.rollout.advance import advance
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
@@ -126,7 +125,7 @@ def test_a_workflow_in_lockstep_repeats_bit_for_bit(tmp_path):
     assert any(action.logprobs for node in one[0].nodes for action in node.actions.values())
 
 
-class Waiting(AsyncTable, Player):
+class Waiting(Table, Player):
     """Its answer to the first question comes only after every other question was answered."""
 
     def __init__(self, questions: int) -> None:
@@ -170,7 +169,7 @@ def test_a_table_that_answers_one_by_one_is_asked_all_at_once_in_lockstep() -> N
 ORDERS = pytest.mark.parametrize("order", ["lockstep", "free"])
 
 
-class Wire(Table, Player):
+class Wire(BatchedTable, Player):
     """A player that is its own table, and says whether it was asked to be greedy."""
 
     def __init__(self, meeting: threading.Barrier | None = None) -> None:
@@ -250,10 +249,11 @@ class Interrupted(Notes):
 
 
 def test_an_interruption_ends_every_branch() -> None:
-    threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         played("lockstep", task=Interrupted(items=3))
-    assert threading.active_count() == threads
+    assert not [
+        t.name for t in threading.enumerate() if t.name.startswith(("loop", "task", "step"))
+    ]
 
 
 class Broken(Notes):
@@ -278,9 +278,8 @@ def test_players_of_different_places_speak_at_the_same_time(order: Order) -> Non
 def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_table(monkeypatch: Any) -> None:
     """The clock stands still but for the tables, which take 1/4 and 1/2 of a second."""
     seconds = itertools.cycle((0.25, 0.5))
-    # two requests of each table join its batch, and are answered one after the other
-    clock = (time for took in seconds for time in (0.0, 0.0, took, took))
-    monkeypatch.setattr(desk, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    clock = (time for took in seconds for time in (0.0, took))
+    monkeypatch.setattr(batches, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(Wire, "place", "one place: they take turns")
     task = Notes(horizon=3, items=2)
     players = {agent: Wire() for agent in task.agents}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 
 from colearn.agents import ChatFormat, language_players
 from colearn.rollout.grow import grow
@@ -19,21 +19,16 @@ class Last(Scripted):
     def __init__(self, others: int) -> None:
         super().__init__(Action("yes", (5, 6), (-1.0, -1.0), "end"))
         self.others, self.joined = others, -1
+        self.answered = asyncio.Event()
 
-    def generate_continuously(self, requests, *, greedy=False):
-        if self.joined >= 0:
-            super().generate_continuously(requests, greedy=greedy)
-            return
-        (first, *more), self.joined = requests.take(), 0
-        for _ in range(4000):
-            for one in more:
-                self.joined += 1
-                requests.answer(self.joined, *self.generate([one]))
-            if self.joined >= self.others:
-                break
-            threading.Event().wait(0.005)
-            more = requests.take()
-        requests.answer(0, *self.generate([first]))
+    async def submit(self, request, *, greedy=False):
+        self.joined += 1
+        if self.joined == 0:
+            await asyncio.wait_for(self.answered.wait(), 20)
+            self.before_the_first = self.joined
+        elif self.joined == self.others:
+            self.answered.set()
+        return await super().submit(request, greedy=greedy)
 
 
 def test_requests_of_other_episodes_join_the_batch_of_an_unfinished_answer():
@@ -42,6 +37,6 @@ def test_requests_of_other_episodes_join_the_batch_of_an_unfinished_answer():
     players = language_players(generator, {"one": chat, "two": chat})
     items = ["owl", "bee"]
     trees, _ = grow(gateway("relay"), items, players, Chain(), seed=0, order="free")
-    assert generator.joined == 3
+    assert generator.before_the_first == 3
     assert [len(tree.nodes) for tree in trees] == [4, 4]
     assert all(tree.nodes[-1].metrics["failed"] == 0.0 for tree in trees)

@@ -136,6 +136,8 @@ def test_generators_over_different_models_speak_at_the_same_time(monkeypatch):
     """Each waits inside its first forward pass until the other is in one, too."""
     team = cast(("ada", "ben"), shared=False, max_tokens=12)
     generators = {agent: team.generators[id(team.bases[agent])] for agent in team.bases}
+    for generator in generators.values():
+        generator.threads = 1, 1  # of torch's: a place of its own
     alone = {agent: speak(generator, agent) for agent, generator in generators.items()}
     both = Barrier(2)
     for base in team.bases.values():

@@ -14,12 +14,13 @@ import pytest
 from tiny import Cast, cast
 
 from colearn.contract import Request, Sampling
+from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.generate.engine import Engine
 from colearn.generate.job import Done, Event, Failed, Job, Slot
 from colearn.generate.token_history import TokenHistory
-from colearn.serve import worker
-from colearn.serve.worker import QueueFull, Worker, WorkerStopped
+from colearn.serve.service import FAILURES
 from colearn.types import Action
+from colearn.wire.errors import report
 
 MEGABYTE = 2**20
 LIMIT = MEGABYTE // 8
@@ -41,8 +42,19 @@ class Served:
         defaults = {"max_rows": 16, "memory": 64 * MEGABYTE, "piece": 512}
         self.engine = Engine(self.base, **{**defaults, **settings})
         self.worker = Worker(
-            self.engine, max_waiting=waiting, deliver=self._deliver, gave_up=self.gave_up.set
+            self.engine,
+            max_waiting=waiting,
+            deliver=self._deliver,
+            failed=self._failed,
+            most_failures=FAILURES,
+            gave_up=self.gave_up.set,
+            idle=None,
         )
+
+    def _failed(self, jobs: Sequence[Job], error: BaseException | None) -> None:
+        if error is not None:
+            report(error)
+        self._deliver([(job, Failed("failed")) for job in jobs])
 
     def _deliver(self, told: Sequence[tuple[Job, Event]]) -> None:
         with self.changed:
@@ -282,7 +294,7 @@ def test_an_engine_that_fails_again_and_again_gives_up(
 ) -> None:
     with served(cast(("ada",))) as one:
         monkeypatch.setattr(one.base, "hidden", lambda *_, **__: 1 / 0)
-        for number in range(worker.FAILURES):
+        for number in range(FAILURES):
             job = one.job(opening(one, "ash"), number)
             one.worker.submit(job)
             one.wait(job)

@@ -13,7 +13,7 @@ import pytest
 from tiny import Notes, Scene
 
 from colearn.cast.seats import Own
-from colearn.contract import Ask, Branching, Player, Spoken, Table
+from colearn.contract import Ask, BatchedTable, Branching, Player, Spoken, Table
 from colearn.learn.minibatch import Pace
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import KaryTree
@@ -68,7 +68,7 @@ class Thrown(Own):
         return super().seats(*asked)
 
 
-class Seeds(Table, Player):
+class Seeds(BatchedTable, Player):
     """Says its seeds."""
 
     @property

@@ -12,7 +12,7 @@ import pytest
 from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.agents.program import Program
 from colearn.agents.programs import Says
-from colearn.contract import Ask, Credit, DecPOMDP, Player, Spoken, Table
+from colearn.contract import Ask, BatchedTable, Credit, DecPOMDP, Player, Spoken
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import Team
 from colearn.learn.row import actor_rows
@@ -22,7 +22,7 @@ from colearn.rollout.shapes import Cross, KaryTree
 from colearn.types import Action, Credited, Observation, Outcome, Prompt, Tree
 
 
-class Numbers(Table):
+class Numbers(BatchedTable):
     """Draw k of a prompt is the text "k", one token long."""
 
     def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:

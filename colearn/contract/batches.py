@@ -1,0 +1,129 @@
+"""Batching of concurrent calls: a function of a whole batch, as a coroutine of one request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from .worker import Worker
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+
+
+class Tick(Generic[Item]):
+    """Passes on together what coroutines add in one turn of their event loop.
+
+    What branches request in lockstep therefore arrives as one batch, in their order.
+    """
+
+    def __init__(self, receive: Callable[[list[Item]], None]) -> None:
+        self._receive = receive
+        self._added: dict[asyncio.AbstractEventLoop, list[Item]] = {}
+
+    def add(self, item: Item) -> None:
+        """Adds an item; to be called in an event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._added:
+            self._added[loop] = []
+            loop.call_soon(lambda: self._receive(self._added.pop(loop)))
+        self._added[loop].append(item)
+
+
+@dataclass(eq=False, slots=True)
+class _Call(Generic[Asked, Answer]):
+    asked: Asked
+    answer: Future[tuple[Answer, float]] = field(default_factory=Future)
+
+
+class _Batches(Generic[Asked, Answer]):
+    """An engine whose step answers all waiting calls."""
+
+    def __init__(self, answer: Callable[[Sequence[Asked]], Sequence[Answer]]) -> None:
+        self._answer = answer
+        self._calls: deque[_Call[Asked, Answer]] = deque()
+        self._told: list[tuple[_Call[Asked, Answer], tuple[Answer, float]]] = []
+        self.at_work: list[_Call[Asked, Answer]] = []
+        self.completed = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._calls)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._calls)
+
+    def submit(self, job: _Call[Asked, Answer]) -> None:
+        self._calls.append(job)
+
+    def step(self) -> None:
+        calls = [self._calls.popleft() for _ in range(len(self._calls))]
+        self.at_work = [call for call in calls if not call.answer.cancelled()]
+        if self.at_work:
+            started = time.perf_counter()
+            answers = self._answer([call.asked for call in self.at_work])
+            seconds = time.perf_counter() - started
+            timed = ((answer, seconds) for answer in answers)
+            self._told += zip(self.at_work, timed, strict=True)
+            self.completed += len(self.at_work)
+        self.at_work = []
+
+    def told(self) -> list[tuple[_Call[Asked, Answer], tuple[Answer, float]]]:
+        told, self._told = self._told, []
+        return told
+
+    def drop(self, jobs: Iterable[_Call[Asked, Answer]]) -> list[_Call[Asked, Answer]]:
+        dropped, self.at_work = list(jobs), []
+        return dropped
+
+    def drop_all(self) -> list[_Call[Asked, Answer]]:
+        return self.drop([*self.at_work, *self._calls])
+
+
+class BatchQueue(Generic[Asked, Answer]):
+    """Answers requests by `answer`, a function of a batch, in a thread.
+
+    Requests of one turn of the event loop form a batch; those that arrive while it is answered form
+    the next. `place` names the queues with which this one takes turns, `prepared` surrounds the
+    work.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Sequence[Asked]], Sequence[Answer]],
+        place: Callable[[], Hashable],
+        prepared: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self._worker: Worker[_Call[Asked, Answer], tuple[Answer, float]] = Worker(
+            _Batches(answer), deliver=_deliver, failed=_fail, place=place, prepared=prepared
+        )
+        self._tick: Tick[_Call[Asked, Answer]] = Tick(lambda calls: self._worker.submit(*calls))
+
+    async def submit(self, asked: Asked) -> tuple[Answer, float]:
+        """The answer to a request, and the seconds that its batch took.
+
+        Errors: those of the batch.
+        """
+        call: _Call[Asked, Answer] = _Call(asked)
+        self._tick.add(call)
+        return await asyncio.wrap_future(call.answer)
+
+
+def _deliver(told: Sequence[tuple[_Call[Any, Any], tuple[Any, float]]]) -> None:
+    for call, answer in told:
+        if call.answer.set_running_or_notify_cancel():
+            call.answer.set_result(answer)
+
+
+def _fail(calls: Sequence[_Call[Any, Any]], error: BaseException | None) -> None:
+    for call in calls:
+        if call.answer.set_running_or_notify_cancel():
+            call.answer.set_exception(error or RuntimeError("the worker has ended"))

@@ -1,0 +1,252 @@
+"""Worker: the thread that drives an engine, under trainer, evaluation and server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+Job = TypeVar("Job")
+Event = TypeVar("Event")
+
+IDLE = 2.0
+"""Seconds without work after which a trainer's thread ends; the next job starts another."""
+
+
+class Steps(Protocol[Job, Event]):
+    """An engine as its worker sees it. All methods but `submit` are called in one thread."""
+
+    completed: int
+    """Number of jobs that were answered."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of jobs that have not begun."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether any job is left."""
+
+    @property
+    def at_work(self) -> Sequence[Job]:
+        """Jobs that a failed step must drop."""
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; safe from any thread."""
+
+    def step(self) -> None:
+        """Advance the jobs. Errors: anything; the caller then drops the jobs in `at_work`."""
+
+    def told(self) -> list[tuple[Job, Event]]:
+        """Events since the last call."""
+
+    def drop(self, jobs: Iterable[Job]) -> list[Job]:
+        """Remove jobs, and those that cannot go on without them; returns all of them."""
+
+    def drop_all(self) -> list[Job]:
+        """Remove all jobs and return them."""
+
+
+class WorkerStopped(Exception):
+    """The worker has ended."""
+
+
+class QueueFull(Exception):
+    """The queue of requests is full."""
+
+
+class Turns:
+    """Engines that take turns, because they share a processor or a library's global state."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._drawn = self._served = 0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether another engine waits for its turn."""
+        return self._drawn > self._served + 1
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Waits for the turn, first come, first served, and ends it."""
+        with self._changed:
+            number = self._drawn
+            self._drawn += 1
+            self._changed.wait_for(lambda: self._served == number)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._served += 1
+                self._changed.notify_all()
+
+
+_turns: WeakValueDictionary[Hashable, Turns] = WeakValueDictionary()
+_known = threading.Lock()
+
+
+def turns_of(place: Hashable) -> Turns:
+    """The turns of all engines of one place."""
+    with _known:
+        turns = _turns.get(place)
+        if turns is None:
+            turns = _turns[place] = Turns()
+        return turns
+
+
+class Worker(Generic[Job, Event]):
+    """Runs one engine in one thread.
+
+    `deliver` is called in that thread after each step with the events of the jobs, `failed` with
+    the jobs that a step's error has ended, or the end of the worker (None).
+    """
+
+    def __init__(
+        self,
+        engine: Steps[Job, Event],
+        *,
+        deliver: Callable[[Sequence[tuple[Job, Event]]], None],
+        failed: Callable[[Sequence[Job], BaseException | None], None],
+        prepared: Callable[[], AbstractContextManager[object]] = nullcontext,
+        place: Callable[[], Hashable] | None = None,
+        joins: Callable[[int], bool] = lambda waiting: True,
+        max_waiting: int | None = None,
+        most_failures: int | None = None,
+        gave_up: Callable[[], None] = lambda: None,
+        idle: float | None = IDLE,
+    ) -> None:
+        """`prepared` surrounds the time in which the engine is busy, `place` names the engines with
+        which it takes turns. `joins` says whether so many jobs join the running ones now.
+
+        `most_failures` steps without an answer between them end the worker, and `gave_up` is
+        called. `idle` None: the thread lives until `close`.
+        """
+        self.engine, self.max_waiting = engine, max_waiting
+        self._deliver, self._failed, self._prepared = deliver, failed, prepared
+        self._place, self._joins, self._idle = place, joins, idle
+        self._most_failures, self._gave_up = most_failures, gave_up
+        self._arrived: list[Job] = []
+        self._calls: list[Callable[[], object]] = []
+        self._wake = threading.Condition()
+        self._closing = False
+        self._failures, self._completed = 0, 0
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Number of jobs that have not begun."""
+        return len(self._arrived) + self.engine.waiting
+
+    def start(self) -> None:
+        """Starts the thread; the first job does, too."""
+        with self._wake:
+            self._start()
+
+    def submit(self, *jobs: Job) -> None:
+        """Queues jobs, which the engine receives together.
+
+        Errors: QueueFull, WorkerStopped.
+        """
+        with self._wake:
+            if self._closing:
+                raise WorkerStopped
+            if self.max_waiting is not None and self.waiting >= self.max_waiting:
+                raise QueueFull
+            self._arrived += jobs
+            if self._idle is not None:
+                self._start()
+            self._wake.notify()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Runs a function in the thread between two steps."""
+        with self._wake:
+            self._calls.append(function)
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Ends the thread; running jobs fail."""
+        with self._wake:
+            self._closing = True
+            thread = self._thread
+            self._wake.notify()
+        if thread is not None:
+            thread.join()
+
+    def _start(self) -> None:
+        if self._thread is None and not self._closing:
+            self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while self._wait():
+            self._work()
+            if self._failures == self._most_failures:
+                self._end()
+                self._gave_up()
+                return
+        if self._closing:
+            self._end()
+
+    def _wait(self) -> bool:
+        """Waits for work; False at the end of the thread."""
+        with self._wake:
+            while not (self._closing or self._arrived or self._calls or self.engine.busy):
+                if not self._wake.wait(self._idle):
+                    self._thread = None
+                    return False
+            return not self._closing
+
+    def _work(self) -> None:
+        """Steps until no job is left, the worker ends, or another engine waits for its turn.
+
+        The last events are delivered when the engine is at rest: an update may follow them.
+        """
+        turns = Turns() if self._place is None else turns_of(self._place())
+        with turns.turn(), self._prepared():
+            last = self._step(turns)
+            while self.engine.busy and not self._closing and self._failures != self._most_failures:
+                last()
+                last = self._step(turns)
+        last()
+
+    def _step(self, turns: Turns) -> Callable[[], None]:
+        """Advances the engine; returns what tells of it."""
+        engine = self.engine
+        with self._wake:
+            calls, self._calls = self._calls, []
+            if not (turns.wanted and engine.busy) and self._joins(len(self._arrived)):
+                for job in self._arrived:
+                    engine.submit(job)
+                self._arrived = []
+        for call in calls:
+            call()
+        gone: list[Job] = []
+        error: BaseException | None = None
+        try:
+            engine.step()
+        except BaseException as raised:  # noqa: BLE001 - its jobs fail, the others go on
+            self._failures += 1
+            error, gone = raised, engine.drop(engine.at_work)
+        events = engine.told()
+        if engine.completed > self._completed:
+            self._completed, self._failures = engine.completed, 0
+
+        def tell() -> None:
+            if events:
+                self._deliver(events)
+            if gone:
+                self._failed(gone, error)
+
+        return tell
+
+    def _end(self) -> None:
+        with self._wake:
+            self._closing = True
+            arrived, self._arrived = self._arrived, []
+        if events := self.engine.told():
+            self._deliver(events)
+        if gone := [*self.engine.drop_all(), *arrived]:
+            self._failed(gone, None)
