@@ -10,6 +10,8 @@ which gives each agent a generator.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 import torch
 from tiny import Notes, cast, register, save_model
@@ -54,20 +56,20 @@ def episode(settings, clues, *, apart, shape=None, kind="qwen3"):
 def record(base, generator):
     """What comes out of the base's head while this generator runs."""
     logits, running = [], []
-    generate = generator.generate
+    prepared = generator._prepared
 
-    def noted(*arguments, **settings):
-        running.append(True)
-        try:
-            return generate(*arguments, **settings)
-        finally:
+    @contextmanager
+    def noted():
+        with prepared():
+            running.append(True)
+            yield
             running.clear()
 
     def hook(module, inputs, output):
         if running:
             logits.append(output.detach().clone())
 
-    generator.generate = noted
+    generator._prepared = noted
     base.causal.get_output_embeddings().register_forward_hook(hook)
     return logits
 
