@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -40,9 +41,8 @@ class Barrier:
             return
         self.turn += 1
         waiting, self._waiting = self._waiting, {}
-        for _, released in sorted(waiting.items()):
-            if not released.cancelled():
-                released.set_result(None)
+        # later: the last branch, too, must give way, or its requests would come a moment before
+        asyncio.get_running_loop().call_soon(_open, [waiting[place] for place in sorted(waiting)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,9 @@ class TreeBarrier:
     def split(self, count: int) -> None:
         """As `Barrier.split`."""
         self.all_trees.split(count)
+
+
+def _open(waiting: Sequence[asyncio.Future[None]]) -> None:
+    for released in waiting:
+        if not released.cancelled():
+            released.set_result(None)

@@ -48,3 +48,23 @@ def test_a_branch_that_ends_holds_nobody_up() -> None:
         await asyncio.wait_for(waiting, 5)
 
     asyncio.run(main())
+
+
+def test_all_branches_go_on_in_the_same_turn_of_the_event_loop() -> None:
+    """Also the last to come: what they request must reach an engine together."""
+    at: list[int] = []
+
+    async def main() -> None:
+        barrier, turns = Barrier(3), 0
+
+        async def branch(tree: int) -> None:
+            await barrier.of_tree(tree).wait(())
+            at.append(turns)
+
+        tasks = [asyncio.create_task(branch(tree)) for tree in range(3)]
+        while not all(task.done() for task in tasks):
+            turns += 1
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert len(at) == 3 and len(set(at)) == 1
