@@ -63,13 +63,13 @@ def requested(run: Experiment, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of requests in the calls of its generators from now on."""
     sizes = list[int]()
     for generator in run.parts.generators:
-        generate = generator.generate
+        worker: Any = generator._worker  # type: ignore[attr-defined]
 
-        def watched(requests: Any, *, greedy: bool = False, generate: Any = generate) -> Any:
-            sizes.append(len(requests))
-            return generate(requests, greedy=greedy)
+        def watched(*jobs: Any, submit: Any = worker.submit) -> None:
+            sizes.append(len(jobs))
+            submit(*jobs)
 
-        monkeypatch.setattr(generator, "generate", watched)
+        monkeypatch.setattr(worker, "submit", watched)
     return sizes
 
 
