@@ -1,5 +1,7 @@
 """colearn trains teams of language models jointly and deploys each agent independently.
 
+    train(task, models=..., reward=...)     one run from Python objects
+    Trainer(task, ...)                      the same, step by step
     load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
     compare(config, "out")                  algorithms x seeds on one task; writes a report
     Experiment(config, "out").run()         one run: one algorithm, one seed
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from .experiment.loop import Experiment
     from .record import open_run, read_run
     from .report import write_report
+    from .trainer.api import train
+    from .trainer.result import Result
+    from .trainer.trainer import Trainer
     from .types import Tree
 
 __version__ = "0.1.0"
@@ -34,6 +39,9 @@ _HOMES = {
     "open_run": "record",
     "read_run": "record",
     "Tree": "types",
+    "Result": "trainer.result",
+    "Trainer": "trainer.trainer",
+    "train": "trainer.api",
 }
 """The top-level names and their modules, imported lazily."""
 
@@ -41,12 +49,15 @@ _HOMES = {
 __all__ = [
     "Config",
     "Experiment",
+    "Result",
+    "Trainer",
     "Tree",
     "__version__",
     "compare",
     "load_config",
     "open_run",
     "read_run",
+    "train",
     "write_report",
 ]
 

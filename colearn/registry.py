@@ -2,7 +2,8 @@
 
 Every kind of part is named in the same three ways: a shipped name (the `NAMES` table of its
 package), an entry point of an installed package (the group `colearn.KIND`, such as
-`colearn.advantages`), or `module:Class`, which is the config's own code.
+`colearn.advantages`), or `module:Class`, which is the config's own code. `object:NAME` is an object
+that the program gave (`colearn.given`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import ColearnError, ConfigError, line_of, nearest, reason_of
+from .given import given, is_given
 
 if TYPE_CHECKING:
     from .contract import Algorithm, DecPOMDP
@@ -171,6 +173,8 @@ def load(kind: Kind, name: str, where: str | None = None) -> Any:
 
 
 def _import(module: str, attribute: str, name: str, where: str) -> Any:
+    if is_given(name):
+        return given(name, where)
     try:
         imported = importlib.import_module(module)
     except ColearnError:
@@ -199,6 +203,17 @@ def check_function(target: str, where: str) -> None:
         raise ConfigError(f"{where}: '{target}' is no module:function; give both as names")
     if not _own_code.get():
         raise ConfigError(f"{where}: '{target}' is code of its own, which reading does not run")
+
+
+def instance(name: str, where: str, base: type) -> Any:
+    """The object of `object:NAME` if it is an instance of `base`; None for any other name.
+
+    Errors: ConfigError naming `where`, where this process was not given the object.
+    """
+    if not is_given(name):
+        return None
+    value = given(name, where)
+    return value if isinstance(value, base) else None
 
 
 def own_function(target: str, where: str) -> Any:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from colearn import registry
+from colearn.contract import Algorithm, DecPOMDP
 from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
@@ -22,7 +23,7 @@ from .renamed import remedy
 from .settings import Config, Named
 
 if TYPE_CHECKING:
-    from colearn.contract import Acts, Algorithm, DecPOMDP, Tracker
+    from colearn.contract import Acts, Tracker
 
 
 LONGEST = 100_000
@@ -35,10 +36,14 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
     Errors: ConfigError for an unknown task or setting (with the nearest name) or a bad value;
     TaskError for whatever else the task's constructor raises.
     """
-    cls = registry.task_class(config.task.name, "task.name")
-    settings = _arguments(cls, config.task, "task", given=0)
-    with asking(cls, "__init__"):
-        task = cls(**settings)
+    task = registry.instance(config.task.name, "task.name", DecPOMDP)
+    if task is None:
+        cls = registry.task_class(config.task.name, "task.name")
+        settings = _arguments(cls, config.task, "task", given=0)
+        with asking(cls, "__init__"):
+            task = cls(**settings)
+    elif config.task.settings:
+        _refuse_settings("task", config.task)
     for name in ("agents", "horizon"):
         with asking(task, name):
             getattr(task, name)
@@ -118,13 +123,26 @@ def build_algorithm(config: Config) -> Algorithm:
 
     Errors: ConfigError for an unknown name or setting (with the nearest name) or a wrong type.
     """
-    cls = registry.algorithm_class(config.algorithm.name, "algorithm.name")
+    algorithm = registry.instance(config.algorithm.name, "algorithm.name", Algorithm)
+    if algorithm is None:
+        cls = registry.algorithm_class(config.algorithm.name, "algorithm.name")
+    elif config.algorithm.settings:
+        _refuse_settings("algorithm", config.algorithm)
     try:
-        algorithm: Algorithm = build_dataclass(cls, config.algorithm.settings)
+        if algorithm is None:
+            algorithm = build_dataclass(cls, config.algorithm.settings)
         algorithm.checked_parts()
     except ConfigError as error:
         raise ConfigError(f"algorithm.{error}") from None
     return algorithm
+
+
+def _refuse_settings(section: str, chosen: Named) -> NoReturn:
+    """Errors: ConfigError for settings of an object that is built already."""
+    key = next(iter(chosen.settings))
+    raise ConfigError(
+        f"{section}.{key}: {chosen.name} is built already; set it where the object is made"
+    )
 
 
 def build_program(chosen: Named, where: str) -> Acts:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from colearn import registry
 from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.errors import TaskError
+from colearn.given import given, is_given
 
 from .waiting import finish
 
@@ -19,16 +20,20 @@ class PythonFunction(RewardFunction):
     """`module:function`, called as TRL calls it: `function(prompts, completions, **columns)`.
 
     It receives `log_extra` and `log_metric`, whose arguments are discarded, and no
-    `trainer_state`. The function may be async. The module is imported at the first call.
+    `trainer_state`. The function may be async. The module is imported at the first call; an object
+    of the program is taken at once, so that a later one of the same name does not replace it.
 
     Errors: ConfigError for a target that is no `module:function`.
     """
 
     target: str
     """The function, as `module:function`."""
+    _known: Any = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         registry.check_function(self.target, "target")
+        known = given(self.target, "task.reward") if is_given(self.target) else None
+        object.__setattr__(self, "_known", known)
 
     @property
     def label(self) -> str:
@@ -44,7 +49,7 @@ class PythonFunction(RewardFunction):
 
         Errors: TaskError unless it returns one number or None per completion.
         """
-        function = registry.own_function(self.target, "task.reward")
+        function = self._known or registry.own_function(self.target, "task.reward")
         rewards = function(
             prompts=prompts,
             completions=completions,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
+from colearn.given import given, is_given
 
 from ..rows import SUFFIXES as ROWS
 from ..rows import DataRow, csv_table, file_rows, file_text, hub_rows
@@ -19,7 +20,7 @@ _CHOICES = "a hub name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A file, or a hub data set with its subset and split."""
+    """A file, a hub data set with its subset and split, or rows of the program."""
 
     path: str
     subset: str | None = None
@@ -36,7 +37,10 @@ def read_rows(source: Source) -> list[tuple[str, dict[str, Any]]]:
     Errors: ConfigError naming the file and the line; MissingExtra if `datasets` or `pyarrow` is
     needed.
     """
-    if source.is_file:
+    if is_given(source.path):
+        given_rows = enumerate(given(source.path, "task.path"), start=1)
+        rows = [DataRow(f"row {number} of data", row) for number, row in given_rows]
+    elif source.is_file:
         path = Path(source.path).expanduser()
         read = {".csv": _csv, ".parquet": _parquet}.get(path.suffix)
         rows = file_rows(path, _CHOICES, field="task.path") if read is None else read(path)

@@ -1,0 +1,68 @@
+"""`train`: one run from Python objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+from .kinds import (
+    AlgorithmGiven,
+    CriticGiven,
+    DataGiven,
+    ModelsGiven,
+    RewardGiven,
+    Sections,
+    TaskGiven,
+)
+from .place import run_folder
+from .result import Result, read_result
+from .settings import config_from
+
+
+def train(
+    task: TaskGiven | None = None,
+    algorithm: AlgorithmGiven = "collm_cc",
+    *,
+    models: ModelsGiven | None = None,
+    critic: CriticGiven | None = None,
+    reward: RewardGiven | None = None,
+    data: DataGiven | None = None,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+    **settings: Unpack[Sections],
+) -> Result:
+    """Train a team and return the result of the run.
+
+    task: a DecPOMDP object or class, a name, or a section with `name` and settings; None: `dataset`
+    on `data` with `reward`.
+    algorithm: a name, or an object of `colearn.algorithms` with parts replaced.
+    models: a path, a transformers model with its tokenizer as a pair, a section, or a mapping of
+    these by agent.
+    critic: likewise one of these, for algorithms with a critic.
+    reward: functions with TRL's signature, for data.
+    data: rows as a list of dictionaries, a `datasets.Dataset` or a path; or a mapping with `train`
+    and `test`.
+    out: the run's folder; None: a new one under runs/.
+    resume: go on with the run in `out`; its objects are given again.
+    settings: other sections of a config (`agents`, `train`, `evaluation`, `run`, ...).
+
+    Errors: ConfigError or TaskError, one line that names the argument and the remedy; and those of
+    `Experiment`.
+    """
+    from colearn.experiment.restarts import run_with_restarts  # loads torch
+
+    config, names = config_from(
+        task,
+        algorithm,
+        models=models,
+        critic=critic,
+        reward=reward,
+        data=data,
+        seed=seed,
+        sections=settings,
+    )
+    folder = run_folder(config, out, resume=resume)
+    names.tell(folder)
+    run_with_restarts(config, folder, resume=resume)
+    return read_result(folder)

@@ -1,0 +1,83 @@
+"""Types of what a program gives: tasks, algorithms, models, rewards, rows and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict
+
+from colearn.config import (
+    AgentSettings,
+    CriticSettings,
+    EvaluationSettings,
+    ModelSettings,
+    RunSettings,
+    TrainSettings,
+)
+from colearn.contract import Algorithm, DecPOMDP, RewardFunction
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Rewards: TypeAlias = Sequence[float | None] | Awaitable[Sequence[float | None]]
+"""One reward per completion; None adds nothing."""
+
+
+class RewardOfColumns(Protocol):
+    """A reward function that names columns: `f(prompts, completions, answer, **kwargs)`."""
+
+    def __call__(self, prompts: Any, completions: Any, /, *args: Any, **columns: Any) -> Rewards:
+        """The rewards of completions."""
+        ...
+
+
+class RewardByName(Protocol):
+    """A reward function that names only what it reads: `f(completions, **kwargs)`."""
+
+    def __call__(self, *, prompts: Any, completions: Any, **columns: Any) -> Rewards:
+        """The rewards of completions."""
+        ...
+
+
+OneReward: TypeAlias = RewardFunction | RewardOfColumns | RewardByName | str
+"""A function with TRL's signature, a part of `colearn.rewards`, or `module:function`."""
+RewardGiven: TypeAlias = OneReward | Sequence[OneReward] | Mapping[str, Any]
+"""The team's reward, several that are added up, or a mapping by agent with `team`."""
+
+TaskGiven: TypeAlias = DecPOMDP[Any, Any] | type[DecPOMDP[Any, Any]] | str | Mapping[str, Any]
+"""An object, a class, a name, or a section with `name` (a name or a class) and settings."""
+AlgorithmGiven: TypeAlias = Algorithm | type[Algorithm] | str | Mapping[str, Any]
+"""An object, a class, a name, or a section with `name` and settings."""
+
+OneModel: TypeAlias = "str | Path | ModelSettings | Mapping[str, Any] | tuple[PreTrainedModel, PreTrainedTokenizerBase]"  # noqa: E501
+"""A path, a section of settings, or a loaded model with its tokenizer."""
+ModelsGiven: TypeAlias = "OneModel | Mapping[str, OneModel]"
+"""One model for each agent, or a mapping by agent; `*` is all that are not named."""
+CriticGiven: TypeAlias = "str | Path | CriticSettings | Mapping[str, Any] | tuple[PreTrainedModel, PreTrainedTokenizerBase]"  # noqa: E501
+"""A path, a section of settings, or a loaded model with its tokenizer."""
+
+Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any]]
+"""A file's path, a hub name, a list of dictionaries, or a `datasets.Dataset`."""
+DataGiven: TypeAlias = Rows | Mapping[str, Any]
+"""Rows, or a mapping with `train` and `test`."""
+
+
+class Sections(TypedDict, total=False):
+    """The other sections of a config, as objects or as in YAML."""
+
+    agents: Mapping[str, AgentSettings | Mapping[str, Any]]
+    """Settings by agent; `*` is all that are not named."""
+    players: Mapping[str, AgentSettings | Mapping[str, Any]]
+    """Additional players without a seat."""
+    cast: Mapping[str, Any]
+    """Assignment of players to seats."""
+    wrapper: str | Mapping[str, Any]
+    """A protocol around the task."""
+    placement: Mapping[str, str]
+    """Devices by model."""
+    train: TrainSettings | Mapping[str, Any]
+    """Budget and batches of training."""
+    evaluation: EvaluationSettings | Mapping[str, Any]
+    """When and how the team is evaluated."""
+    run: RunSettings | Mapping[str, Any]
+    """Seed, devices, engines, trackers and checkpoints."""

@@ -1,0 +1,85 @@
+"""Sections of a config for models: loaded ones are saved in the cache, where their digest names
+them, so that a run that used them resumes without the objects."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from colearn.cache import cache_folder
+from colearn.config import EACH
+from colearn.errors import ConfigError
+
+_DTYPES = ("bfloat16", "float16")
+
+
+def models_section(models: Any) -> dict[str, Any]:
+    """A config's `models`. Errors: ConfigError for what is no model."""
+    if models is None:
+        return {}
+    if isinstance(models, Mapping) and "path" not in models:
+        return {str(name): model_section(one, f"models.{name}") for name, one in models.items()}
+    return {EACH: model_section(models, "models")}
+
+
+def model_section(model: Any, field: str) -> dict[str, Any]:
+    """The section of one model or of the critic. Errors: ConfigError naming `field`."""
+    if isinstance(model, BaseModel):
+        return model.model_dump(mode="json", exclude_unset=True)
+    if isinstance(model, Mapping):
+        path = model.get("path")
+        return {**_pathed(path, f"{field}.path"), **{k: v for k, v in model.items() if k != "path"}}
+    return _pathed(model, field)
+
+
+def _pathed(path: Any, field: str) -> dict[str, Any]:
+    if path is None:
+        return {}
+    if isinstance(path, str | Path):
+        return {"path": str(path)}
+    if not (isinstance(path, tuple | list) and len(path) == 2):
+        raise ConfigError(
+            f"{field}: {type(path).__name__} is no model; give a path, or a transformers model "
+            "with its tokenizer as (model, tokenizer)"
+        )
+    return _saved(path[0], path[1], field)
+
+
+def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
+    """The path of a loaded model, saved once, and its compute type if it is not float32."""
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from colearn.models.digest import file_digests
+
+    if not isinstance(model, PreTrainedModel) or not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise ConfigError(
+            f"{field}: ({type(model).__name__}, {type(tokenizer).__name__}) is no transformers "
+            "model with its tokenizer; give these two, an adapter merged or as a folder"
+        )
+    above = cache_folder() / "objects"
+    above.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".saving-", dir=above) as place:
+        folder = Path(place) / "model"
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        digests = json.dumps(file_digests(str(folder), field), sort_keys=True)
+        final = (
+            above / f"{type(model).__name__}-{hashlib.sha256(digests.encode()).hexdigest()[:16]}"
+        )
+        if not final.is_dir():
+            try:
+                os.replace(folder, final)
+            except OSError:  # another process has just saved the same model
+                if not final.is_dir():
+                    raise
+                shutil.rmtree(folder)
+    dtype = str(model.dtype).removeprefix("torch.")
+    return {"path": str(final), **({"dtype": dtype} if dtype in _DTYPES else {})}

@@ -1,0 +1,197 @@
+"""Names of a program's objects in a config: their own where they have one, else `object:NAME`."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from colearn.config import build_part, part_name
+from colearn.config.parts import KINDS, build_dataclass
+from colearn.config.settings import Named
+from colearn.contract import Algorithm, DecPOMDP, RewardFunction
+from colearn.errors import ConfigError
+from colearn.given import PREFIX, give, import_name
+from colearn.notes import note
+from colearn.registry import name_of
+
+
+class Names:
+    """The objects of one run; two different ones never share a name."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+        """What cannot be named otherwise, by its name in the config."""
+
+    def add(self, value: object, label: str) -> str:
+        """The name of an object without one of its own."""
+        label = "".join(c if c.isalnum() else "_" for c in label).strip("_") or "given"
+        label = label if label.isidentifier() else f"_{label}"
+        number, name = 1, f"{PREFIX}{label}"
+        while self.objects.get(name, value) is not value:
+            number += 1
+            name = f"{PREFIX}{label}_{number}"
+        self.objects[name] = value
+        return give(value, name.removeprefix(PREFIX))
+
+    def tell(self, folder: Path) -> None:
+        """Print on stderr which objects a resume of the run in `folder` needs."""
+        if self.objects:
+            needed = ", ".join(name.removeprefix(PREFIX) for name in self.objects)
+            note(f"{folder}: a resume needs these objects again: {needed}")
+
+    def task(self, task: Any) -> dict[str, Any] | str:
+        """A config's `task` section."""
+        if isinstance(task, DecPOMDP):
+            return {"name": self.add(task, type(task).__name__)}
+        return self._chosen(task, "tasks", DecPOMDP)
+
+    def algorithm(self, algorithm: Any) -> dict[str, Any]:
+        """A config's `algorithm` section: an object's settings where they name it wholly."""
+        if not isinstance(algorithm, Algorithm):
+            chosen = self._chosen(algorithm, "algorithms", Algorithm)
+            return {"name": chosen} if isinstance(chosen, str) else chosen
+        cls = type(algorithm)
+        try:
+            section = {"name": _own_name("algorithms", cls), **_changed(algorithm, cls())}
+            rebuilt = build_dataclass(cls, {k: v for k, v in section.items() if k != "name"})
+        except (_Unnamed, ConfigError, TypeError):
+            rebuilt = None
+        if rebuilt != algorithm:
+            return {"name": self.add(algorithm, cls.__name__)}
+        return section
+
+    def reward(self, reward: Any) -> Any:
+        """The value of `task.reward`. Errors: ConfigError for what is no reward function."""
+        if isinstance(reward, Mapping):
+            if "name" in reward:
+                return dict(reward)
+            return {receiver: self.reward(one) for receiver, one in reward.items()}
+        if isinstance(reward, list | tuple):
+            return [self.reward(one) for one in reward]
+        if isinstance(reward, str):
+            return reward
+        if isinstance(reward, RewardFunction):
+            return self._reward_part(reward)
+        if not callable(reward):
+            raise ConfigError(
+                f"reward: {type(reward).__name__} is no function; give one that takes prompts, "
+                "completions and **kwargs"
+            )
+        _check_signature(reward)
+        label = getattr(reward, "__name__", type(reward).__name__)
+        return import_name(reward) or self.add(reward, label)
+
+    def _reward_part(self, reward: RewardFunction) -> Any:
+        try:
+            section = {"name": part_name(reward), **_changed(reward, None)}
+            if build_part(RewardFunction, Named(**section), "reward") == reward:
+                return section
+        except (_Unnamed, ConfigError, TypeError):
+            pass
+        return self.add(reward, reward.label)
+
+    def rows(self, rows: Any, where: str = "data") -> str:
+        """The value of `task.path`: a path, or rows whose name holds their digest.
+
+        Errors: ConfigError for what holds no rows.
+        """
+        if isinstance(rows, str | Path):
+            return str(rows)
+        if not isinstance(rows, Iterable) or not hasattr(rows, "__len__"):
+            raise ConfigError(
+                f"{where}: {type(rows).__name__} is no path and no list of rows; give a list of "
+                "dictionaries, a datasets.Dataset or a path"
+            )
+        plain = [dict(row) if isinstance(row, Mapping) else row for row in rows]
+        text = json.dumps(plain, sort_keys=True, default=repr)
+        return self.add(plain, f"rows_{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+
+    def _chosen(self, given: Any, kind: Any, base: type) -> dict[str, Any] | str:
+        """A section whose name may be a class."""
+        if isinstance(given, str):
+            return given
+        if isinstance(given, Mapping):
+            section = dict(given)
+            if isinstance(section.get("name"), type):
+                section["name"] = self._class(section["name"], kind, base)
+            return section
+        return {"name": self._class(given, kind, base)}
+
+    def _class(self, given: Any, kind: Any, base: type) -> str:
+        if not (isinstance(given, type) and issubclass(given, base)):
+            shown = given.__name__ if isinstance(given, type) else type(given).__name__
+            raise ConfigError(
+                f"{kind[:-1]}: {shown} is no {base.__name__}; give a name, or an object or a class "
+                f"of colearn.contract.{base.__name__}"
+            )
+        try:
+            return _own_name(kind, given)
+        except _Unnamed:
+            return self.add(given, given.__name__)
+
+
+class _Unnamed(Exception):
+    """A class that another process cannot import."""
+
+
+def _own_name(kind: Any, cls: type) -> str:
+    name = name_of(kind, cls)
+    if ":" in name and import_name(cls) is None:
+        raise _Unnamed(name)
+    return name
+
+
+def _changed(value: Any, default: Any) -> dict[str, Any]:
+    """The settings in which a dataclass differs from its default; None: from its fields' own."""
+    changed = {}
+    for field in fields(value):
+        if not field.init:
+            continue
+        own, usual = getattr(value, field.name), _default(field, default)
+        if type(own) is type(usual) and own == usual:
+            continue
+        changed[field.name] = _plain(own, usual)
+    return changed
+
+
+def _default(field: Field[Any], default: Any) -> Any:
+    if default is not None:
+        return getattr(default, field.name)
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _plain(value: Any, usual: Any) -> Any:
+    """A field's value as in YAML."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return list(value) if isinstance(value, tuple) else value
+    if type(value) is type(usual):
+        return _changed(value, usual)
+    kind = next((kind for base, kind in KINDS.items() if isinstance(value, base)), None)
+    if kind is None:
+        return _changed(value, None)
+    return {"name": _own_name(kind, type(value)), **_changed(value, None)}
+
+
+def _check_signature(reward: Callable[..., Any]) -> None:
+    """Errors: ConfigError for a function that cannot be called as TRL calls it."""
+    try:
+        parameters = inspect.signature(reward).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return
+    kinds = {one.kind for one in parameters.values()}
+    positional = [
+        name
+        for name, one in parameters.items()
+        if one.kind is one.POSITIONAL_ONLY and one.default is one.empty
+    ]
+    if inspect.Parameter.VAR_KEYWORD not in kinds or positional:
+        name = getattr(reward, "__name__", type(reward).__name__)
+        raise ConfigError(
+            f"reward: '{name}' is called with prompts, completions and the data's columns by name, "
+            "as in TRL; let it take them and **kwargs"
+        )

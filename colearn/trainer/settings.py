@@ -1,0 +1,111 @@
+"""Resolves a program's objects to a `Config`, by the same rules as YAML."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from colearn import registry
+from colearn.config import Config, load_config
+from colearn.contract import DecPOMDP
+from colearn.errors import ConfigError, nearest
+
+from .kinds import (
+    AlgorithmGiven,
+    CriticGiven,
+    DataGiven,
+    ModelsGiven,
+    RewardGiven,
+    Sections,
+    TaskGiven,
+)
+from .models import model_section, models_section
+from .named import Names
+
+
+def config_from(
+    task: TaskGiven | None,
+    algorithm: AlgorithmGiven,
+    *,
+    models: ModelsGiven | None,
+    critic: CriticGiven | None,
+    reward: RewardGiven | None,
+    data: DataGiven | None,
+    seed: int | None,
+    sections: Sections | Mapping[str, Any],
+) -> tuple[Config, Names]:
+    """The config of a run, and the names of the objects in it.
+
+    Errors: ConfigError, one line that names the argument and the remedy.
+    """
+    names = Names()
+    settings: dict[str, Any] = {
+        "task": _task(task, reward, data, names),
+        "algorithm": names.algorithm(algorithm),
+        "models": models_section(models),
+    }
+    if critic is not None:
+        settings["critic"] = model_section(critic, "critic")
+    for key, value in sections.items():
+        if key not in Sections.__annotations__:
+            known = [*Sections.__annotations__, *_ARGUMENTS]
+            raise ConfigError(f"{key}: no such argument; {nearest(key, known)}")
+        settings[key] = _plain(value)
+    if seed is not None:
+        settings["run"] = {**settings.get("run", {}), "seed": seed}
+    return load_config(settings), names
+
+
+_ARGUMENTS = ("task", "algorithm", "models", "critic", "reward", "data", "out", "callbacks", "seed")
+
+
+def _task(
+    task: TaskGiven | None, reward: RewardGiven | None, data: DataGiven | None, names: Names
+) -> Any:
+    if task is None:
+        if data is None:
+            raise ConfigError("task: missing; give a task, or data and reward for one of rows")
+        task = "dataset"
+    section = names.task(task)
+    given: dict[str, Any] = {}
+    if reward is not None:
+        given["reward"] = names.reward(reward)
+    if data is not None:
+        splits = data if isinstance(data, Mapping) else {"train": data}
+        if "train" not in splits or set(splits) - {"train", "test"}:
+            raise ConfigError("data: give rows, or a mapping with train and test")
+        given["path"] = names.rows(splits["train"])
+        if "test" in splits:
+            given["test_path"] = names.rows(splits["test"], "data.test")
+    if not given:
+        return section
+    section = {"name": section} if isinstance(section, str) else section
+    _check_takes(section["name"], given)
+    for key in given.keys() & section.keys():
+        raise ConfigError(f"task.{key}: given twice; leave one out")
+    return {**section, **given}
+
+
+def _check_takes(name: str, given: Mapping[str, Any]) -> None:
+    """Errors: ConfigError for a reward or data of a task that has its own."""
+    built = registry.instance(name, "task", DecPOMDP) is not None
+    known = {} if built else inspect.signature(registry.task_class(name, "task")).parameters
+    for key in given:
+        if key not in known:
+            argument = "reward" if key == "reward" else "data"
+            raise ConfigError(
+                f"{argument}: task {name} has its own; leave it out, or leave task out to train "
+                "on data and reward"
+            )
+
+
+def _plain(value: Any) -> Any:
+    """Settings as in YAML."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return value

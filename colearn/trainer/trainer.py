@@ -1,0 +1,58 @@
+"""A run from Python objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+from colearn.experiment.loop import Experiment
+
+from .kinds import (
+    AlgorithmGiven,
+    CriticGiven,
+    DataGiven,
+    ModelsGiven,
+    RewardGiven,
+    Sections,
+    TaskGiven,
+)
+from .place import run_folder
+from .settings import config_from
+
+
+class Trainer(Experiment):
+    """`train`, for a program that drives the run itself.
+
+    What can be named is recorded in the run's config by name; an object that cannot is recorded as
+    `object:NAME`, and a resume needs it again.
+    """
+
+    def __init__(
+        self,
+        task: TaskGiven | None = None,
+        algorithm: AlgorithmGiven = "collm_cc",
+        *,
+        models: ModelsGiven | None = None,
+        critic: CriticGiven | None = None,
+        reward: RewardGiven | None = None,
+        data: DataGiven | None = None,
+        out: str | Path | None = None,
+        seed: int | None = None,
+        resume: bool = False,
+        **settings: Unpack[Sections],
+    ) -> None:
+        """Arguments and errors: as for `train`."""
+        config, names = config_from(
+            task,
+            algorithm,
+            models=models,
+            critic=critic,
+            reward=reward,
+            data=data,
+            seed=seed,
+            sections=settings,
+        )
+        folder = run_folder(config, out, resume=resume)
+        super().__init__(config, folder, resume=resume)
+        if self.processes.main:
+            names.tell(folder)

@@ -1,0 +1,79 @@
+"""What mypy finds in a program that gives objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mypy import api
+
+ROOT = Path(__file__).parents[2]
+HEAD = """
+from typing import Any
+import colearn
+from colearn.algorithms.magrpo import MAGRPO
+from colearn.config import ModelSettings, TrainSettings
+
+def columns(prompts: list[str], completions: list[str], colour: list[str], **_: Any) -> list[float]:
+    return [1.0]
+
+def short(completions: list[str], **_: Any) -> list[float | None]:
+    return [None]
+
+async def judged(prompts: list[str], completions: list[str], **_: Any) -> list[float]:
+    return [1.0]
+
+def untyped(prompts, completions, colour, **kwargs):
+    return [1.0]
+
+def one_text(text: str) -> list[float]:
+    return [1.0]
+
+def one_number(prompts: list[str], completions: list[str], **_: Any) -> float:
+    return 1.0
+
+rows = [{"prompt": "a", "colour": "red"}]
+"""
+RIGHT = """
+colearn.train(data=rows, reward=[columns, short, judged, untyped], models="m", critic="c")
+colearn.train("str_build", MAGRPO(), models={"a": "m", "b": ModelSettings(path="n")})
+result = colearn.train("str_build", train=TrainSettings(episodes=2), agents={}, seed=1, out="run")
+colearn.Trainer("str_build", "magrpo", models="m", evaluation={"every": 1})
+reveal_type(result.metrics)
+"""
+WRONG = {
+    'colearn.train("str_build", modles="m")': 'Unexpected keyword argument "modles"',
+    'colearn.Trainer("str_build", modles="m")': 'Unexpected keyword argument "modles"',
+    'colearn.train("str_build", trian={})': 'Unexpected keyword argument "trian"',
+    'colearn.train("str_build", train=TrainSettings(episode=2))': 'keyword argument "episode"',
+    "colearn.train(data=rows, reward=one_text)": 'Argument "reward" to "train" has incompatible',
+    "colearn.train(data=rows, reward=[short, one_number])": "List item 1 has incompatible type",
+    "colearn.Trainer(data=rows, reward=one_number)": 'Argument "reward" to "Trainer" has',
+    "colearn.train(data=3, reward=short)": 'Argument "data" to "train" has incompatible type',
+    "colearn.train(3)": 'Argument 1 to "train" has incompatible type "int"',
+}
+
+
+@pytest.mark.slow
+def test_mypy_finds_a_wrong_keyword_and_a_reward_of_the_wrong_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mypy.ini").write_text(
+        "[mypy]\nfollow_imports = silent\nplugins =\n"
+        "[mypy-torch.*,peft.*,accelerate.*,matplotlib.*,scipy.*,transformers.*]\n"
+        "follow_imports = skip\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(HEAD + RIGHT + "\n".join(WRONG) + "\n")
+    monkeypatch.setenv("MYPYPATH", str(ROOT))
+    told, errors, _ = api.run([str(script), "--config-file", str(tmp_path / "mypy.ini")])
+    assert not errors
+    first = (HEAD + RIGHT).count("\n") + 1
+    by_line: dict[int, str] = {}
+    for line in told.splitlines():
+        if ": error: " in line:
+            by_line.setdefault(int(line.split(":")[1]), line)
+    assert sorted(by_line) == list(range(first, first + len(WRONG))), told
+    for number, expected in enumerate(WRONG.values(), start=first):
+        assert expected in by_line[number]
+    assert 'note: Revealed type is "dict[str, float | None]"' in told.replace("builtins.", "")

@@ -1,0 +1,212 @@
+"""Runs from Python objects: the numbers of the same run from YAML, resumed, and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from datasets import Dataset
+
+import colearn
+from colearn.algorithms.magrpo import MAGRPO
+from colearn.config import load_config
+from colearn.credit.mixed import Mixed
+from colearn.errors import CheckpointError, ColearnError, ConfigError
+from colearn.experiment.loop import Experiment
+from colearn.rollout.shapes import KaryTree, Parallel
+from tests.reward_functions import matches
+from tests.tiny import Notes, byte_tokenizer, save_model, tiny_model
+
+ROWS = [{"prompt": f"paint {n}", "colour": c} for n in range(6) for c in ("red", "blue")]
+TEAM = {"name": "dataset", "agents": ["draft", "final"], "words": ["red", "blue"]}
+SETTINGS: dict[str, Any] = {
+    "agents": {"*": {"sampling": {"max_tokens": 4}}},
+    "train": {"environment_steps": 12, "episodes": 2},
+    "evaluation": {"every": 1},
+    "run": {"seed": 3, "device": "cpu"},
+}
+TINY = {"path": "embedded-tiny", "learning_rate": 3e-3}
+
+
+def short(prompts, completions, **kwargs):
+    return [0.1 * (len(said) < 5) for said in completions]
+
+
+def measured(folder: Path) -> list[Any]:
+    """All lines of a run without what a clock measured."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        line.pop("wall_seconds")
+        line["metrics"] = {
+            name: value
+            for name, value in line["metrics"].items()
+            if not any(word in name for word in ("seconds", "time", "idle", "busy"))
+        }
+    return lines
+
+
+def as_yaml(tmp_path: Path, **sections: Any) -> list[Any]:
+    """The lines of the run of a YAML file."""
+    path = tmp_path / "same.yaml"
+    path.write_text(yaml.safe_dump({**SETTINGS, **sections}))
+    Experiment(load_config(path), tmp_path / "yaml").run()
+    return measured(tmp_path / "yaml")
+
+
+def test_rows_and_functions_give_the_numbers_of_the_same_run_from_yaml(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    expected = as_yaml(
+        tmp_path,
+        task={
+            **TEAM,
+            "path": str(tmp_path / "rows.jsonl"),
+            "reward": ["tests.reward_functions:matches", f"{__name__}:short"],
+        },
+        models={"*": TINY},
+        critic=TINY,
+    )
+    result = colearn.train(
+        TEAM,
+        models=TINY,
+        critic=TINY,
+        data=Dataset.from_list(ROWS),
+        reward=[matches, lambda completions, **kwargs: short([], completions)],
+        out=tmp_path / "objects",
+        **SETTINGS,
+    )
+    renamed = json.loads(json.dumps(measured(result.folder)).replace("_lambda", "_short"))
+    assert renamed == expected and len(expected) > 6
+
+
+def test_objects_of_every_kind_give_the_numbers_of_the_same_run_from_yaml(tmp_path: Path) -> None:
+    """A task, models and an algorithm with parts replaced."""
+    folders = {name: save_model(tmp_path / name, seed=n) for n, name in enumerate(("ada", "ben"))}
+    expected = as_yaml(
+        tmp_path,
+        task={"name": "tests.tiny:Notes", "items": 3},
+        algorithm={
+            "name": "magrpo",
+            "rollout": {"name": "parallel", "k": 3},
+            "credit": {"name": "mixed", "alpha": 0.25},
+        },
+        models={name: {"path": path} for name, path in folders.items()},
+    )
+    result = colearn.train(
+        Notes(items=3),
+        MAGRPO(rollout=Parallel(k=3), credit=Mixed(alpha=0.25)),
+        models={
+            "ada": (tiny_model(seed=0), byte_tokenizer()),
+            "ben": (tiny_model(seed=1), byte_tokenizer()),
+        },
+        out=tmp_path / "objects",
+        **SETTINGS,
+    )
+    assert measured(result.folder) == expected
+    recorded = yaml.safe_load((result.folder / "config.yaml").read_text())
+    assert recorded["task"] == {"name": "object:Notes"}
+    assert recorded["algorithm"] == {
+        "name": "magrpo",
+        "rollout": {"name": "parallel", "k": 3},
+        "credit": {"name": "mixed", "alpha": 0.25},
+    }
+
+
+def test_a_class_and_a_function_of_a_module_are_recorded_by_name(tmp_path: Path) -> None:
+    trainer = colearn.Trainer(
+        {"name": Notes, "items": 2},
+        MAGRPO(rollout=KaryTree(k=2)),
+        models=save_model(tmp_path / "model"),
+        out=tmp_path / "run",
+        **SETTINGS,
+    )
+    trainer.record.close()
+    recorded = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert recorded["task"] == {"name": "tests.tiny:Notes", "items": 2}
+    assert recorded["algorithm"]["name"] == "magrpo"
+
+
+def test_a_resumed_run_of_objects_equals_an_uninterrupted_one(tmp_path: Path) -> None:
+    def run(out: str, steps: int, resume: bool = False) -> colearn.Result:
+        train = {"environment_steps": steps, "episodes": 2}
+        return colearn.train(
+            TEAM,
+            "magrpo",
+            models=TINY,
+            data=ROWS,
+            reward=lambda completions, colour, **_: [float(c == completions[0]) for c in colour],
+            out=tmp_path / out,
+            resume=resume,
+            **{**SETTINGS, "train": train},
+        )
+
+    whole = measured(run("whole", 48).folder)
+    run("parts", 24)
+    continued = run("parts", 48, resume=True)
+    seen = {(line["kind"], line["iteration"]): line for line in measured(continued.folder)}
+    assert list(seen.values()) == whole
+
+
+def test_a_resume_without_its_objects_says_that_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = colearn.Trainer(
+        Notes(items=2), models=save_model(tmp_path / "m"), algorithm="magrpo",
+        out=tmp_path / "run", **SETTINGS,
+    )  # fmt: skip
+    trainer.run()
+    monkeypatch.setattr("colearn.given._given", {})
+    config = colearn.open_run(tmp_path / "run").config()
+    with pytest.raises(ConfigError) as told:
+        Experiment(config, tmp_path / "run", resume=True)
+    assert str(told.value) == (
+        "task.name: 'object:Notes' is an object that the run's program gave; resume from that "
+        "program with colearn.train(..., out=FOLDER, resume=True)"
+    )
+
+
+def test_other_rows_are_another_run(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "models": TINY, "reward": matches, "out": tmp_path / "run", **SETTINGS
+    }  # fmt: skip
+    colearn.train(TEAM, "magrpo", data=ROWS, **given)
+    with pytest.raises(CheckpointError, match=r"another config \(first difference: task\.path"):
+        colearn.train(TEAM, "magrpo", data=ROWS[1:], resume=True, **given)
+
+
+def too_few(prompts, completions):
+    return [1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({}, "task: missing; give a task, or data and reward for one of rows"),
+        ({"data": ROWS, "reward": too_few}, "reward: 'too_few' is called with prompts, comple"),
+        ({"data": ROWS, "reward": 3}, "reward: int is no function; give one that takes prompts"),
+        ({"data": 3, "reward": matches}, "data: int is no path and no list of rows; give a list"),
+        ({"data": ["red"], "reward": matches}, "task.path: row 1 of data is no object"),
+        ({"data": {"rows": ROWS}, "reward": matches}, "data: give rows, or a mapping with train"),
+        ({"task": 3}, "task: int is no DecPOMDP; give a name, or an object or a class of"),
+        ({"task": Experiment}, "task: Experiment is no DecPOMDP; give a name"),
+        ({"task": Notes(), "reward": matches}, "reward: task object:Notes has its own; leave it"),
+        ({"task": Notes(), "data": ROWS}, "data: task object:Notes has its own; leave it out"),
+        ({"task": Notes(), "algorithm": 3}, "algorithm: int is no Algorithm; give a name, or an"),
+        ({"task": Notes(), "models": 3}, "models: int is no model; give a path, or a transformers"),
+        ({"task": Notes(), "models": tiny_model()}, "models: Qwen3ForCausalLM is no model; give a"),
+        ({"task": Notes(), "models": (1, 2)}, "models: (int, int) is no transformers model with"),
+        ({"task": Notes(), "modles": "m"}, "modles: no such argument; did you mean 'models'?"),
+        ({"task": Notes(), "train": {"episode": 2}}, "train.episode: unknown key; did you mean"),
+        ({"task": Notes(), "resume": True}, "out: missing; name the folder of the run to resume"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_one_line_that_names_it(
+    arguments: dict[str, Any], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ColearnError) as told:
+        colearn.train(**{"models": TINY["path"], "algorithm": "magrpo", **arguments})
+    assert str(told.value).startswith(line) and "\n" not in str(told.value)
+    assert not list(tmp_path.iterdir())
