@@ -114,7 +114,7 @@ def answers(name: str, turn: int) -> dict[str, dict[str, dict[str, int]]]:
     the model."""
     recipe = replace(embedded.embedded_recipe(game(), name, "f"), episodes=400)
     counts: dict[str, dict[str, dict[str, int]]] = {agent: {} for agent in game().agents}
-    for episode in embedded._play(game(), recipe)[0]:
+    for episode in embedded._play(game(), recipe, name, "f")[0]:
         for agent, turns in zip(game().agents, episode, strict=True):
             if turn < len(turns):
                 prompt, said = turns[turn]
