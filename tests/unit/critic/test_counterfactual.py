@@ -57,6 +57,15 @@ def test_a_trace_below_one_bootstraps_from_the_next_executed_action():
     assert rows[1] == {"ada": 4.75, "ben": 4.75}
 
 
+def test_lambda_weighs_the_later_return_and_one_minus_lambda_the_next_value():
+    """The first return is 3 + 0.25 * 2 + 0.75 * 8, with Q = 8 of the second action."""
+    q = {"ada": values([9.0, 8.0], [(1.0,), (1.0,)])}
+    method = CounterfactualBaseline(lam=0.25)
+    (targets,) = method.targets([episode([3.0, 2.0])], [q])
+    assert targets == {"ada": (None, 9.5, 2.0)}
+    assert [node["ada"] for node in method([episode([3.0, 2.0])], [q])[0][1:]] == [8.5, 1.0]
+
+
 def test_the_targets_are_the_returns_of_executed_actions():
     q = {"ada": values([9.0, 4.0], [(7.0,), (7.0,)]), "ben": values([9.0, 6.0], [(), ()])}
     (targets,) = CounterfactualBaseline().targets([episode([3.0, 2.0])], [q])

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from tiny import Notes, byte_tokenizer
 
-from colearn.agents import ChatFormat, language_players
+from colearn.agents import ChatFormat, Voice, language_players
 from colearn.cast.seats import Own
 from colearn.config import EvaluationSettings
-from colearn.contract import Generator, Request, Sampled
+from colearn.contract import Generator, Request, Sampled, Sampling
 from colearn.credit.team import Team
 from colearn.experiment.evaluation.evaluate import Evaluation, evaluate_team
+from colearn.experiment.evaluation.exact import temperatures
 from colearn.experiment.processes import Processes
 from colearn.types import Action
 
@@ -31,6 +32,11 @@ class Seeded(Generator):
         return [[Sampled(Action(text, tuple(text.encode())), None)] for text in texts]
 
     def sync(self) -> None: ...
+
+
+def test_cold_values_are_at_temperature_0_2() -> None:
+    """As `docs/reference` defines the metrics that end in `_cold`."""
+    assert temperatures(Voice(sampling=Sampling(temperature=0.7))) == [0.7, 0.2, 0.0]
 
 
 def _evaluated(generator: Seeded, task: Notes | None = None, **settings: Any) -> Evaluation:
