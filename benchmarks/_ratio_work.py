@@ -124,10 +124,13 @@ class Work:
         """The critic's forward and backward pass over all chains."""
         updater = self.chains.updater
         assert updater is not None and updater.critic is not None
-        updater.critic.prepare(self.histories)
-        updater.critic.train(updater.parts.credited(self.histories), None)
-        for learner in updater.critic.learners.values():
-            learner.network.zero_grad()  # type: ignore[attr-defined]
+        parts, critic = updater.parts, updater.critic
+        episodes = dict(enumerate(parts.credited(self.histories)))
+        for rows in critic.rows(self.histories).values():
+            prepared = rows.prepared(range(len(episodes)))
+            objective = critic.objective(parts.advantage, parts.value_loss, prepared, episodes)
+            rows.learner.accumulate(prepared, objective)
+            rows.learner.network.zero_grad()  # type: ignore[attr-defined]
 
     def iteration_of_chains(self) -> None:
         updater = self.chains.updater

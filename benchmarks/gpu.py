@@ -114,7 +114,7 @@ class Stand:
         from colearn.learn.row import actor_rows
 
         return [
-            [row for row in actor_rows(tree, "a", key=number, **packing) if row.spans]
+            [row for row in actor_rows(tree, "a", number=number, **packing) if row.spans]
             for number, tree in enumerate(trees)
         ]
 

@@ -52,7 +52,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "statistics": ("statistics.py", "unit/test_statistics"),
     "update": (
         "experiment/update/*",
-        "unit/algorithms/test_recipe integration/test_gradients integration/test_pace "
+        "unit/algorithms/test_recipe integration/test_gradients integration/test_update_schedules "
         "integration/test_updater integration/test_values integration/test_who_learns "
         "integration/test_workflow_training",
     ),

@@ -1,8 +1,8 @@
-"""An updater, a critic's trainer and its network, as tests of an update set them up."""
+"""An updater, value models and their networks, as tests of an update set them up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,10 +10,21 @@ from tiny import byte_tokenizer, tiny_model
 
 from colearn.agents import Voice
 from colearn.config import OptimizerSettings
-from colearn.contract import Advantage, Algorithm, Critic, Learner, Parts, ValueLoss
-from colearn.experiment.update.critics import CriticTrainer
+from colearn.contract import (
+    Advantage,
+    AgentValues,
+    Algorithm,
+    Critic,
+    Episodes,
+    Learner,
+    Parts,
+    ValueLoss,
+    Values,
+)
+from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
+from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.value_head import ValueHead
@@ -24,7 +35,9 @@ def new_updater(
     actors: Mapping[str, Learner],
     *,
     voices: Mapping[str, Voice] | None = None,
-    critic: CriticTrainer | None = None,
+    critic: Critics | None = None,
+    epochs: int = 1,
+    minibatch: int | None = None,
     **settings: Any,
 ) -> Updater:
     """One step on the whole batch, and each agent on the model of its name, unless told else."""
@@ -32,8 +45,7 @@ def new_updater(
         "shared_head": False,
         "references": {},
         "seed": 0,
-        "epochs": 1,
-        "minibatch": None,
+        "schedule": UpdateSchedule(epochs, minibatch),
         "token_budget": 4096,
     }
     return Updater(
@@ -45,22 +57,44 @@ def new_updater(
     )
 
 
-def new_trainer(
-    critic: Critic,
-    advantage: Advantage,
-    learners: Mapping[str, Learner],
-    settings: ValueLoss | None = None,
-) -> CriticTrainer:
-    """Of a critic that reads bytes."""
+def new_critics(critic: Critic, learners: Mapping[str, Learner]) -> Critics:
+    """Value models that read bytes."""
     tokenizer = byte_tokenizer()
-    return CriticTrainer(
+    return Critics(
         critic=critic,
         learners=learners,
         tokenize=lambda text: tokenizer(text, add_special_tokens=False)["input_ids"],
-        advantage=advantage,
-        settings=settings or ValueLoss(),
         max_length=4096,
     )
+
+
+def value_gradients(
+    critics: Critics,
+    advantage: Advantage,
+    episodes: Episodes,
+    settings: ValueLoss | None = None,
+    old: Sequence[AgentValues] | None = None,
+) -> tuple[list[AgentValues], dict[str, float]]:
+    """One pass of every value model, without its step: the values that it reads, and the means over
+    models of its metrics. `old` are the values at rollout; frozen targets follow from them."""
+    settings, trees = settings or ValueLoss(), [episode.tree for episode in episodes]
+    by_model = critics.rows(trees)
+    if old is not None:
+        critics.add("old_values", by_model, trees, old)
+    if settings.frozen_targets:
+        assert old is not None
+        critics.add("targets", by_model, trees, advantage.targets(episodes, old))
+    values: dict[int, dict[str, Values]] = {number: {} for number in range(len(trees))}
+    metrics: dict[str, float] = {}
+    for rows in by_model.values():
+        prepared = rows.prepared(range(len(trees)))
+        current = None if settings.frozen_targets else dict(enumerate(episodes))
+        objective = critics.objective(advantage, settings, prepared, current)
+        accumulated = rows.learner.accumulate(prepared, objective)
+        critics.collect(values, prepared, accumulated.values, trees)
+        for name, value in accumulated.metrics.items():
+            metrics[name] = metrics.get(name, 0.0) + value / len(by_model)
+    return list(values.values()), metrics
 
 
 def head_of(seed: int, size: float = 0.3) -> ValueHead:
@@ -87,20 +121,18 @@ def updater_of(
     team: Any,
     *,
     rate: float = 1e-3,
-    value_loss: ValueLoss | None = None,
     head: float = 0.3,
     **settings: Any,
 ) -> Updater:
     """Every agent on a model of its own, every reader of the critic too."""
     parts = algorithm.parts()
-    trainer = None
+    critics = None
     if parts.critic is not None:
         readers = parts.critic.readers(tuple(team.voices))
         learners = {
             reader: learner_of(reader, value_network(20 + number, size=head), rate=rate)
             for number, reader in enumerate(readers)
         }
-        chosen = value_loss or parts.value_loss
-        trainer = new_trainer(parts.critic, parts.advantage, learners, chosen)
+        critics = new_critics(parts.critic, learners)
     actors = {agent: learner_of(agent, team.network(agent), rate=rate) for agent in team.voices}
-    return new_updater(parts, actors, critic=trainer, **settings)
+    return new_updater(parts, actors, critic=critics, **settings)

@@ -62,8 +62,10 @@ class Row:
     spans: tuple[Span, ...] = ()
     marks: tuple[Mark, ...] = ()
     temperature: float = 1.0
-    key: int = 0
-    """Index of the tree in the call."""
+    tree: int = 0
+    """Index of its tree in the iteration."""
+    reader: str = ""
+    """The critic's reader; empty for an actor's row."""
     behaviour: tuple[float, ...] = ()
     advantages: tuple[float, ...] = ()
     old_logprobs: tuple[float, ...] = ()

@@ -64,7 +64,7 @@ def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[list[Ro
             rows = actor_rows(
                 tree,
                 agent,
-                key=number,
+                number=number,
                 window=settings.window,
                 budget=None if run.heads else run.config.train.token_budget,
                 value=run.parts.critic.on_actor if run.parts.critic and run.heads else None,

@@ -22,7 +22,7 @@ from colearn.contract import (
 )
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
-from colearn.learn.minibatch import Pace
+from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers
 from colearn.models.run_bases import Bases, bases_of
@@ -31,7 +31,7 @@ from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
-from .update.critics import CriticTrainer
+from .update.critics import Critics
 from .update.updater import Updater
 
 
@@ -140,12 +140,13 @@ def _updater(
             key.model: one for key, one in host.followers.items() if key.kind == "reference"
         },
         seed=config.run.seed,
-        epochs=config.train.epochs,
-        minibatch=config.train.minibatch,
+        schedule=UpdateSchedule(config.train.epochs, config.train.minibatch),
         target_kl=config.train.target_kl,
         token_budget=config.train.token_budget,
         together=host.together,
-        paces={name: Pace(*run.pace(NetworkKey("actor", name))) for name in run.paced},
+        own_schedules={
+            name: UpdateSchedule(*run.pace(NetworkKey("actor", name))) for name in run.paced
+        },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
     )
 
@@ -189,9 +190,7 @@ def _chat(player: Player) -> ChatFormat:
     return player.chat
 
 
-def _critic_trainer(
-    run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers
-) -> CriticTrainer | None:
+def _critic_trainer(run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers) -> Critics | None:
     learners = {
         key.model: learner for key, learner in host.learners.items() if key.kind == "critic"
     }
@@ -205,13 +204,10 @@ def _critic_trainer(
     def tokenize(text: str) -> tuple[int, ...]:
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    return CriticTrainer(
+    return Critics(
         critic=critic,
         learners=learners,
         value_model=run.value_models.__getitem__,
         tokenize=tokenize,
-        advantage=run.parts.advantage,
-        settings=run.parts.value_loss,
         max_length=settings.max_length,
-        together=host.together,
     )

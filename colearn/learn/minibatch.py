@@ -11,14 +11,16 @@ from colearn.types import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class UpdateSchedule:
     """Epochs and minibatch size of a model's update."""
 
     epochs: int
     minibatch: int | None
     """Joint transitions per optimiser step; None: one step for all."""
 
-    def cuts(self, trees: Sequence[Tree[Any]], seed: int, iteration: int) -> list[list[list[int]]]:
+    def minibatches(
+        self, trees: Sequence[Tree[Any]], seed: int, iteration: int
+    ) -> list[list[list[int]]]:
         """The tree numbers of each minibatch of each epoch, shuffled anew in every epoch."""
         epochs = []
         for epoch in range(self.epochs):

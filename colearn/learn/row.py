@@ -25,13 +25,13 @@ def actor_rows(
     tree: Tree[object],
     agent: str,
     *,
-    key: int = 0,
+    number: int = 0,
     window: int | None = None,
     temperature: float = 1.0,
     budget: int | None = None,
     value: ReadAt | Literal["next"] | None = None,
 ) -> list[Row]:
-    """Rows of `agent`'s history over a tree; each of its actions is a span in exactly one row.
+    """Rows of `agent`'s history over tree `number`; each of its actions is a span in exactly one.
 
     Every context (`Observation.fresh`) has separate rows. A context within `budget` tokens is one
     row; a larger one is cut at its leaves into several rows. They repeat the shared prefix as
@@ -86,7 +86,7 @@ def actor_rows(
                 spans=tuple(spans),
                 marks=tuple(marks),
                 temperature=temperature or 1.0,
-                key=key,
+                tree=number,
                 behaviour=tuple(behaviour),
             )
         )

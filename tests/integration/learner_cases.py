@@ -140,7 +140,7 @@ def bad_gradient(make: Make) -> Result:
 
     def steep(outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
         loss, metrics = whole(outputs, batch)
-        if any(row.key == 1 for row in batch.rows):
+        if any(row.tree == 1 for row in batch.rows):
             loss = loss + (outputs.logprobs.sum() * 0.0).sqrt()
         return loss, metrics
 

@@ -61,7 +61,7 @@ def sampled() -> list[list[Row]]:
     trees = tiny.play(tiny.Notes(items=EPISODES, ends=True), team, seed=3)
     groups = []
     for number, tree in enumerate(trees):
-        rows = team.rows(tree, "ada", key=number, value="observation")
+        rows = team.rows(tree, "ada", number=number, value="observation")
         groups.append(
             [
                 replace(

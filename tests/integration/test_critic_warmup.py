@@ -9,7 +9,7 @@ from updates import updater_of
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.config import CriticSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.learn.minibatch import Pace
+from colearn.learn.minibatch import UpdateSchedule
 
 TWO = {"epochs": 2, "minibatch": 6, "critic_alone": 2}
 
@@ -51,7 +51,7 @@ def test_an_actor_with_its_own_epochs_waits_for_the_critic_too():
     team = cast(shared=False)
     trees = play(Notes(items=4), team)
     algorithm = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
-    updater = updater_of(algorithm, team, paces={"ada": Pace(3, 6)}, **TWO)
+    updater = updater_of(algorithm, team, own_schedules={"ada": UpdateSchedule(3, 6)}, **TWO)
     before = weights(updater.actors)
     updater.update(trees, 0)
     assert moved(updater.actors, before) == set()

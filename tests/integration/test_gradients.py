@@ -11,7 +11,7 @@ import torch
 from credited import credited
 from gradients import gradients, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
-from updates import new_trainer, new_updater, value_network
+from updates import new_critics, new_updater, value_gradients, value_network
 
 from colearn.advantage.gae import GAE
 from colearn.advantage.q_value import QValue
@@ -29,7 +29,7 @@ from colearn.experiment.assemble import assemble
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
 from colearn.learn.local import LocalLearner
-from colearn.learn.minibatch import Pace
+from colearn.learn.minibatch import UpdateSchedule
 from colearn.learn.score import evaluate
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.network import Network
@@ -283,9 +283,9 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
 # --- critics -------------------------------------------------------------------------------------
 
 
-def trainer_of(critic, advantage, networks, *, budget=4096, settings=None):
+def critics_of(critic, networks, *, budget=4096):
     learners = {name: learner_of(network, budget=budget) for name, network in networks.items()}
-    return new_trainer(critic, advantage, learners, settings)
+    return new_critics(critic, learners)
 
 
 VALUES = {
@@ -304,13 +304,14 @@ def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
     network = value_network(5)
     by_budget = []
     for budget in (1, 2500, 1_000_000):
-        trainer = trainer_of(critic, advantage, {"team": network}, budget=budget, settings=settings)
+        critics = critics_of(critic, {"team": network}, budget=budget)
         old = [
             {a: [None if v is None else v + 0.1 for v in vs] for a, vs in by_agent.items()}
-            for by_agent in trainer.read(trees)
+            for by_agent in critics.read(trees)
         ]
-        trainer.train(credited(trees), old if settings != ValueLoss() else None)
-        by_budget.append(gradients(trainer.learners["team"]))
+        rollout = old if settings != ValueLoss() else None
+        value_gradients(critics, advantage, credited(trees), settings, rollout)
+        by_budget.append(gradients(critics.learners["team"]))
     for one, other in pairwise(by_budget):
         assert relative(one, other) < SAME
 
@@ -322,11 +323,12 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     team = cast()
     trees = play(Notes(ends=True, sequential=sequential), team, KaryTree(2))
     network = value_network(5, dtype=torch.float32)
-    trainer = trainer_of(Centralized(value=value), GAE(), {"team": network})
+    critics = critics_of(Centralized(value=value), {"team": network})
     read = 0
-    for tree, row, values in zip(
-        trees, trainer.rows(trees, "team"), trainer.read(trees), strict=True
+    for tree, rows, values in zip(
+        trees, critics.rows(trees)["team"].by_tree.values(), critics.read(trees), strict=True
     ):
+        (row,) = rows
         series = next(iter(values.values()))
         for mark in row.marks:
             number = max(n for n, p in enumerate(row.pieces) if p.start <= mark.index < p.end)
@@ -348,8 +350,8 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
 def test_values_of_different_turns_differ():
     team = cast()
     trees = play(Notes(), team)
-    trainer = trainer_of(Centralized(), GAE(), {"team": value_network(5)})
-    for values in trainer.read(trees):
+    critics = critics_of(Centralized(), {"team": value_network(5)})
+    for values in critics.read(trees):
         turns = [v for v in values["ada"] if v is not None]
         assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
 
@@ -357,7 +359,7 @@ def test_values_of_different_turns_differ():
 def test_the_central_value_of_a_turn_changes_with_any_agents_text():
     def values(clues):
         trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
-        return trainer_of(Centralized(), GAE(), {"team": network}).read(trees)[0]["ada"][0]
+        return critics_of(Centralized(), {"team": network}).read(trees)[0]["ada"][0]
 
     network = value_network(5)
     assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
@@ -366,8 +368,8 @@ def test_the_central_value_of_a_turn_changes_with_any_agents_text():
 def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
     team = cast()
     trees = play(Notes(ends=True), team)
-    trainer = trainer_of(Centralized(), GAE(), {"team": value_network(5)})
-    values, metrics = trainer.train(credited(trees, 0.9), None)
+    critics = critics_of(Centralized(), {"team": value_network(5)})
+    values, metrics = value_gradients(critics, GAE(), credited(trees, 0.9))
     errors = []
     for tree, by_agent in zip(trees, values, strict=True):
         v = by_agent["ada"]
@@ -380,9 +382,9 @@ def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
 def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn():
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
-    trainer = trainer_of(Centralized(), GAE(), {"team": value_network(5)})
-    (values, *_) = trainer.read(trees)
-    (advantages, *_) = GAE()(credited(trees), trainer.read(trees))
+    critics = critics_of(Centralized(), {"team": value_network(5)})
+    (values, *_) = critics.read(trees)
+    (advantages, *_) = GAE()(credited(trees), critics.read(trees))
     (tree, *_) = trees
     for before, after in pairwise(tree.nodes):
         (agent,) = after.actions
@@ -396,9 +398,9 @@ def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
     team = cast()
     trees = play(Notes(sequential=True, horizon=4), team)
     value = "q" if isinstance(advantage, QValue) else "v"
-    trainer = trainer_of(Centralized(value=value), advantage, {"team": value_network(5)})
+    critics = critics_of(Centralized(value=value), {"team": value_network(5)})
     for tree, advantages in zip(
-        trees, advantage(credited(trees), trainer.read(trees)), strict=True
+        trees, advantage(credited(trees), critics.read(trees)), strict=True
     ):
         for node in tree.nodes:
             assert advantages[node.index].keys() == node.actions.keys()
@@ -414,14 +416,12 @@ def test_a_critic_steps_once_for_each_joint_minibatch(algorithm, readers, epochs
     team = cast(shared=False)
     trees = play(Notes(), team)  # four episodes of three joint transitions
     parts = algorithm.parts()
-    trainer = trainer_of(
-        parts.critic, parts.advantage, {r: value_network(n) for n, r in enumerate(readers)}
-    )
+    critics = critics_of(parts.critic, {r: value_network(n) for n, r in enumerate(readers)})
     learners = {a: learner_of(team.network(a)) for a in team.voices}
-    updater = new_updater(parts, learners, critic=trainer, epochs=epochs, minibatch=minibatch)
+    updater = new_updater(parts, learners, critic=critics, epochs=epochs, minibatch=minibatch)
     metrics = updater.update(trees, 0)
     assert metrics["optimizer_steps"] == steps
-    assert {learner.steps for learner in trainer.learners.values()} == {steps}
+    assert {learner.steps for learner in critics.learners.values()} == {steps}
     assert {learner.steps for learner in learners.values()} == {steps}
 
 
@@ -432,7 +432,7 @@ def test_decentral_values_are_read_from_the_own_stream_only():
 
     def values(clues):
         trees = play(Notes(clues=(clues,)), team, greedy=True)
-        return trainer_of(Decentralized(), GAE(), networks).read(trees)[0]["ada"]
+        return critics_of(Decentralized(), networks).read(trees)[0]["ada"]
 
     assert values(("oak", "oak")) == values(("oak", "fir and larch"))
 
@@ -440,7 +440,7 @@ def test_decentral_values_are_read_from_the_own_stream_only():
 def test_a_minibatch_holds_every_episode_once_per_epoch():
     """And holds about as many joint transitions as it is told."""
     trees = play(Notes(items=7, ends=True), cast())
-    for cuts in Pace(epochs=3, minibatch=4).cuts(trees, seed=0, iteration=2):
+    for cuts in UpdateSchedule(epochs=3, minibatch=4).minibatches(trees, seed=0, iteration=2):
         assert sorted(number for cut in cuts for number in cut) == list(range(7))
         sizes = [sum(len(trees[n].nodes) - 1 for n in cut) for cut in cuts]
         assert max(sizes) <= 4 + 3, "an episode has three turns at most"

@@ -1,4 +1,4 @@
-"""Models that go through an iteration's experience at a pace of their own."""
+"""Models with their own number of epochs and minibatch size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tiny import Notes, cast, play, register, save_model
-from updates import new_trainer, new_updater, value_network
+from updates import new_critics, new_updater, value_network
 
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
@@ -22,7 +22,7 @@ from colearn.estimate.work import plan_updates
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
-from colearn.learn.minibatch import Pace
+from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.network import Network
 from colearn.rollout.shapes import KaryTree
 
@@ -30,7 +30,7 @@ FROZEN = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
 
 
 def updated(
-    algorithm: Any, paces: Mapping[str, Pace], **settings: Any
+    algorithm: Any, schedules: Mapping[str, UpdateSchedule], **settings: Any
 ) -> tuple[Updater, dict[str, float]]:
     """A team of two with a model each, and the metrics of its first update."""
     team = cast(shared=False)
@@ -43,9 +43,9 @@ def updated(
     critic = None
     if parts.critic is not None:
         learners = {"team": learner("team", value_network(9, dtype=torch.float32))}
-        critic = new_trainer(parts.critic, parts.advantage, learners, parts.value_loss)
+        critic = new_critics(parts.critic, learners)
     actors = {agent: learner(agent, team.network(agent)) for agent in team.voices}
-    updater = new_updater(parts, actors, critic=critic, paces=paces, **settings)
+    updater = new_updater(parts, actors, critic=critic, own_schedules=schedules, **settings)
     return updater, updater.update(trees, 0)
 
 
@@ -54,11 +54,11 @@ def weights(updater: Updater, name: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("algorithm", [MAGRPO(), FROZEN], ids=["group", "critic"])
-def test_a_model_of_its_own_pace_learns_what_the_team_would_teach_it_at_that_pace(
+def test_a_model_with_its_own_schedule_learns_what_it_would_with_all_on_that_schedule(
     algorithm: Any,
 ) -> None:
     """Bit for bit; and the others learn what they learn without it."""
-    mixed, metrics = updated(algorithm, {"ada": Pace(3, 6)})
+    mixed, metrics = updated(algorithm, {"ada": UpdateSchedule(3, 6)})
     fast, _ = updated(algorithm, {}, epochs=3, minibatch=6)
     slow, _ = updated(algorithm, {})
     assert torch.equal(weights(mixed, "ada"), weights(fast, "ada"))
@@ -70,24 +70,26 @@ def test_a_model_of_its_own_pace_learns_what_the_team_would_teach_it_at_that_pac
     assert steps[0] == fast.actors["ada"].steps > 3 and steps[1] == 1
 
 
-def test_a_model_of_its_own_pace_tells_what_the_others_tell() -> None:
-    _, metrics = updated(MAGRPO(rollout=KaryTree(2)), {"ada": Pace(1, None)})
+def test_a_model_with_its_own_schedule_reports_what_the_others_report() -> None:
+    _, metrics = updated(MAGRPO(rollout=KaryTree(2)), {"ada": UpdateSchedule(1, None)})
     told = {key.removeprefix("ada/") for key in metrics if key.startswith("ada/")}
     others = {key.removeprefix("ben/") for key in metrics if key.startswith("ben/")}
     assert told == others | {"optimizer_steps"} and "nll" in others
     assert metrics["ada/learning_rate"] == 1e-3
 
 
-def test_where_every_model_has_a_pace_the_team_takes_no_step() -> None:
-    updater, metrics = updated(MAGRPO(), {"ada": Pace(1, None), "ben": Pace(2, None)})
+def test_where_every_model_has_its_own_schedule_no_step_is_joint() -> None:
+    updater, metrics = updated(
+        MAGRPO(), {"ada": UpdateSchedule(1, None), "ben": UpdateSchedule(2, None)}
+    )
     assert (updater.actors["ada"].steps, updater.actors["ben"].steps) == (1, 2)
     assert metrics["optimizer_steps"] == 0.0
 
 
 def test_a_model_that_has_gone_far_stops_alone() -> None:
     """The limit lies between what its first epochs move it, measured, and its last."""
-    free, _ = updated(MAGRPO(), {"ada": Pace(4, None)})
-    held, metrics = updated(MAGRPO(), {"ada": Pace(4, None)}, target_kl=1e-12)
+    free, _ = updated(MAGRPO(), {"ada": UpdateSchedule(4, None)})
+    held, metrics = updated(MAGRPO(), {"ada": UpdateSchedule(4, None)}, target_kl=1e-12)
     assert (free.actors["ada"].steps, held.actors["ada"].steps) == (4, 2)
     assert metrics["ada/optimizer_steps"] == 2.0
 
@@ -113,7 +115,8 @@ def test_a_config_gives_each_model_its_epochs_and_minibatches(team: dict[str, An
     config = Config.model_validate(team | {"algorithm": {"name": "magrpo"}})
     updater = assemble(config).updater
     assert updater is not None
-    assert updater.paces == {"ada": Pace(3, 2)} and (updater.epochs, updater.minibatch) == (1, None)
+    assert updater.own_schedules == {"ada": UpdateSchedule(3, 2)}
+    assert updater.schedule == UpdateSchedule(1, None)
 
 
 def test_the_dry_run_counts_a_models_own_epochs() -> None:
@@ -139,7 +142,7 @@ def test_the_dry_run_counts_a_models_own_epochs() -> None:
 
 
 @pytest.mark.parametrize("check", [assemble, estimate], ids=["run", "dry run"])
-def test_a_pace_is_refused_where_the_critic_gives_new_advantages_in_each_joint_minibatch(
+def test_own_epochs_are_refused_where_the_critic_gives_new_advantages_in_each_joint_minibatch(
     team: dict[str, Any], check: Any
 ) -> None:
     recomputed = {"name": "collm_cc", "value_loss": {"frozen_targets": False}}

@@ -186,20 +186,21 @@ def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypat
 
 
 def targets_of(frozen):
-    """The mean target of each of three passes while the critic learns fast."""
+    """The mean target of each of three epochs while the critic learns fast."""
     team = cast(shared=False)
     trees = play(Notes(items=2), team)
-    settings = ValueLoss(frozen_targets=frozen)
-    updater = updater_of(CoLLMCC(), team, rate=1e-2, value_loss=settings)
-    old = updater.critic.read(trees) if frozen else None
-    if frozen:
-        updater.critic.prepare(trees)
-        updater.critic.freeze(updater.parts.credited(trees), old)
-    targets = []
-    for _ in range(3):
-        _, metrics = updater.critic.train(updater.parts.credited(trees), old)
-        updater.critic.learners["team"].step(0.0)
-        targets.append(metrics["target_mean"])
+    algorithm = CoLLMCC(value_loss=ValueLoss(frozen_targets=frozen))
+    updater = updater_of(algorithm, team, rate=1e-2, epochs=3)
+    targets, learner = [], updater.critic.learners["team"]
+    real = learner.accumulate
+
+    def noted(prepared, objective):
+        accumulated = real(prepared, objective)
+        targets.append(accumulated.metrics["target_mean"])
+        return accumulated
+
+    learner.accumulate = noted
+    updater.update(trees, 0)
     return targets
 
 
@@ -274,7 +275,7 @@ def test_minibatches_are_drawn_anew_in_every_epoch_and_iteration():
     real = learner.accumulate
 
     def noted(prepared, objective):
-        seen.append(sorted({row.key for group in prepared.groups for row in group}))
+        seen.append(sorted({row.tree for group in prepared.groups for row in group}))
         return real(prepared, objective)
 
     learner.accumulate = noted
@@ -360,6 +361,19 @@ def test_the_loss_is_that_of_the_share_of_the_budget():
     assert set(updater.parts.loss.asked) == {0.75}
 
 
+def expectiles_of(updater):
+    """The expectiles of the advantages and of the value loss in each step of the critic."""
+    levels, learner = [], updater.critic.learners["team"]
+    real = learner.accumulate
+
+    def noted(prepared, objective):
+        levels.append((objective.advantage.expectile, objective.settings.expectile))
+        return real(prepared, objective)
+
+    learner.accumulate = noted
+    return levels
+
+
 def optimism_at(done, **level):
     """One agent's advantages, and the expectile that its critic is trained to."""
     team = cast(shared=False)
@@ -373,8 +387,9 @@ def optimism_at(done, **level):
         return real(prepared, objective)
 
     learner.accumulate = noted
+    levels = expectiles_of(updater)
     updater.update(play(Notes(items=2), team), 0, done=done)
-    return advantages, updater.critic.settings.expectile
+    return advantages, levels[0][1]
 
 
 def test_optimism_is_annealed_with_the_share_of_the_budget_in_advantages_and_critic():
@@ -397,10 +412,9 @@ def test_optimism_ends_with_the_first_random_reward_where_it_is_for_deterministi
     calm = play(Notes(items=2), team)
     *nodes, last = calm[0].nodes
     lucky = [calm[0], replace(calm[0], nodes=(*nodes, replace(last, reward=last.reward + 1.0)))]
-    levels, told = [], []
+    levels, told = expectiles_of(updater), []
     for number, trees in enumerate((calm, lucky, calm)):
         told.append(updater.update(trees, number).get("random_rewards"))
-        levels.append((updater.critic.advantage.expectile, updater.critic.settings.expectile))
     assert levels == [(level, level) for level in expected]
     assert told == ([0.0, 1.0, 1.0] if asks else [None] * 3)
 
@@ -420,7 +434,7 @@ def test_a_shifted_reward_does_not_erase_the_sign_of_clipped_advantages(algorith
     chosen = algorithm(advantage=GAE(clip=0.05), value_loss=settings)
     team = cast(shared=False)
     trees = play(Shifted(horizon=1, items=4), team)
-    updater = updater_of(chosen, team, value_loss=settings, head=0.0)
+    updater = updater_of(chosen, team, head=0.0)
     seen = []
     real = updater.parts.advantage.__class__.__call__
 
@@ -444,7 +458,7 @@ def test_an_optimistic_critic_starts_at_the_expectile_of_the_first_returns(
     settings = ValueLoss(rescale=True, expectile=level)
     team = cast(shared=False)
     trees = play(Notes(horizon=1, items=2), team)
-    updater = updater_of(CoLLMCC(value_loss=settings), team, value_loss=settings, head=0.0)
+    updater = updater_of(CoLLMCC(value_loss=settings), team, head=0.0)
     monkeypatch.setattr(Credited, "returns", lambda self, agent: (0.0, 5.0 * self.tree.episode))
     held(updater)
     updater.update(trees, 0)

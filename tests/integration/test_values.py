@@ -11,7 +11,7 @@ import pytest
 import torch
 from gradients import Recorder, relative
 from tiny import Cast, Notes, cast, play, tiny_model
-from updates import head_of, new_trainer, new_updater, value_network
+from updates import head_of, new_critics, new_updater, value_gradients, value_network
 
 from colearn.advantage.gae import GAE
 from colearn.advantage.token_gae import TokenGAE
@@ -21,7 +21,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.critic.tokenwise import Tokenwise
 from colearn.experiment.update import critic_objective
-from colearn.experiment.update.critics import CriticTrainer
+from colearn.experiment.update.critics import Critics
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
 from colearn.models.network import Network
@@ -43,25 +43,19 @@ def updater_of(algorithm: Any, team: Cast, *, share: bool, **settings: Any) -> U
         agent: Network(team.bases[agent], head=head_of(number) if share else None)
         for number, agent in enumerate(agents)
     }
-    trainer = None
+    critics = None
     if not share:
-        trainer = trainer_of(parts.critic, parts.advantage, agents, parts.value_loss, kind)
+        critics = critics_of(parts.critic, agents, kind)
     actors = {agent: learner_of(agent, network) for agent, network in networks.items()}
-    return new_updater(parts, actors, critic=trainer, shared_head=share, **settings)
+    return new_updater(parts, actors, critic=critics, shared_head=share, **settings)
 
 
-def trainer_of(
-    critic: Any,
-    advantage: Any,
-    agents: Sequence[str],
-    settings: ValueLoss | None = None,
-    kind: type[LocalLearner] = Recorder,
-) -> CriticTrainer:
+def critics_of(critic: Any, agents: Sequence[str], kind: type[LocalLearner] = Recorder) -> Critics:
     learners = {
         reader: learner_of(reader, value_network(20 + number, dtype=torch.float32), kind)
         for number, reader in enumerate(critic.readers(tuple(agents)))
     }
-    return new_trainer(critic, advantage, learners, settings)
+    return new_critics(critic, learners)
 
 
 Stage = tuple[Cast, list[Tree[Any]]]
@@ -81,7 +75,7 @@ def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> l
     real = learner.accumulate
 
     def noted(prepared: Any, objective: Any) -> Any:
-        advantages.append({row.key: row.advantages for (row,) in prepared.groups})
+        advantages.append({row.tree: row.advantages for (row,) in prepared.groups})
         return real(prepared, objective)
 
     learner.accumulate = noted  # type: ignore[method-assign]
@@ -166,8 +160,8 @@ def test_values_at_rollout_are_read_where_something_asks_for_them(
 ) -> None:
     team, trees = stage
     updater = updater_of(CoLLMCC(**PLAIN | {"value_loss": settings}), team, share=False)
-    real, calls = CriticTrainer.read, []
-    monkeypatch.setattr(CriticTrainer, "read", lambda self, of: calls.append(of) or real(self, of))
+    real, calls = Critics.read, []
+    monkeypatch.setattr(Critics, "read", lambda self, *of: calls.append(of) or real(self, *of))
     updater.update(trees[:1], 0)
     assert len(calls) == reads
 
@@ -202,12 +196,12 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
 def test_a_critic_reads_the_trees_that_it_is_given_and_no_earlier_ones(stage: Stage) -> None:
     """As many, but others."""
     team, trees = stage
-    trainer = trainer_of(CoLLMCC().critic, GAE(), tuple(team.voices))
+    critics = critics_of(CoLLMCC().critic, tuple(team.voices))
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
-    assert trainer.read(trees[:1]) != trainer.read(trees[1:2])
+    assert critics.read(trees[:1]) != critics.read(trees[1:2])
     for number in (0, 1, 1, 0):
-        (values,), _ = trainer.train([episodes[number]], None)
-        (alone,) = trainer.read([trees[number]])
+        (values,), _ = value_gradients(critics, GAE(), [episodes[number]])
+        (alone,) = critics.read([trees[number]])
         assert values["ada"][:3] == pytest.approx(alone["ada"][:3], abs=1e-5)
 
 
@@ -313,14 +307,12 @@ def test_a_critic_of_tokens_learns_the_target_of_every_token(stage: Stage, froze
         TokenGAE(lam=0.5),
         ValueLoss(frozen_targets=frozen, clip=0.1 if frozen else None),
     )
-    trainer = trainer_of(Tokenwise(), advantage, tuple(team.voices), settings)
+    critics = critics_of(Tokenwise(), tuple(team.voices))
     episodes = CoLLMCC(**PLAIN).parts().credited(trees)
-    read = trainer.read(trees)
+    read = critics.read(trees)
     targets = advantage.targets(episodes, read)
-    trainer.prepare(trees)
-    if frozen:
-        trainer.freeze(episodes, read)
-    values, metrics = trainer.train(episodes, read if frozen else None)
+    rollout = read if frozen else None
+    values, metrics = value_gradients(critics, advantage, episodes, settings, rollout)
     means, errors = [], []
     for agent in team.voices:
         pairs = [

@@ -20,7 +20,7 @@ from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
-from colearn.experiment.update.objective import ActorObjective, with_logprobs, with_targets
+from colearn.experiment.update.objective import ActorObjective, with_advantages, with_logprobs
 from colearn.learn.local import LocalLearner
 from colearn.learn.row import actor_rows
 from colearn.learn.score import evaluate
@@ -205,7 +205,7 @@ def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:
     for place, (row,) in enumerate(groups):
         row = with_logprobs(row, "old", tuple(old[place][0].logprobs.tolist()))
         row = with_logprobs(row, "ref", tuple(ref[place][0].logprobs.tolist()))
-        rows.append(with_targets(row, "solo", advantages[place], None, None, place))
+        rows.append(with_advantages(row, "solo", advantages[place]))
     for model in (trl.model, acting.base.causal):
         move(model, seed=0)
     return Sides(trl, inputs, learner, rows)

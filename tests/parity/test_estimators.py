@@ -13,7 +13,7 @@ import torch
 from credited import credited
 from tiny import Notes, cast, play
 from torch import Tensor
-from updates import new_trainer, value_network
+from updates import new_critics, value_network
 
 from colearn.advantage.gae import GAE
 from colearn.config import OptimizerSettings
@@ -67,7 +67,7 @@ def row(numbers, dtype=torch.float32):
 def critic():
     network = value_network(5, dtype=torch.float32)
     learner = LocalLearner("team", network, OptimizerSettings(), token_budget=4096)
-    return new_trainer(Centralized(), GAE(), {"team": learner})
+    return new_critics(Centralized(), {"team": learner})
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def marked_rows():
             pieces=row.pieces,
             spans=row.spans[:2],
             marks=(Mark(0, 0), Mark(1, len(row.tokens) - 1)),
-            key=row.key,
+            tree=row.tree,
         )
         for row in rows
     ]

@@ -98,7 +98,7 @@ def rows_of(case, seed=0):
                 for n, p in enumerate(one)
                 if p.parent >= 0 and p.end > p.start and one[p.parent].end > one[p.parent].start
             ),
-            key=number,
+            tree=number,
         )
         for number, one in enumerate(ROWS[case])
     ]
@@ -168,5 +168,5 @@ def test_a_model_of_another_attention_keeps_it():
 def test_repeated_rows_are_read_once_by_blocks_too(monkeypatch):
     row = rows_of("three levels")[0]
     once = outcome("llama", [row], monkeypatch, blocks=True)[0]
-    twice = outcome("llama", [row, replace(row, key=9)], monkeypatch, blocks=True)[0]
+    twice = outcome("llama", [row, replace(row, tree=9)], monkeypatch, blocks=True)[0]
     assert torch.allclose(twice, once.repeat(2))

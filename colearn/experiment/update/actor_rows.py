@@ -1,4 +1,4 @@
-"""Training rows of an iteration: tokens, log-probabilities, advantages, value targets."""
+"""Training rows of the actors: tokens, log-probabilities, advantages, value targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from colearn.contract import (
     Learner,
     NetworkKey,
     Parts,
-    Prepared,
+    Values,
 )
 from colearn.contract.host import Together, one_by_one
 from colearn.contract.rows import Outputs, Row
@@ -24,26 +24,18 @@ from colearn.types import Tree
 
 from .action_weights import equal_groups
 from .diagnostics import advantage_metrics
-from .objective import with_logprobs, with_targets
+from .model_rows import ModelRows
+from .objective import at_marks, with_advantages, with_logprobs
 
 Trees = Sequence[Tree[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """Rows with advantages and targets, by actor and episode number, and advantage statistics."""
+class AdvantageRows:
+    """Rows with advantages and targets by actor, and statistics of the advantages."""
 
-    rows: Mapping[str, Mapping[int, Sequence[Row]]]
+    rows: Mapping[str, ModelRows]
     metrics: Mapping[str, float]
-    last: dict[str, tuple[Sequence[int], Prepared]] = field(default_factory=dict)
-
-    def prepared(self, name: str, learner: Learner, numbers: Sequence[int]) -> Prepared:
-        """An actor's rows of these episodes, cut by its learner; cached for the last episodes."""
-        if name not in self.last or self.last[name][0] != numbers:
-            by_episode = self.rows[name]
-            groups = [[row] for n in numbers for row in by_episode.get(n, ())]
-            self.last[name] = numbers, learner.prepare(groups)
-        return self.last[name][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +60,7 @@ class ActorRows:
                 rows = actor_rows(
                     tree,
                     agent,
-                    key=number,
+                    number=number,
                     window=voice.window,
                     temperature=voice.temperature_at(done),
                     budget=None if self.shared_head else token_budget,
@@ -77,106 +69,108 @@ class ActorRows:
                 # an agent that never acted has a row without a token, which no model can read
                 self.rows[number, agent] = [row for row in rows if row.spans or row.marks]
 
-    def read(
-        self,
-        moving: Collection[str],
-        references: Mapping[str, Follower],
-        together: Together = one_by_one,
-    ) -> None:
-        """Add old log-probabilities for the models in `moving`, which take several steps, and the
-        reference policy's if the loss needs them. `together` runs the passes of several models."""
-        keys_of = {
-            name: [key for key in self.rows if self.model(self.trees[key[0]], key[1]) == name]
+    def add_old_logprobs(self, models: Collection[str], together: Together = one_by_one) -> None:
+        """Add the log-probabilities of the current weights of `models`, which take several steps.
+        `together` runs the passes of several models."""
+        passes = {
+            NetworkKey("actor", name): partial(self.actors[name].evaluate, self._groups(name))
             for name in self.actors
+            if name in models
         }
-        groups_of = {name: [self.rows[key] for key in keys] for name, keys in keys_of.items()}
-        if self.parts.loss.old_logprobs == "recompute":
-            passes = {
-                NetworkKey("actor", name): partial(learner.evaluate, groups_of[name])
-                for name, learner in self.actors.items()
-                if name in moving
-            }
-            for key, outputs in together(passes).items() if passes else ():
-                self._attach(keys_of[key.model], "old", outputs)
+        for key, outputs in together(passes).items() if passes else ():
+            self._attach(key.model, "old", outputs)
+
+    def add_reference_logprobs(self, references: Mapping[str, Follower]) -> None:
+        """Add the reference policies' log-probabilities. A model without one in `references` is
+        an adapter, whose reference is its base."""
         for name, learner in self.actors.items():
-            keys, groups = keys_of[name], groups_of[name]
-            if self.parts.loss.needs_reference:
-                bare = [
-                    [replace(row, marks=()) if row.marks else row for row in group]
-                    for group in groups
-                ]
-                outputs = (
-                    references[name].evaluate(bare)
-                    if name in references
-                    else learner.evaluate(bare, reference=True)
-                )
-                self._attach(keys, "ref", outputs)
+            groups = [[replace(row, marks=()) for row in group] for group in self._groups(name)]
+            outputs = (
+                references[name].evaluate(groups)
+                if name in references
+                else learner.evaluate(groups, reference=True)
+            )
+            self._attach(name, "ref", outputs)
+
+    def add_old_values(self, values: Sequence[AgentValues]) -> None:
+        """Add the values at rollout to rows with marks."""
+        for (number, agent), rows in self.rows.items():
+            self.rows[number, agent] = [
+                replace(row, old_values=at_marks(row, values[number][agent])) for row in rows
+            ]
 
     def model(self, tree: Tree[Any], agent: str) -> str | None:
         """The trained model in an agent's seat; None for other players."""
         voice = self._voice(tree, agent)
         return None if voice is None else voice.model
 
-    def head_values(self, numbers: Sequence[int]) -> list[AgentValues]:
-        """Values of these trees from the heads on the trained actors."""
-        by_tree: list[dict[str, Sequence[float | None]]] = [{} for _ in numbers]
-        asked: dict[str, list[tuple[int, str]]] = {}
-        for agent in self.trees[0].agents:
-            for place, number in enumerate(numbers):
-                model = self.model(self.trees[number], agent)
-                if model is not None:
-                    asked.setdefault(model, []).append((place, agent))
-        for model, seats in asked.items():
-            outputs = self.actors[model].evaluate([self.rows[numbers[p], a] for p, a in seats])
-            for (place, agent), group in zip(seats, outputs, strict=True):
-                number = numbers[place]
+    def learns(self, tree: Tree[Any], agent: str) -> bool:
+        """Whether a trained model plays an agent's seat."""
+        return self._voice(tree, agent) is not None
+
+    def read_values(self, numbers: Sequence[int]) -> list[AgentValues]:
+        """Values of these trees from the heads on the trained actors, without gradient."""
+        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
+        for name, learner in self.actors.items():
+            agents = self.trees[0].agents
+            keys = [(n, a) for a in agents for n in numbers if self._plays(name, n, a)]
+            outputs = learner.evaluate([self.rows[key] for key in keys])
+            for (number, agent), group in zip(keys, outputs, strict=True):
                 series: list[float | None] = [None] * len(self.trees[number].nodes)
                 for row, part in zip(self.rows[number, agent], group, strict=True):
                     for mark, value in zip(row.marks, part.values.tolist(), strict=True):
                         series[mark.node] = value
-                by_tree[place][agent] = tuple(series)
-        return list(by_tree)
+                values[number][agent] = tuple(series)
+        return list(values.values())
 
-    def ready(
+    def with_advantages(
         self,
-        now: Parts,
+        parts: Parts,
         episodes: Episodes,
         numbers: Sequence[int],
         values: Sequence[AgentValues] | None,
-        old: Sequence[AgentValues] | None,
-    ) -> Ready:
-        """The rows of the episodes `numbers` with advantages from their `values`; `now` are the
-        parts at this point of the training budget."""
+    ) -> AdvantageRows:
+        """The rows of the trees `numbers`, with advantages from their `values`; `parts` are those
+        at this point of the training budget."""
         batch = [episodes[number] for number in numbers]
-        advantages = equal_groups(now.advantage(batch, values), now.advantage, batch, self.model)
+        advantages = equal_groups(
+            parts.advantage(batch, values), parts.advantage, batch, self.model
+        )
         targets = None
         if self.shared_head and values is not None:
-            targets = now.advantage.targets(batch, values)
-        by_model: dict[str, dict[int, list[Row]]] = {name: {} for name in self.actors}
+            targets = parts.advantage.targets(batch, values)
+        by_model = {name: ModelRows(learner) for name, learner in self.actors.items()}
         for place, number in enumerate(numbers):
             for agent in batch[place].tree.agents:
                 name = self.model(batch[place].tree, agent)
                 if name is not None:
-                    ready = by_model[name].setdefault(number, [])
+                    of_tree = by_model[name].by_tree.setdefault(number, [])
                     for row in self.rows[number, agent]:
-                        row = with_targets(row, agent, advantages[place], targets, old, place)
+                        aims = None if targets is None else targets[place]
+                        row = with_advantages(row, agent, advantages[place], aims)
                         if row.spans or row.marks:
-                            ready.append(row)
-        of_state = self.parts.critic is not None and self.parts.critic.of_state
-        return Ready(by_model, advantage_metrics(advantages, batch, values, of_state=of_state))
+                            of_tree.append(row)
+        of_state = parts.critic is not None and parts.critic.of_state
+        metrics = advantage_metrics(advantages, batch, values, of_state=of_state)
+        return AdvantageRows(by_model, metrics)
 
     def _voice(self, tree: Tree[Any], agent: str) -> Voice | None:
         voice = self.voices.get(tree.player(agent))
         return voice if voice is not None and voice.model in self.actors else None
 
+    def _plays(self, name: str, number: int, agent: str) -> bool:
+        return self.model(self.trees[number], agent) == name
+
+    def _groups(self, name: str) -> list[list[Row]]:
+        """All rows of a model."""
+        return [rows for key, rows in self.rows.items() if self._plays(name, *key)]
+
     def _attach(
-        self,
-        keys: Sequence[tuple[int, str]],
-        name: Literal["old", "ref"],
-        outputs: Sequence[Sequence[Outputs]],
+        self, name: str, kind: Literal["old", "ref"], outputs: Sequence[Sequence[Outputs]]
     ) -> None:
+        keys = [key for key in self.rows if self._plays(name, *key)]
         for key, group in zip(keys, outputs, strict=True):
             self.rows[key] = [
-                with_logprobs(row, name, tuple(part.logprobs.tolist()))
+                with_logprobs(row, kind, tuple(part.logprobs.tolist()))
                 for row, part in zip(self.rows[key], group, strict=True)
             ]

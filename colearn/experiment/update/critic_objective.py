@@ -1,85 +1,53 @@
-"""The objective of a critic's learner, as a picklable value."""
+"""The objective of a value model's learner, as a picklable value."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from torch import Tensor
 
-from colearn.contract import Advantage, AgentValues, Critic, ValueLoss
+from colearn.contract import Advantage, Critic, ValueLoss
 from colearn.contract.rows import Outputs, RowBatch
 from colearn.loss.value import value_loss
-from colearn.types import Action, Credited, Node, Observation, Tree
+from colearn.types import Credited
 
 
 @dataclass(frozen=True, slots=True)
 class CriticObjective:
-    """The objective of one minibatch of one value model.
+    """The value loss of one minibatch of one value model.
 
-    Targets are computed from the values of this forward pass, detached (Eq. 3, 5), except for rows
-    that already have targets. A row's key is its reader's index times the number of episodes, plus
-    the number of its episode.
+    Rows have targets if the critic was read before the update. Otherwise the values of this forward
+    pass, detached, are those of the current critic, and the targets of a row follow from them
+    (Eq. 3, 5): the model is read and trained in one pass.
     """
 
-    critic: Critic
-    advantage: Advantage
     settings: ValueLoss
-    readers: tuple[str, ...]
-    """Readers of this value model."""
-    episodes: tuple[Credited[None], ...]
-    """The minibatch's episodes with `bare` trees; empty if every row has targets."""
-    old: tuple[AgentValues, ...] | None
-    """Values at rollout, if the value loss clips around them."""
     total: int
     """Number of values in the minibatch."""
+    critic: Critic
+    advantage: Advantage
+    episodes: Mapping[int, Credited[None]] | None = None
+    """The minibatch's episodes by tree number; None if the rows have targets."""
 
     def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:
-        parts = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
-        targets: list[float] = []
-        olds: list[float] = []
-        for row, part in zip(batch.rows, parts, strict=True):
-            if row.targets:
-                targets += row.targets
-                olds += row.old_values
-                continue
-            place, number = divmod(row.key, len(self.episodes))
-            tree, reader = self.episodes[number].tree, self.readers[place]
-            basis = self.critic.values(tree, reader, row, part.tolist())
-            (aims,) = self.advantage.targets([self.episodes[number]], [basis])
-            targets += self.critic.numbers(tree, reader, row, aims)
-            if self.old is not None:
-                olds += self.critic.numbers(tree, reader, row, self.old[number])
+        old_values = batch.per_action("old_values")
         return value_loss(
             outputs.values,
-            outputs.values.new_tensor(targets),
-            outputs.values.new_tensor(olds) if olds else None,
+            self._targets(outputs, batch),
+            old_values if len(old_values) else None,
             self.settings,
             self.total,
         )
 
-
-def bare(tree: Tree[Any]) -> Tree[None]:
-    """A tree's topology and token counts, without texts, ids, states and the item."""
-    return replace(tree, item=None, nodes=tuple(map(_bare_node, tree.nodes)))
-
-
-def _bare_node(node: Node[Any]) -> Node[None]:
-    return replace(
-        node,
-        state=None,
-        global_info="",
-        privileged_info="",
-        metrics={},
-        observations={
-            agent: Observation("", (), seen.fresh) for agent, seen in node.observations.items()
-        },
-        actions={agent: _bare_action(action) for agent, action in node.actions.items()},
-        alternatives={
-            agent: tuple(map(_bare_action, others)) for agent, others in node.alternatives.items()
-        },
-    )
-
-
-def _bare_action(action: Action) -> Action:
-    return Action("", (0,) * len(action.tokens))
+    def _targets(self, outputs: Outputs, batch: RowBatch) -> Tensor:
+        if self.episodes is None:
+            return batch.per_action("targets")
+        by_row = outputs.values.detach().cpu().split([len(row.marks) for row in batch.rows])
+        targets: list[float] = []
+        for row, numbers in zip(batch.rows, by_row, strict=True):
+            episode = self.episodes[row.tree]
+            values = self.critic.values(episode.tree, row.reader, row, numbers.tolist())
+            (by_agent,) = self.advantage.targets([episode], [values])
+            targets += self.critic.numbers(episode.tree, row.reader, row, by_agent)
+        return outputs.values.new_tensor(targets)

@@ -1,39 +1,29 @@
-"""Critic training and value predictions: runs the value models on the critic's rows."""
+"""Value models: their rows, their values and the objective that trains them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from colearn.contract import (
-    Accumulated,
     Advantage,
     AgentValues,
     Critic,
-    Episodes,
     Learner,
-    NetworkKey,
     Prepared,
     Tokenize,
     ValueLoss,
     Values,
 )
-from colearn.contract.host import Together, one_by_one
-from colearn.contract.rows import Row
 from colearn.types import Credited, Tree
 
-from .critic_objective import CriticObjective, bare
+from .critic_objective import CriticObjective
+from .model_rows import ModelRows
 
 Trees = Sequence[Tree[Any]]
-
-
 Learns = Callable[[Tree[Any], str], bool]
 """Whether a trained model plays an agent's seat in a tree."""
-
-NOTHING = Row(tokens=(), pieces=())
 
 
 def anybody(tree: Tree[Any], agent: str) -> bool:
@@ -41,156 +31,91 @@ def anybody(tree: Tree[Any], agent: str) -> bool:
     return True
 
 
-class ValueReader(ABC):
-    """Reads V or Q of every node of every tree, by agent."""
-
-    @abstractmethod
-    def read(self, trees: Trees) -> list[AgentValues]:
-        """Values of the current critic, without gradient."""
-
-
-class CriticTrainer(ValueReader):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Critics:
     """Separate value models, one learner each, over streams in their own tokenizer.
 
     Several readers may share one value model, as agents share models.
     """
 
-    def __init__(
-        self,
-        critic: Critic,
-        learners: Mapping[str, Learner],
-        tokenize: Tokenize,
-        advantage: Advantage,
-        settings: ValueLoss,
-        max_length: int,
-        value_model: Callable[[str], str] = str,
-        together: Together = one_by_one,
-    ) -> None:
-        self.critic, self.learners, self.tokenize = critic, learners, tokenize
-        self.advantage, self.settings, self.max_length = advantage, settings, max_length
-        self.value_model, self.together = value_model, together
-        self._packed: dict[tuple[int, str], tuple[Tree[Any], Row]] = {}
-        self._last: dict[str, tuple[Trees, Prepared]] = {}
-        self._shapes: dict[int, tuple[Tree[Any], Tree[None]]] = {}
+    critic: Critic
+    learners: Mapping[str, Learner]
+    """By value model."""
+    tokenize: Tokenize
+    max_length: int
+    value_model: Callable[[str], str] = str
+    """The value model of a reader."""
 
-    def use(self, advantage: Advantage, settings: ValueLoss) -> None:
-        """Set the advantage and value loss for this point of the training budget."""
-        self.advantage, self.settings = advantage, settings
-
-    def prepare(self, trees: Trees, learns: Learns = anybody) -> None:
-        """Pack the streams of `trees` once for all epochs, and discard those of earlier trees. A
-        reader none of whose agents `learns` (opponents and programs) is left out."""
-        self._packed, self._last = {}, {}
-        self._shapes = {id(tree): (tree, bare(tree)) for tree in trees}
-        self._packed = {
-            (id(tree), reader): (
-                tree,
-                self.critic.training_row(tree, reader, self.tokenize, limit=self.max_length)
-                if any(learns(tree, agent) for agent in agents)
-                else NOTHING,
-            )
-            for tree in trees
-            for reader, agents in self.critic.readers(tree.agents).items()
-        }
-
-    def freeze(self, episodes: Episodes, old: Sequence[AgentValues]) -> None:
-        """Attach targets, computed from the values `old`, to the packed rows."""
-        self._last = {}
-        aims = self.advantage.targets(episodes, old)
-        for episode, aim, values in zip(episodes, aims, old, strict=True):
-            tree = episode.tree
-            for reader in self.critic.readers(tree.agents):
-                row = self._packed[id(tree), reader][1]
-                row = replace(
-                    row,
-                    targets=self.critic.numbers(tree, reader, row, aim),
-                    old_values=self.critic.numbers(tree, reader, row, values),
-                )
-                self._packed[id(tree), reader] = (tree, row)
-
-    def rows(self, trees: Trees, model: str, *, training: bool = True) -> list[Row]:
-        """The rows of all readers of a value model; `_place` decodes their keys."""
-        return [
-            replace(row, key=place * len(trees) + number)
-            for place, reader in enumerate(self._readers(trees[0], model))
-            for number, tree in enumerate(trees)
-            if (row := self._row(tree, reader, training)).marks
-        ]
-
-    def _cut(self, trees: Trees, model: str) -> Prepared:
-        """The rows, one per group, cut by the learner; cached for the last trees."""
-        before, prepared = self._last.get(model, ((), None))
-        alike = len(before) == len(trees) and all(
-            a is b for a, b in zip(before, trees, strict=True)
-        )
-        if prepared is None or not alike:
-            prepared = self.learners[model].prepare([[row] for row in self.rows(trees, model)])
-            self._last[model] = tuple(trees), prepared
-        return prepared
-
-    def _row(self, tree: Tree[Any], reader: str, training: bool) -> Row:
-        packed = self._packed.get((id(tree), reader))
-        if packed is not None and (training or packed[1] is NOTHING or not self.critic.read_once):
-            return packed[1]
+    def rows(
+        self, trees: Trees, learns: Learns = anybody, *, training: bool = True
+    ) -> dict[str, ModelRows]:
+        """The rows of each value model, of every reader one of whose agents `learns`: opponents
+        and programs have no values. `training` False: the rows to read, where they differ
+        (`Critic.read_once`)."""
         make = self.critic.training_row if training else self.critic.row
-        return make(tree, reader, self.tokenize, limit=self.max_length)
+        rows = {model: ModelRows(learner) for model, learner in self.learners.items()}
+        for number, tree in enumerate(trees):
+            for reader, agents in self.critic.readers(tree.agents).items():
+                if any(learns(tree, agent) for agent in agents):
+                    row = make(tree, reader, self.tokenize, limit=self.max_length)
+                    if row.marks:
+                        row = replace(row, tree=number, reader=reader)
+                        by_tree = rows[self.value_model(reader)].by_tree
+                        by_tree.setdefault(number, []).append(row)
+        return rows
 
-    def read(self, trees: Trees) -> list[AgentValues]:
+    def read(
+        self, trees: Trees, learns: Learns = anybody, rows: Mapping[str, ModelRows] | None = None
+    ) -> list[AgentValues]:
+        """Values of every tree by the current weights, without gradient; `rows` are the training
+        rows of these trees if they exist already."""
+        if rows is None or self.critic.read_once:
+            rows = self.rows(trees, learns, training=False)
         by_tree: list[dict[str, Values]] = [{} for _ in trees]
-        for model, learner in self.learners.items():
-            rows = self.rows(trees, model, training=False)
-            for row, outputs in zip(rows, learner.evaluate([[row] for row in rows]), strict=True):
-                reader, number = self._place(trees, model, row.key)
-                values = outputs[0].values.tolist()
-                by_tree[number] |= self.critic.values(trees[number], reader, row, values)
+        for model_rows in rows.values():
+            groups = [[row] for some in model_rows.by_tree.values() for row in some]
+            for (row,), (outputs,) in zip(groups, model_rows.learner.evaluate(groups), strict=True):
+                numbers = outputs.values.tolist()
+                by_tree[row.tree] |= self.critic.values(trees[row.tree], row.reader, row, numbers)
         return list(by_tree)
 
-    def train(
-        self, episodes: Episodes, old: Sequence[AgentValues] | None
-    ) -> tuple[list[AgentValues], dict[str, float]]:
-        """Forward and backward of every value model; the caller makes the step.
+    def add(
+        self,
+        field: Literal["targets", "old_values"],
+        rows: Mapping[str, ModelRows],
+        trees: Trees,
+        values: Sequence[AgentValues],
+    ) -> None:
+        """Add one number per mark to training rows: targets, or values at rollout."""
+        for model_rows in rows.values():
+            for number, some in model_rows.by_tree.items():
+                for place, row in enumerate(some):
+                    numbers = self.critic.numbers(trees[number], row.reader, row, values[number])
+                    added: dict[str, Any] = {field: numbers}
+                    some[place] = replace(row, **added)
 
-        Returns the values from which the targets were computed (Eq. 3, 5: the bootstrap is the
-        current critic, detached), and metrics. Rows with frozen targets keep them; the values are
-        then `old`.
-        """
-        trees = [episode.tree for episode in episodes]
-        fixed = old if self.settings.frozen_targets else None
-        by_tree: list[dict[str, Values]] = [{} for _ in trees]
-        metrics: dict[str, float] = {}
-        passes: dict[NetworkKey, Callable[[], Accumulated]] = {}
-        for model, learner in self.learners.items():
-            prepared = self._cut(trees, model)
-            written = all(row.targets for (row,) in prepared.groups)
-            objective = CriticObjective(
-                critic=self.critic,
-                advantage=self.advantage,
-                settings=self.settings,
-                readers=tuple(self._readers(trees[0], model)),
-                episodes=() if written else tuple(map(self._bare, episodes)),
-                old=None if old is None else tuple(old),
-                total=sum(len(row.marks) for (row,) in prepared.groups),
-            )
-            passes[NetworkKey("critic", model)] = partial(learner.accumulate, prepared, objective)
-        for key, accumulated in self.together(passes).items():
-            prepared = self._cut(trees, key.model)
-            for (group, _), values in accumulated.values.items() if fixed is None else ():
-                (row,) = prepared.groups[group]
-                reader, number = self._place(trees, key.model, row.key)
-                by_tree[number] |= self.critic.values(trees[number], reader, row, values)
-            for name, value in accumulated.metrics.items():
-                metrics[name] = metrics.get(name, 0.0) + value / len(self.learners)
-        return (list(by_tree) if fixed is None else list(fixed)), metrics
+    def objective(
+        self,
+        advantage: Advantage,
+        settings: ValueLoss,
+        prepared: Prepared,
+        episodes: Mapping[int, Credited[Any]] | None,
+    ) -> CriticObjective:
+        """The objective of one value model in a minibatch; `episodes` by tree number, or None if
+        the rows have targets."""
+        total = sum(len(row.marks) for group in prepared.groups for row in group)
+        return CriticObjective(settings, total, self.critic, advantage, episodes)
 
-    def _bare(self, episode: Credited[Any]) -> Credited[None]:
-        key = id(episode.tree)
-        tree = self._shapes[key][1] if key in self._shapes else bare(episode.tree)
-        return Credited(tree=tree, rewards=episode.rewards, discount=episode.discount)
-
-    def _readers(self, tree: Tree[Any], model: str) -> list[str]:
-        return [r for r in self.critic.readers(tree.agents) if self.value_model(r) == model]
-
-    def _place(self, trees: Trees, model: str, key: int) -> tuple[str, int]:
-        """The reader and the tree number encoded in a row's key."""
-        place, number = divmod(key, len(trees))
-        return self._readers(trees[0], model)[place], number
+    def collect(
+        self,
+        values: Mapping[int, dict[str, Values]],
+        prepared: Prepared,
+        read: Mapping[tuple[int, int], Sequence[float]],
+        trees: Trees,
+    ) -> None:
+        """Add to `values`, by tree number, what a pass over one model's rows has read
+        (`Accumulated.values`)."""
+        for (group, place), numbers in read.items():
+            row = prepared.groups[group][place]
+            by_agent = self.critic.values(trees[row.tree], row.reader, row, numbers)
+            values[row.tree].update(by_agent)

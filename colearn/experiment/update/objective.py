@@ -16,6 +16,7 @@ from colearn.contract import (
     PolicyLoss,
     TokenAdvantages,
     ValueLoss,
+    Values,
 )
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.loss.value import value_loss
@@ -102,32 +103,27 @@ def with_logprobs(row: Row, name: Literal["old", "ref"], logprobs: tuple[float, 
     return replace(row, ref_logprobs=logprobs)
 
 
-def with_targets(
+def with_advantages(
     row: Row,
     agent: str,
     advantages: NodeAdvantages | TokenAdvantages,
-    targets: Sequence[AgentValues] | None,
-    old: Sequence[AgentValues] | None,
-    place: int,
+    targets: AgentValues | None = None,
 ) -> Row:
     """A row with advantages at its spans and targets at its marks; actions without an advantage
     become context instead of spans."""
-
-    def at_marks(values: Sequence[AgentValues] | None) -> tuple[float, ...]:
-        if values is None or not row.marks:
-            return ()  # a separate critic may have read nothing: the agent never acted
-        series = values[place][agent]
-        return tuple(value for mark in row.marks if (value := series[mark.node]) is not None)
-
     row = _with_spans(row, [agent in advantages[span.node] for span in row.spans])
     return replace(
         row,
         advantages=tuple(
             number for span in row.spans for number in _numbers(advantages[span.node][agent])
         ),
-        targets=at_marks(targets),
-        old_values=at_marks(old),
+        targets=() if targets is None else at_marks(row, targets[agent]),
     )
+
+
+def at_marks(row: Row, values: Values) -> tuple[float, ...]:
+    """One agent's values at the marks of its row."""
+    return tuple(value for mark in row.marks if (value := values[mark.node]) is not None)
 
 
 def _numbers(advantage: float | tuple[float, ...]) -> tuple[float, ...]:

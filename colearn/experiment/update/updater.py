@@ -1,19 +1,22 @@
-"""Updater: epochs of minibatches of joint transitions through critic and actors.
+"""Updater: trees to rows, values and advantages, then epochs of minibatches for every model.
 
-It composes parts and learners, independent of algorithm and device.
+It composes parts and learners, independent of algorithm and device; docs/concepts/update.md
+explains each step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from colearn.advantage.expectile import expectile
 from colearn.agents import Voice
 from colearn.contract import (
+    Accumulated,
     AgentValues,
     Episodes,
     Follower,
@@ -22,15 +25,38 @@ from colearn.contract import (
     Objective,
     Parts,
     Prepared,
+    Values,
 )
 from colearn.contract.host import Together, one_by_one
-from colearn.learn.minibatch import Pace
+from colearn.learn.minibatch import UpdateSchedule
+from colearn.types import Credited
 
-from .actor_rows import ActorRows, Ready, Trees
-from .critics import CriticTrainer
+from .actor_rows import ActorRows, AdvantageRows, Trees
+from .critics import Critics
+from .model_rows import ModelRows
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
 from .similarity import similarity_metrics
+
+Fits = dict[NetworkKey, Callable[[], tuple[Accumulated, dict[str, float]]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """What the minibatches of an iteration share."""
+
+    parts: Parts
+    """The parts at this point of the training budget."""
+    done: float
+    """Used fraction of the training budget, for learning-rate schedules."""
+    episodes: Episodes
+    """Credited trees, in the order of their numbers."""
+    rows: ActorRows
+    critic_rows: Mapping[str, ModelRows]
+    """By value model; empty without separate value models."""
+    fixed: AdvantageRows | None
+    """Advantages of the whole iteration, if values are read once; None if they are read before each
+    minibatch, whose advantages follow."""
 
 
 @dataclass(slots=True)
@@ -47,22 +73,22 @@ class Updater:
     voices: Mapping[str, Voice]
     actors: Mapping[str, Learner]
     """Learners of the trained models, by model name."""
-    critic: CriticTrainer | None
+    critic: Critics | None
     shared_head: bool
     """Whether the value heads are on the actors, whose rows then have the marks."""
     references: Mapping[str, Follower]
     """Reference policies with separate weights, by model name; without one, the base without its
     adapter is the reference."""
     seed: int
-    epochs: int
-    minibatch: int | None
+    schedule: UpdateSchedule
+    """Epochs and minibatches of the critics and of the actors without their own."""
     token_budget: int
     together: Together = one_by_one
     """The host's runner for calls on several models."""
     target_kl: float | None = None
-    paces: Mapping[str, Pace] = field(default_factory=dict)
-    """Per-model epochs and minibatch size. These actors' advantages must be computed once, at
-    rollout time: they are in no joint minibatch for which a critic could recompute them."""
+    own_schedules: Mapping[str, UpdateSchedule] = field(default_factory=dict)
+    """By actor. Its advantages must be computed once, at rollout time: it is in no joint minibatch
+    for which a critic could recompute them."""
     critic_alone: int = 0
     """The first iterations, in which the actors keep their weights."""
     random_rewards: bool = False
@@ -76,74 +102,197 @@ class Updater:
     ) -> dict[str, float]:
         """Update all models; returns metrics, means over the iteration's optimiser steps.
 
-        `optimizer_steps` counts joint steps; a model with its own pace is counted under its name.
-        `done` is the used fraction of the training budget, for schedules; `sampled_at` that which
-        set the temperatures of `trees`; None: `done`.
+        `optimizer_steps` counts joint steps; a model with its own schedule is counted under its
+        name. `done` is the used fraction of the training budget, for schedules; `sampled_at` that
+        which set the temperatures of `trees`; None: `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        now = self._parts_at(trees, done)
-        joint = Pace(self.epochs, self.minibatch).cuts(trees, self.seed, iteration)
-        if self.critic is None and not self.actors.keys() - self.paces.keys():
-            joint = []  # every actor has its own pace
         actors = {} if iteration < self.critic_alone else self.actors
-        paces = {name: pace for name, pace in self.paces.items() if name in actors}
-        alone = {name: pace.cuts(trees, self.seed, iteration) for name, pace in paces.items()}
-        taken = {name: sum(map(len, alone.get(name, joint))) for name in actors}
-        rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
-        rows.build(self.token_budget, done if sampled_at is None else sampled_at)
-        moving = {name for name, steps in taken.items() if steps > 1}
-        rows.read(moving, self.references, self.together)
-        episodes = self.parts.credited(trees)
-        if self.parts.critic is not None and self.parts.value_loss.rescale:
-            self._rescale(episodes, rows, now.value_loss.expectile)
-        if self.critic is not None:
-            self.critic.use(now.advantage, now.value_loss)
-            self.critic.prepare(trees, lambda tree, agent: rows.model(tree, agent) is not None)
-        old_values = self._old_values(rows)
-        sums: dict[str, list[float]] = {}
-        fixed = None
-        frozen = old_values if self.parts.value_loss.frozen_targets else None
-        if frozen is not None or not self.parts.advantage.reads:
-            if self.critic is not None and frozen is not None:
-                self.critic.freeze(episodes, frozen)
-            fixed = rows.ready(now, episodes, range(len(trees)), frozen, old_values)
-            sums = {key: [value] for key, value in fixed.metrics.items()}
-        steps = 0
-        for batches in joint:
-            moved: list[float] = []
-            for numbers in batches:
-                metrics = self._step(now, episodes, numbers, rows, old_values, fixed, done, actors)
-                joined = (f"{name}/approx_kl" for name in actors if name not in alone)
-                moved += [metrics[key] for key in joined if key in metrics]  # of those that train
-                for key, value in metrics.items():
-                    sums.setdefault(key, []).append(value)
-            steps += len(batches)
-            if self._far(moved):
-                break
-        walks: dict[NetworkKey, Callable[[], dict[str, list[float]]]] = {}
-        for name, own in alone.items():
-            assert fixed is not None, "advantages that change with a joint minibatch"
-            walks[NetworkKey("actor", name)] = partial(self._walk, name, own, now, fixed, done)
-        for walker, walked in self.together(walks).items() if walks else ():
-            sums |= {f"{walker.model}/{metric}": values for metric, values in walked.items()}
+        cut = partial(UpdateSchedule.minibatches, trees=trees, seed=self.seed, iteration=iteration)
+        joint = cut(self.schedule)
+        own = {name: cut(one) for name, one in self.own_schedules.items() if name in actors}
+        several = {name for name in actors if sum(map(len, own.get(name, joint))) > 1}
+        sampled_at = done if sampled_at is None else sampled_at
+        shared = self._prepare(trees, several, done, sampled_at)
+        by_metric: dict[str, list[float]] = {}
+        if shared.fixed is not None:
+            by_metric = {key: [value] for key, value in shared.fixed.metrics.items()}
+        team = {name: learner for name, learner in actors.items() if name not in own}
+        metrics, steps = self._train(shared, joint, team, self.critic, self.together)
+        for key, values in metrics.items():
+            by_metric.setdefault(key, []).extend(values)
+        runs = {
+            NetworkKey("actor", name): partial(
+                self._train, shared, epochs, {name: actors[name]}, None, one_by_one
+            )
+            for name, epochs in own.items()
+        }
+        for actor, (metrics, own_steps) in self.together(runs).items() if runs else ():
+            by_metric |= {**metrics, f"{actor.model}/optimizer_steps": [float(own_steps)]}
         refresh = self.parts.loss.reference_update_every
         if refresh is not None and (iteration + 1) % refresh == 0:
             self.changing()
             for reference in self.references.values():
                 reference.follow()
-        result = {key: float(np.mean(values)) for key, values in sums.items()}
-        result |= similarity_metrics(self.parts.advantage.answer_groups(episodes))
+        result = {key: float(np.mean(values)) for key, values in by_metric.items()}
+        result |= similarity_metrics(self.parts.advantage.answer_groups(shared.episodes))
         result["optimizer_steps"] = float(steps)
         if self.parts.if_deterministic:
             result["random_rewards"] = float(self.random_rewards)
         return result
 
+    def _prepare(
+        self, trees: Trees, several: set[str], done: float, sampled_at: float
+    ) -> Iteration:
+        """The rows of an iteration, with all that is read once: old log-probabilities of the models
+        that take `several` steps, the reference's, values at rollout and what follows from them."""
+        parts = self._parts_at(trees, done)
+        rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
+        rows.build(self.token_budget, sampled_at)
+        if self.parts.loss.old_logprobs == "recompute":
+            rows.add_old_logprobs(several, self.together)
+        if self.parts.loss.needs_reference:
+            rows.add_reference_logprobs(self.references)
+        episodes = [without_states(episode) for episode in self.parts.credited(trees)]
+        if self.parts.critic is not None and self.parts.value_loss.rescale:
+            self._rescale(episodes, rows, parts.value_loss.expectile)
+        critic_rows = {} if self.critic is None else self.critic.rows(trees, rows.learns)
+        frozen, clipped = parts.value_loss.frozen_targets, parts.value_loss.clip is not None
+        values = None
+        if self.parts.critic is not None and (frozen or clipped):
+            values = self._read(trees, rows, critic_rows)
+            if self.critic is not None:
+                self.critic.add("old_values", critic_rows, trees, values)
+            else:
+                rows.add_old_values(values)
+        fixed = None
+        if self.critic is not None and frozen and values is not None:
+            targets = parts.advantage.targets(episodes, values)
+            self.critic.add("targets", critic_rows, trees, targets)
+        if frozen or not parts.advantage.reads:
+            fixed = rows.with_advantages(
+                parts, episodes, range(len(trees)), values if frozen else None
+            )
+        return Iteration(
+            parts=parts,
+            done=done,
+            episodes=episodes,
+            rows=rows,
+            critic_rows=critic_rows,
+            fixed=fixed,
+        )
+
+    def _read(
+        self, trees: Trees, rows: ActorRows, critic_rows: Mapping[str, ModelRows]
+    ) -> list[AgentValues]:
+        """Values of the current critic, without gradient."""
+        if self.critic is None:
+            return rows.read_values(range(len(trees)))
+        return self.critic.read(trees, rows.learns, critic_rows)
+
+    def _train(
+        self,
+        shared: Iteration,
+        epochs: Sequence[Sequence[Sequence[int]]],
+        actors: Mapping[str, Learner],
+        critic: Critics | None,
+        together: Together,
+    ) -> tuple[dict[str, list[float]], int]:
+        """Train actors, and the critic if there is one, on every minibatch of every epoch; returns
+        each metric by minibatch, and the number of minibatches in which some model stepped."""
+        by_metric: dict[str, list[float]] = {}
+        steps = 0
+        for minibatches in epochs:
+            divergences: list[float] = []
+            for numbers in minibatches:
+                metrics = self._minibatch(shared, numbers, actors, critic, together)
+                keys = (f"{name}/approx_kl" for name in actors)
+                divergences += [metrics[key] for key in keys if key in metrics]
+                for key, value in metrics.items():
+                    by_metric.setdefault(key, []).append(value)
+                steps += bool(metrics)
+            limit = self.target_kl
+            if limit is not None and divergences and float(np.mean(divergences)) > limit:
+                break
+        return by_metric, steps
+
+    def _minibatch(
+        self,
+        shared: Iteration,
+        numbers: Sequence[int],
+        actors: Mapping[str, Learner],
+        critic: Critics | None,
+        together: Together,
+    ) -> dict[str, float]:
+        """One step of the critic, then one of every actor, on the trees `numbers`."""
+        metrics: dict[str, float] = {}
+        values: list[AgentValues] | None = None
+        if critic is not None:
+            values = self._fit_critic(critic, shared, numbers, metrics, together)
+        elif self.shared_head and shared.fixed is None:
+            values = shared.rows.read_values(numbers)
+        advantages = shared.fixed
+        if advantages is None:
+            advantages = shared.rows.with_advantages(shared.parts, shared.episodes, numbers, values)
+            metrics |= advantages.metrics
+        fits: Fits = {}
+        for name, learner in actors.items():
+            prepared = advantages.rows[name].prepared(numbers)
+            if prepared.groups:  # some of its actions have an advantage
+                parts = shared.parts
+                objective = ActorObjective.of(parts.loss, parts.value_loss, prepared.groups)
+                key = NetworkKey("actor", name)
+                fits[key] = partial(self._fit, learner, prepared, objective, shared.done)
+        for key, (accumulated, stepped) in together(fits).items():
+            fitted = {**accumulated.metrics, **stepped}
+            metrics |= {f"{key.model}/{name}": value for name, value in fitted.items()}
+        return metrics
+
+    def _fit_critic(
+        self,
+        critic: Critics,
+        shared: Iteration,
+        numbers: Sequence[int],
+        metrics: dict[str, float],
+        together: Together,
+    ) -> list[AgentValues]:
+        """One step of every value model; adds to `metrics` and returns the values before the step,
+        which the training pass reads."""
+        frozen = shared.fixed is not None
+        episodes = None if frozen else {number: shared.episodes[number] for number in numbers}
+        fits: Fits = {}
+        for name, rows in shared.critic_rows.items():
+            prepared = rows.prepared(numbers)
+            if prepared.groups:  # a trained agent of its readers acted
+                objective = critic.objective(
+                    shared.parts.advantage, shared.parts.value_loss, prepared, episodes
+                )
+                key = NetworkKey("critic", name)
+                fits[key] = partial(self._fit, rows.learner, prepared, objective, shared.done)
+        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
+        for key, (accumulated, stepped) in together(fits).items():
+            prepared = shared.critic_rows[key.model].prepared(numbers)
+            critic.collect(values, prepared, accumulated.values, shared.rows.trees)
+            for name, value in accumulated.metrics.items():
+                total = metrics.get(f"critic/{name}", 0.0)
+                metrics[f"critic/{name}"] = total + value / len(critic.learners)
+            metrics |= {f"critic/{key.model}/{name}": value for name, value in stepped.items()}
+        return list(values.values())
+
+    def _fit(
+        self, learner: Learner, prepared: Prepared, objective: Objective, done: float
+    ) -> tuple[Accumulated, dict[str, float]]:
+        """One minibatch's gradient and step of one model."""
+        accumulated = learner.accumulate(prepared, objective)
+        self.changing()
+        return accumulated, learner.step(done)
+
     def _parts_at(self, trees: Trees, done: float) -> Parts:
         """The parts of this update. Randomness found in `trees` counts for their own update."""
         if self.parts.if_deterministic and not self.random_rewards:
             self.random_rewards = rewards_are_random(trees)
-        now = self.parts.at(done)
-        return now.risk_neutral() if self.random_rewards else now
+        parts = self.parts.at(done)
+        return parts.risk_neutral() if self.random_rewards else parts
 
     def _rescale(self, episodes: Episodes, rows: ActorRows, level: float) -> None:
         """Update every value head's scale from the returns of the agents it values, centred at the
@@ -172,97 +321,9 @@ class Updater:
                 self.changing()
                 learner.observe(head_returns, expectile(head_returns, level))
 
-    def _far(self, moved: Sequence[float]) -> bool:
-        """Whether the mean KL of an epoch exceeds `target_kl`."""
-        limit = self.target_kl
-        return limit is not None and bool(moved) and float(np.mean(moved)) > limit
 
-    def _walk(
-        self,
-        name: str,
-        epochs: Sequence[Sequence[Sequence[int]]],
-        now: Parts,
-        ready: Ready,
-        done: float,
-    ) -> dict[str, list[float]]:
-        """Run the epochs of a model with its own pace; returns each metric by step."""
-        by_step: dict[str, list[float]] = {"optimizer_steps": [0.0]}
-        learner = self.actors[name]
-        for batches in epochs:
-            moved = []
-            for numbers in batches:
-                prepared = ready.prepared(name, learner, numbers)
-                if not prepared.groups:
-                    continue  # none of its actions here has an advantage
-                objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-                metrics = self._trained(learner, prepared, objective, done)
-                by_step["optimizer_steps"][0] += 1.0
-                moved.append(metrics.get("approx_kl", 0.0))
-                for key, value in metrics.items():
-                    by_step.setdefault(key, []).append(value)
-            if self._far(moved):
-                break
-        return by_step
-
-    def _old_values(self, rows: ActorRows) -> list[AgentValues] | None:
-        """Values at rollout, if the value loss needs them."""
-        settings = self.parts.value_loss
-        if self.parts.critic is None or not (settings.frozen_targets or settings.clip is not None):
-            return None
-        if self.critic is not None:
-            return self.critic.read(rows.trees)
-        return rows.head_values(range(len(rows.trees)))
-
-    def _step(
-        self,
-        now: Parts,
-        episodes: Episodes,
-        numbers: Sequence[int],
-        rows: ActorRows,
-        old_values: Sequence[AgentValues] | None,
-        fixed: Ready | None,
-        done: float,
-        actors: Mapping[str, Learner],
-    ) -> dict[str, float]:
-        batch = [episodes[number] for number in numbers]
-        old = None if old_values is None else [old_values[number] for number in numbers]
-        metrics: dict[str, float] = {}
-        values: list[AgentValues] | None = None
-        if self.critic is not None:
-            values, critic_metrics = self.critic.train(batch, old)
-            metrics |= {f"critic/{key}": value for key, value in critic_metrics.items()}
-            self.changing()
-            steps = {
-                NetworkKey("critic", name): partial(learner.step, done)
-                for name, learner in self.critic.learners.items()
-            }
-            for key, stepped in self.together(steps).items():
-                metrics |= {f"critic/{key.model}/{name}": v for name, v in stepped.items()}
-        elif self.shared_head and fixed is None:
-            values = rows.head_values(numbers)
-        ready = fixed
-        if ready is None:
-            ready = rows.ready(now, episodes, numbers, values, old)
-            metrics |= ready.metrics
-        passes: dict[NetworkKey, Callable[[], dict[str, float]]] = {}
-        for name, learner in actors.items():
-            if name in self.paces:
-                continue
-            prepared = ready.prepared(name, learner, numbers)
-            if not prepared.groups:
-                continue  # none of this model's actions here has an advantage
-            objective = ActorObjective.of(now.loss, now.value_loss, prepared.groups)
-            passes[NetworkKey("actor", name)] = partial(
-                self._trained, learner, prepared, objective, done
-            )
-        for key, trained in self.together(passes).items():
-            metrics |= {f"{key.model}/{name}": value for name, value in trained.items()}
-        return metrics
-
-    def _trained(
-        self, learner: Learner, prepared: Prepared, objective: Objective, done: float
-    ) -> dict[str, float]:
-        """One minibatch's gradient and step; returns the metrics of both."""
-        metrics = learner.accumulate(prepared, objective).metrics
-        self.changing()
-        return {**metrics, **learner.step(done)}
+def without_states(episode: Credited[Any]) -> Credited[None]:
+    """An episode without the task's own objects: an update reads none, and they need not be
+    picklable where a learner is in another process."""
+    nodes = tuple(replace(node, state=None) for node in episode.tree.nodes)
+    return replace(episode, tree=replace(episode.tree, item=None, nodes=nodes))

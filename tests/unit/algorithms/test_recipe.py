@@ -161,11 +161,11 @@ def test_a_gradient_that_is_not_finite_moves_nothing_and_is_one_line():
 
 
 def test_a_loss_that_is_not_finite_is_told_by_its_place():
-    rows = [[Row(tokens=(1,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), key=n)] for n in (0, 1)]
-    rows[1] = [Row(tokens=(2,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), key=1)]
+    rows = [[Row(tokens=(1,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=n)] for n in (0, 1)]
+    rows[1] = [Row(tokens=(2,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=1)]
 
     def objective(outputs, batch):
-        bad = any(row.key == 1 for row in batch.rows)
+        bad = any(row.tree == 1 for row in batch.rows)
         return outputs.logprobs.sum() * (math.nan if bad else 1.0), {}
 
     line = r"^critic: the loss of update 1, micro-batch 2 \(1 rows\) is nan; lower the"
@@ -175,10 +175,10 @@ def test_a_loss_that_is_not_finite_is_told_by_its_place():
 
 
 def test_metrics_add_up_over_micro_batches():
-    rows = [[Row(tokens=(n,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), key=n)] for n in (1, 2)]
+    rows = [[Row(tokens=(n,) * 40, pieces=(Piece(0, 40, -1, 0, 0),), tree=n)] for n in (1, 2)]
 
     def objective(outputs, batch):
-        return outputs.logprobs.sum(), {"keys": float(sum(row.key for row in batch.rows))}
+        return outputs.logprobs.sum(), {"keys": float(sum(row.tree for row in batch.rows))}
 
     one = learner()
     assert one.accumulate(one.prepare(rows), objective).metrics == {"keys": 3.0}

@@ -89,7 +89,7 @@ def test_a_row_whose_action_is_context_is_another_reading():
 
 
 def test_copies_do_not_fill_a_micro_batch():
-    copies = [[replace(ROWS[0], key=n)] for n in range(100)]
+    copies = [[replace(ROWS[0], tree=n)] for n in range(100)]
     (micro,) = micro_batches([*copies, [ROWS[1]]], token_budget=10)
     assert [number for number, _, _ in micro] == list(range(101))
     assert len(list(micro_batches([*copies, [ROWS[1]]], token_budget=9))) == 2

@@ -14,7 +14,7 @@ from tiny import Notes, Scene
 
 from colearn.cast.seats import Own
 from colearn.contract import Ask, BatchedTable, Branching, Player, Spoken, Table
-from colearn.learn.minibatch import Pace
+from colearn.learn.minibatch import UpdateSchedule
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import KaryTree
 from colearn.seeding import Key, action_seed, derive_rng
@@ -115,6 +115,6 @@ def test_shapes_and_casts_draw_once_for_an_episode() -> None:
 
 def test_minibatches_are_drawn_for_each_epoch_of_each_iteration() -> None:
     trees = played("lockstep")
-    for epoch, cuts in enumerate(Pace(2, 2).cuts(trees, SEED, iteration=5)):
+    for epoch, cuts in enumerate(UpdateSchedule(2, 2).minibatches(trees, SEED, iteration=5)):
         order = derive_rng(SEED, "minibatch", 5, epoch).permutation(4).tolist()
         assert cuts == [[number] for number in order]

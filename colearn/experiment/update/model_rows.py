@@ -1,0 +1,26 @@
+"""Training rows of one model in an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from colearn.contract import Learner, Prepared
+from colearn.contract.rows import Row
+
+
+@dataclass(slots=True)
+class ModelRows:
+    """The rows of an actor or of a value model, by tree number. Minibatches select trees."""
+
+    learner: Learner
+    by_tree: dict[int, list[Row]] = field(default_factory=dict)
+    _last: tuple[Sequence[int], Prepared] | None = None
+
+    def prepared(self, numbers: Sequence[int]) -> Prepared:
+        """The rows of these trees, cut by the learner. An epoch on the same trees as the last one
+        reuses its micro-batches."""
+        if self._last is None or self._last[0] != numbers:
+            groups = [[row] for number in numbers for row in self.by_tree.get(number, ())]
+            self._last = numbers, self.learner.prepare(groups)
+        return self._last[1]
