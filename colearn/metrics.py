@@ -34,6 +34,10 @@ EVALUATION = {
         "credited reward",
         "higher",
     ),
+    "unscored": Metric(
+        "Episodes whose reward is None; they are in no mean. Absent if all are scored.",
+        "episodes",
+    ),
     "turns": Metric("Mean turns of an episode.", "turns"),
     "truncated": Metric("Episodes in which an answer reached its token limit.", "share", "lower"),
     "tokens_per_turn": Metric("Mean tokens of one answer.", "tokens"),
@@ -80,6 +84,11 @@ UPDATE = {
         "Training episodes whose program asked no agent (`gateway`): they train nothing.",
         "share",
         "lower",
+    ),
+    "unscored": Metric(
+        "Training episodes whose reward is None: not trained and in no baseline. Absent if all are "
+        "scored.",
+        "episodes",
     ),
     "tokens_per_action": Metric("Mean tokens of one answer.", "tokens"),
     "seconds/rollout": Metric("Wall-clock time of the rollouts.", "seconds", "lower"),

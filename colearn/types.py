@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from colearn.scored import as_number, mean_scored
+
 State = TypeVar("State")
 
 Finish = Literal["end", "length", "stop"]
@@ -21,7 +23,8 @@ Sources = tuple[tuple[int, str], ...]
 """Earlier actions of a history, each as (turn, agent)."""
 
 Rewards = tuple[Mapping[str, float], ...]
-"""For each node of a tree: the reward of the edge into it by agent ({} at the root)."""
+"""For each node of a tree: the reward of the edge into it by agent ({} at the root). NaN: the task
+did not score it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,14 @@ class Outcome(Generic[State]):
     """Result of one joint action: T and R of the Dec-POMDP."""
 
     state: State
-    reward: float
-    """The joint reward r_t, shared by the whole team."""
+    reward: float | None
+    """The joint reward r_t, shared by the whole team. None: not scored. An action whose return
+    includes it is not trained and is in no baseline."""
     done: bool = False
     """Whether the task ends here; the rollout applies the horizon."""
-    local_rewards: Mapping[str, float] = field(default_factory=dict)
-    """Additional rewards by agent (AT-GRPO's r_loc, a payoff per player)."""
-    earned: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    local_rewards: Mapping[str, float | None] = field(default_factory=dict)
+    """Additional rewards by agent (AT-GRPO's r_loc, a payoff per player). None: not scored."""
+    earned: Mapping[tuple[int, str], float | None] = field(default_factory=dict)
     """Delayed local rewards of earlier actions of this episode, by (turn, agent)."""
 
 
@@ -131,12 +135,12 @@ class Node(Generic[State]):
     """The joint action into this node; empty at the root."""
     alternatives: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     """Further actions of each agent, drawn at the parent from the same history and not executed."""
-    reward: float = 0.0
-    local_rewards: Mapping[str, float] = field(default_factory=dict)
-    earned: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    reward: float | None = 0.0
+    local_rewards: Mapping[str, float | None] = field(default_factory=dict)
+    earned: Mapping[tuple[int, str], float | None] = field(default_factory=dict)
     done: bool = False
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    """The task's metrics of `state`, set if the episode has ended."""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """The task's metrics of `state`, set if the episode has ended. None: not measured."""
     candidate_of: str | None = None
     """The agent whose candidate the joint action scores with the other agents' actions fixed; only
     its action is a sample. None: every agent's action is a sample."""
@@ -231,10 +235,11 @@ class Tree(Generic[State]):
         """G of every edge from joint rewards: G_k = r_k + discount * mean over children.
 
         Entry `index` is the return of the joint action into node `index`; the root's entry is the
-        mean return of the episode. Cut children are in no mean: they were not executed. Algorithms
-        learn from `Credited` instead.
+        mean return of the episode. Cut children are in no mean: they were not executed. A return
+        that includes an unscored reward is NaN and in no mean. Algorithms learn from `Credited`
+        instead.
         """
-        return _returns(self.nodes, [node.reward for node in self.nodes], discount)
+        return _returns(self.nodes, [as_number(node.reward) for node in self.nodes], discount)
 
 
 def _returns(
@@ -244,7 +249,7 @@ def _returns(
     returns = [0.0] * len(nodes)
     for node in reversed(nodes):
         ways = below[node.index]
-        future = sum(ways) / len(ways) if ways else 0.0
+        future = mean_scored(ways)
         if node.parent is None:
             returns[node.index] = future
         else:
@@ -268,7 +273,8 @@ class Credited(Generic[State]):
     """gamma"""
 
     def returns(self, agent: str) -> tuple[float, ...]:
-        """One agent's G of every edge: G_k = r_k + discount * mean over children."""
+        """One agent's G of every edge: G_k = r_k + discount * mean over children; NaN if it is not
+        scored."""
         agent_rewards = [rewards.get(agent, 0.0) for rewards in self.rewards]
         return _returns(self.tree.nodes, agent_rewards, self.discount)
 

@@ -41,6 +41,30 @@ def not_a_number(prompts, completions, **_):
     return [float("nan")]
 
 
+def only_red(prompts, completions, colour, **_):
+    return [1.0 if right == "red" else None for right in colour]
+
+
+async def only_blue(prompts, completions, colour, **_):
+    return [0.25 if right == "blue" else None for right in colour]
+
+
+def text(prompts, completions, **_):
+    return ["1"]
+
+
+def bare_text(prompts, completions, **_):
+    return "1"
+
+
+def mapping(prompts, completions, **_):
+    return {1: 2.0}
+
+
+def beyond(prompts, completions, **_):
+    return [10**400]
+
+
 def boundless(prompts, completions, **_):
     return [float("inf")]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any
 
 from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Node, Tree
 
-from .finish import EPSILON, clipped, deviation
+from .finish import EPSILON, clipped, deviation, scored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +56,16 @@ class AgentTurn(Advantage):
             rewards = [episodes[e].rewards[n].get(agent, 0.0) for e, n, agent in members]
             for (e, n, agent), advantage in zip(members, self._compared(rewards), strict=True):
                 advantages[e][n][agent] = advantage
-        return clipped([tuple(rows) for rows in advantages], self.clip)
+        return clipped(scored([tuple(rows) for rows in advantages]), self.clip)
 
     def _compared(self, rewards: list[float]) -> list[float]:
         if len(rewards) == 1:
             return rewards
-        mean = sum(rewards) / len(rewards)
-        scale = deviation(rewards) + EPSILON if self.normalize_std else 1.0
+        kept = [reward for reward in rewards if not isnan(reward)]
+        if not kept:
+            return [nan] * len(rewards)
+        mean = sum(kept) / len(kept)
+        scale = deviation(kept) + EPSILON if self.normalize_std else 1.0
         return [(reward - mean) / scale for reward in rewards]
 
 

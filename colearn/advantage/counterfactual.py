@@ -14,9 +14,10 @@ from colearn.contract import (
     Episodes,
     NodeAdvantages,
 )
+from colearn.scored import mean_scored
 from colearn.types import Credited
 
-from .finish import clipped, normalized
+from .finish import bootstrapped, clipped, normalized, scored
 from .own_rewards import own_rewards
 
 
@@ -50,7 +51,7 @@ class CounterfactualBaseline(Advantage):
         if values is None:
             raise TypeError("CounterfactualBaseline needs the critic's values")
         advantages = [self._advantages(e, v) for e, v in zip(episodes, values, strict=True)]
-        advantages = clipped(advantages, self.clip)
+        advantages = clipped(scored(advantages), self.clip)
         return normalized(advantages) if self.normalize else advantages
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
@@ -82,7 +83,7 @@ class CounterfactualBaseline(Advantage):
             reversed(episode.tree.nodes), reversed(episode.tree.below()), strict=True
         ):
             ahead = [self._mixed(child, returns[child], values) for child in below]
-            future = sum(ahead) / len(ahead) if ahead else 0.0
+            future = mean_scored(ahead)
             returns[node.index] = rewards[node.index] + episode.discount * future
         return returns
 
@@ -90,4 +91,5 @@ class CounterfactualBaseline(Advantage):
         values_of_child = [q for own in values.values() if (q := own[child]) is not None]
         if self.lam == 1.0 or not values_of_child:
             return following
-        return (1 - self.lam) * sum(values_of_child) / len(values_of_child) + self.lam * following
+        value = sum(values_of_child) / len(values_of_child)
+        return bootstrapped(value, following, self.lam)

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 from colearn.contract import NodeAdvantages
 
 EPSILON = 1e-6
 """Added to a standard deviation before dividing by it."""
+
+
+def scored(advantages: Sequence[NodeAdvantages]) -> list[NodeAdvantages]:
+    """The advantages without those of actions that are not scored (NaN)."""
+    return [
+        tuple({name: a for name, a in node.items() if not isnan(a)} for node in tree)
+        for tree in advantages
+    ]
+
+
+def bootstrapped(value: float, later: float, lam: float) -> float:
+    """(1 - lambda) V + lambda * the later return, which may be unscored where lambda is 0."""
+    return value if lam == 0.0 else (1.0 - lam) * value + lam * later
 
 
 def clipped(advantages: Sequence[NodeAdvantages], clip: float | None) -> list[NodeAdvantages]:

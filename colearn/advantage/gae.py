@@ -15,10 +15,11 @@ from pydantic import Field
 
 from colearn.bounds import Anneal, Clip, Expectile
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
+from colearn.scored import mean_scored
 from colearn.types import Credited
 
 from .expectile import MEAN, faded, weighted
-from .finish import clipped, normalized
+from .finish import bootstrapped, clipped, normalized, scored
 from .own_rewards import own_rewards
 
 
@@ -73,7 +74,7 @@ class GAE(Advantage):
         if values is None:
             raise TypeError(f"{type(self).__name__} needs the critic's values")
         advantages = [self._advantages(*pair) for pair in zip(episodes, values, strict=True)]
-        advantages = clipped(advantages, self.clip)
+        advantages = clipped(scored(advantages), self.clip)
         return normalized(advantages) if self.normalize else advantages
 
     def targets(self, episodes: Episodes, values: Sequence[AgentValues]) -> list[AgentValues]:
@@ -97,7 +98,7 @@ class GAE(Advantage):
             worth = worth_of_nodes(episode, rewards, deeper)
             far = backed_up(episode, rewards, values, worth)
             deeper = [
-                near if near is None or deep is None else (1 - self.lam) * near + self.lam * deep
+                near if near is None or deep is None else bootstrapped(near, deep, self.lam)
                 for near, deep in zip(values, far, strict=True)
             ]
         return worth_of_nodes(episode, rewards, deeper)
@@ -120,10 +121,8 @@ class GAE(Advantage):
 def _ahead(
     below: Sequence[int], rewards: Sequence[float], worth: Sequence[float], discount: float
 ) -> float:
-    """Mean over the children `below` of r + discount * worth; 0 where there is none."""
-    if not below:
-        return 0.0
-    return sum(rewards[c] + discount * worth[c] for c in below) / len(below)
+    """Mean over the scored children of `below` of r + discount * worth; 0 where there is none."""
+    return mean_scored(rewards[c] + discount * worth[c] for c in below)
 
 
 def worth_of_nodes(
@@ -148,7 +147,7 @@ def worth_of_nodes(
         elif not below[node.index]:
             worth[node.index] = value
         else:
-            worth[node.index] = (1.0 - lam) * value + lam * future
+            worth[node.index] = bootstrapped(value, future, lam)
     return worth
 
 

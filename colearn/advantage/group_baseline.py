@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from typing import Any
 
 from colearn.bounds import Anneal, Clip, Expectile
@@ -12,7 +13,7 @@ from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
 from .expectile import MEAN, expectile, faded, weighted
-from .finish import EPSILON, clipped, deviation, normalized
+from .finish import EPSILON, clipped, deviation, normalized, scored
 from .turn_weights import equal_turns
 
 
@@ -41,12 +42,13 @@ class GroupBaseline(Advantage):
 
     @abstractmethod
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
-        """Advantages of the joint actions of one history, from their returns."""
+        """Advantages of the scored joint actions of one history (at least one), by return."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        advantages = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        advantages = scored([self._advantages(episode) for episode in episodes])
+        advantages = clipped(advantages, self.clip)
         if self.normalize:
             advantages = normalized(advantages)
         return equal_turns(episodes, advantages) if self.equal_turns else advantages
@@ -65,12 +67,14 @@ class GroupBaseline(Advantage):
     def _compared(self, below: Sequence[Sequence[int]], returns: Sequence[float]) -> list[float]:
         advantages = [0.0] * len(returns)
         for node, group in enumerate(below):
-            if len(group) == 1:
+            kept = [index for index in group if not isnan(returns[index])]
+            for index in group:
+                advantages[index] = nan
+            if len(group) == 1 and kept:
                 advantages[group[0]] = advantages[node]
-            elif group:
-                for index, advantage in zip(
-                    group, self.compare([returns[index] for index in group]), strict=True
-                ):
+            elif kept:
+                compared = self.compare([returns[index] for index in kept])
+                for index, advantage in zip(kept, compared, strict=True):
                     advantages[index] = advantage
         return advantages
 
@@ -100,6 +104,8 @@ class LeaveOneOut(GroupBaseline):
     """
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
+        if len(returns) == 1:
+            return [0.0]  # none of the siblings is scored
         total, others = sum(returns), len(returns) - 1
         return [own - (total - own) / others for own in returns]
 

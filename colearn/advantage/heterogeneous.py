@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, AnswerGroup, Episodes, NodeAdvantages
+from colearn.scored import mean_scored
 from colearn.seeding import derive_rng
 from colearn.types import Credited, Node
 
@@ -110,11 +112,11 @@ class Heterogeneous(Advantage):
         return groups
 
     def _within_trees(self, episodes: Episodes) -> list[list[Pair]]:
-        """By tree, agent and occasion; some hold one action."""
+        """The scored actions by tree, agent and occasion; some hold one action."""
         together: dict[Group, list[Pair]] = {}
         for number, episode in enumerate(episodes):
             for pair in _pairs(number, episode):
-                if self.keep == "all" or pair.forked:
+                if (self.keep == "all" or pair.forked) and not isnan(pair.worth):
                     together.setdefault((number, pair.agent, pair.occasion), []).append(pair)
         return list(together.values())
 
@@ -141,13 +143,12 @@ def _pairs(number: int, episode: Credited[Any]) -> Iterator[Pair]:
         for agent in node.observations if children else ():
             different = _different(children, agent)
             for same in different:
-                edge_worths = [worths[agent][child.index] for child in same]
                 yield Pair(
                     episode=number,
                     node=same[0].index,
                     agent=agent,
                     occasion=acted[node.index].get(agent, 0),
-                    worth=sum(edge_worths) / len(edge_worths),
+                    worth=mean_scored(worths[agent][child.index] for child in same),
                     forked=len(different) > 1,
                 )
 

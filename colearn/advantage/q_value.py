@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Literal
 
 from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
-from colearn.types import Credited, Tree
+from colearn.scored import mean_scored
+from colearn.types import Credited
 
 from .finish import clipped, normalized
 from .own_rewards import own_rewards
@@ -44,7 +46,7 @@ class QValue(Advantage):
     ) -> list[NodeAdvantages]:
         if values is None:
             raise TypeError("QValue needs the critic's values")
-        advantages = [self._advantages(e.tree, v) for e, v in zip(episodes, values, strict=True)]
+        advantages = [self._advantages(e, v) for e, v in zip(episodes, values, strict=True)]
         advantages = clipped(advantages, self.clip)
         return normalized(advantages) if self.normalize else advantages
 
@@ -54,14 +56,18 @@ class QValue(Advantage):
             for episode, by_agent in zip(episodes, values, strict=True)
         ]
 
-    def _advantages(self, tree: Tree[Any], values: AgentValues) -> NodeAdvantages:
+    def _advantages(self, episode: Credited[Any], values: AgentValues) -> NodeAdvantages:
+        tree = episode.tree
         rows: list[dict[str, float]] = [{} for _ in tree.nodes]
         for agent, own in values.items():
+            targets = self._sarsa(episode, agent, own)
             for siblings in tree.below():
                 q = {
                     index: value
                     for index in siblings
-                    if (value := own[index]) is not None and agent in tree.nodes[index].actions
+                    if (value := own[index]) is not None
+                    and agent in tree.nodes[index].actions
+                    and not isnan(targets[index] or 0.0)
                 }
                 mean = sum(q.values()) / len(q) if q and self.baseline == "siblings" else 0.0
                 for index, value in q.items():
@@ -74,7 +80,7 @@ class QValue(Advantage):
         for node, below in zip(reversed(tree.nodes), reversed(tree.below()), strict=True):
             # an edge without this agent forwards its rewards to the agent's next action
             next_q = [targets[c] if (q := own[c]) is None else q for c in below]
-            future = sum(next_q) / len(next_q) if next_q else 0.0
+            future = mean_scored(next_q)
             targets[node.index] = rewards[node.index] + episode.discount * future
             if not (below or node.terminal) and (cut := own[node.index]) is not None:
                 targets[node.index] = cut

@@ -10,7 +10,7 @@ from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
 from colearn.types import Credited
 
-from .finish import clipped
+from .finish import clipped, scored
 from .turn_weights import equal_turns
 
 
@@ -30,7 +30,8 @@ class RawReturn(Advantage):
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
     ) -> list[NodeAdvantages]:
-        advantages = clipped([self._advantages(episode) for episode in episodes], self.clip)
+        advantages = scored([self._advantages(episode) for episode in episodes])
+        advantages = clipped(advantages, self.clip)
         return equal_turns(episodes, advantages) if self.equal_turns else advantages
 
     def _advantages(self, episode: Credited[Any]) -> NodeAdvantages:

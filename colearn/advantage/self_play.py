@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -62,12 +63,15 @@ class RoleBaseline(Advantage):
                 key = "/".join(group_of(episode, agent, by_role=True))
                 whole = whole_returns(episode, agent)
                 for leaf in tree.leaves():
+                    if isnan(whole[leaf.index]):
+                        continue  # not scored
                     before = self._baselines.get(key, 0.0)
                     self._baselines[key] = (
                         self.decay * before + (1.0 - self.decay) * whole[leaf.index]
                     )
                 for node in acted:
-                    advantages[place, node, agent] = whole[node] - self._baselines[key]
+                    if not isnan(whole[node]):
+                        advantages[place, node, agent] = whole[node] - self._baselines[key]
         return by_node(episodes, advantages)
 
     def state(self) -> Mapping[str, float]:
@@ -140,6 +144,7 @@ class SumThenNormalize(Advantage):
                 for place, agent in dict.fromkeys((place, agent) for place, _, agent in actions)
                 for whole in [whole_returns(episodes[place], agent)]
                 for leaf in episodes[place].tree.leaves()
+                if not isnan(whole[leaf.index])
             }
         groups = grouped(counted, keys)
         mean = {key: sum(group) / len(group) for key, group in groups.items()}

@@ -9,9 +9,11 @@ search.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan, nan
 from typing import Any
 
 from colearn.contract import Episodes, NodeAdvantages
+from colearn.scored import mean_scored
 from colearn.types import Credited
 
 Key = tuple[str, str]
@@ -46,13 +48,13 @@ def weight_group_of(episode: Credited[Any], agent: str, *, by_role: bool) -> Key
 def of_actions(
     episodes: Episodes, value: Callable[[Credited[Any], str], Sequence[float]]
 ) -> Actions:
-    """A number for each action, from `value`, which gives an agent's numbers by node."""
+    """A number for each scored action, from `value`, which gives an agent's numbers by node."""
     by_action: Actions = {}
     for place, episode in enumerate(episodes):
         for agent in episode.tree.agents:
             numbers = value(episode, agent)
             for node in episode.tree.nodes:
-                if agent in node.actions:
+                if agent in node.actions and not isnan(numbers[node.index]):
                     by_action[place, node.index, agent] = numbers[node.index]
     return by_action
 
@@ -69,8 +71,7 @@ def turn_rewards(episode: Credited[Any], agent: str) -> tuple[float, ...]:
             0.0 if agent in tree.nodes[child].actions else paid[child]
             for child in below[node.index]
         ]
-        later = sum(after) / len(after) if after else 0.0
-        paid[node.index] = reward + episode.discount * later
+        paid[node.index] = reward + episode.discount * mean_scored(after)
     return tuple(paid)
 
 
@@ -80,7 +81,7 @@ def whole_returns(episode: Credited[Any], agent: str) -> list[float]:
     whole = [returns[0]] * len(returns)
     for node, children in zip(episode.tree.nodes, below, strict=True):
         for child in children:
-            middle = sum(returns[other] for other in children) / len(children)
+            middle = mean_scored(returns[other] for other in children)
             apart = returns[child] - middle
             whole[child] = whole[node.index] + episode.discount**node.turn * apart
     return whole
@@ -137,18 +138,18 @@ def grouped_by(
 
 
 def summed(episodes: Episodes, rewards: Actions) -> Actions:
-    """The sum of rewards from each action on: later ones are averaged over branches and discounted
-    by the turns between them, including turns of other agents."""
+    """The sum of rewards from each action on, where all of them are scored: later ones are averaged
+    over branches and discounted by the turns between them, including turns of other agents."""
     sums: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):
         nodes, discount = episodes[place].tree.nodes, episodes[place].discount
         later = [
-            discount ** (nodes[after].turn - nodes[node].turn) * sums[place, after, agent]
+            discount ** (nodes[after].turn - nodes[node].turn)
+            * sums.get((place, after, agent), nan)
             for after in next_own(episodes[place], agent, node)
         ]
-        rest = sum(later) / len(later) if later else 0.0
-        sums[place, node, agent] = rewards[place, node, agent] + rest
-    return sums
+        sums[place, node, agent] = rewards[place, node, agent] + mean_scored(later)
+    return {at: value for at, value in sums.items() if not isnan(value)}
 
 
 def next_own(episode: Credited[Any], agent: str, index: int) -> list[int]:

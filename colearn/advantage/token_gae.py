@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from colearn.bounds import Clip
 from colearn.contract import Advantage, AgentValues, Episodes, TokenAdvantages, TokenValues
+from colearn.scored import mean_scored
 from colearn.types import Credited, Node
 
-from .finish import EPSILON, deviation
+from .finish import EPSILON, bootstrapped, deviation
 from .own_rewards import own_rewards
 
 Decay = Annotated[float, Field(ge=0.0, le=1.0, description="1.0 is the paper's")]
@@ -60,7 +62,12 @@ class TokenGAE(Advantage):
             errors = _normalized(errors)
         return [
             tuple(
-                {a: own[node.index] for a, own in by_agent.items() if a in node.actions}
+                {
+                    agent: own[node.index]
+                    for agent, own in by_agent.items()
+                    if agent in node.actions
+                    and len(own[node.index]) == len(node.actions[agent].tokens)
+                }
                 for node in episode.tree.nodes
             )
             for episode, by_agent in zip(episodes, errors, strict=True)
@@ -76,7 +83,7 @@ class TokenGAE(Advantage):
         ]
 
     def _errors(self, episode: Credited[Any], values: AgentValues) -> dict[str, Worths]:
-        """Advantages of every token, by agent."""
+        """Advantages of every token, by agent; none of an action that is not scored."""
         errors = {}
         for agent, own in values.items():
             read = _tokens(own)
@@ -87,20 +94,23 @@ class TokenGAE(Advantage):
         return errors
 
     def _worths(self, episode: Credited[Any], agent: str, values: TokenValues) -> Worths:
-        """The TD(lambda) return of every token."""
+        """The TD(lambda) return of every token; NaN for all tokens of an unscored action."""
         tree, rewards = episode.tree, own_rewards(episode, agent)
         below = tree.below()
         worths: list[tuple[float, ...]] = [()] * len(tree.nodes)
         ahead = [0.0] * len(tree.nodes)  # value of the edge into a node before its first token
         for node in reversed(tree.nodes):
             children, value = below[node.index], values.by_node[node.index]
-            future = sum(ahead[c] for c in children) / len(children) if children else 0.0
+            future = mean_scored(ahead[c] for c in children)
             if value is not None:
-                future = self._mixed(value, future) if children else value
+                future = bootstrapped(value, future, self.lam) if children else value
             last = rewards[node.index] + episode.discount * future
             spoken = node.actions.get(agent)
             if spoken is not None and spoken.tokens and node.parent is not None:
-                worths[node.index] = self._back(last, values.inside[node.index])
+                inside = values.inside[node.index]
+                worths[node.index] = (
+                    (nan,) * len(spoken.tokens) if isnan(last) else self._back(last, inside)
+                )
                 last = worths[node.index][0]
             ahead[node.index] = last
         return tuple(worths)
@@ -108,16 +118,14 @@ class TokenGAE(Advantage):
     def _back(self, last: float, inside: Sequence[float]) -> tuple[float, ...]:
         backward = [last]
         for value in reversed(inside):
-            backward.append(self.gamma * self._mixed(value, backward[-1]))
+            backward.append(self.gamma * bootstrapped(value, backward[-1], self.lam))
         return tuple(reversed(backward))
-
-    def _mixed(self, value: float, worth: float) -> float:
-        return (1.0 - self.lam) * value + self.lam * worth
 
 
 def _less(worths: tuple[float, ...], values: TokenValues, node: Node[Any]) -> tuple[float, ...]:
-    """Advantages of the tokens of the action into a node: their returns minus V before each."""
-    if not worths:
+    """Advantages of the tokens of the action into a node: their returns minus V before each. Empty
+    if the action is not scored."""
+    if not worths or isnan(worths[0]):
         return ()
     assert node.parent is not None, "an action leads from somewhere"
     first = values.by_node[node.parent]
@@ -131,7 +139,7 @@ def _targets(episode: Credited[Any], values: TokenValues, worths: Worths) -> Tok
     for node, children in zip(episode.tree.nodes, episode.tree.below(), strict=True):
         first = [worths[child][0] for child in children if worths[child]]
         if seen[node.index] is not None and first:
-            seen[node.index] = sum(first) / len(first)
+            seen[node.index] = mean_scored(first)
     return TokenValues(tuple(seen), tuple(own[1:] for own in worths))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from colearn.bounds import Count, Positive, Share
 from colearn.contract import Cast
 from colearn.contract.player import past_self
+from colearn.scored import as_number, mean_scored
 from colearn.types import Credited
 
 
@@ -121,6 +123,8 @@ class League(Cast):
         payoff = _payoff(episode, kept[0])
         for agent, slot in slots.items():
             margin = payoff - _payoff(episode, agent)
+            if isnan(margin):
+                continue  # the game was not scored
             self._memory[f"games/{slot}"] += 1.0
             self._memory[f"score/{slot}"] += 0.5 * (1.0 + float(np.sign(margin)))
 
@@ -130,5 +134,5 @@ def _payoff(episode: Credited[Any], agent: str) -> float:
     name = f"payoff_{agent}"
     ends = [leaf.metrics for leaf in episode.tree.leaves() if name in leaf.metrics]
     if ends:
-        return float(np.mean([metrics[name] for metrics in ends]))
+        return mean_scored(as_number(metrics[name]) for metrics in ends)
     return episode.returns(agent)[0]

@@ -6,10 +6,12 @@ The rules (team, mixed, payoff, backward and others) are in `colearn.credit`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import Any, Literal, Protocol
 
 from colearn.bounds import check_bounds
+from colearn.scored import as_number, sum_scored
 from colearn.types import Rewards, Tree
 
 Paid = Literal["team", "local"]
@@ -20,17 +22,18 @@ class Rewarded(Protocol):
     """The rewards of one joint action: an `Outcome` or a `Node`."""
 
     @property
-    def reward(self) -> float: ...
+    def reward(self) -> float | None: ...
 
     @property
-    def local_rewards(self) -> Mapping[str, float]: ...
+    def local_rewards(self) -> Mapping[str, float | None]: ...
 
 
 class Credit(ABC):
     """A stateless strategy that maps a tree to a reward per edge and agent.
 
     Returns, advantages, critics and logged returns read credited rewards and nothing else. An
-    agent left out of an edge is credited 0 there.
+    agent left out of an edge is credited 0 there. Credit is NaN where the task scored none of the
+    rewards that it is made of; where it scored some, the others add nothing.
     """
 
     reads: frozenset[Paid]
@@ -56,13 +59,27 @@ class Credit(ABC):
         ]
         if "local" in self.reads:
             for index, agent, reward in earned(tree):
+                if isnan(reward) and "team" in self.reads:
+                    continue  # the team's reward is the credit
                 rewards[index][agent] = rewards[index].get(agent, 0.0) + reward
         return tuple(rewards)
 
 
+def weighed(parts: Iterable[tuple[float, float | None]]) -> float:
+    """The weighted sum of rewards, given as (weight, reward): those that are not scored, and those
+    of weight 0, add nothing. NaN if all that have a weight are not scored."""
+    return sum_scored(weight * as_number(reward) for weight, reward in parts if weight)
+
+
+def local_part(paid: Rewarded, agent: str, weight: float = 1.0) -> list[tuple[float, float | None]]:
+    """An agent's local reward for `weighed`; empty if there is none."""
+    local = paid.local_rewards
+    return [(weight, local[agent])] if agent in local else []
+
+
 def earned(tree: Tree[Any]) -> list[tuple[int, str, float]]:
-    """Delayed rewards as (node that the action led to, agent, weighted reward). The weight is the
-    probability of the paying branch under uniform choice of children."""
+    """Delayed rewards as (node that the action led to, agent, weighted reward), NaN if not scored.
+    The weight is the probability of the paying branch under uniform choice of children."""
     earned_rewards = []
     below = tree.below()
     for node in tree.nodes:
@@ -73,5 +90,5 @@ def earned(tree: Tree[Any]) -> list[tuple[int, str, float]]:
             share = 1.0
             for before in chain[turn + 1 : -1]:
                 share /= len(below[before.index])
-            earned_rewards.append((chain[turn + 1].index, agent, share * reward))
+            earned_rewards.append((chain[turn + 1].index, agent, share * as_number(reward)))
     return earned_rewards

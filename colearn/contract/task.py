@@ -89,9 +89,10 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """
 
     @abstractmethod
-    def metrics(self, state: State) -> Mapping[str, float]:
+    def metrics(self, state: State) -> Mapping[str, float | None]:
         """Further measures of the final state (IoU, pass rate, ...) with fixed keys. In a game
-        `payoff_AGENT` is each player's payoff, by which leagues count games."""
+        `payoff_AGENT` is each player's payoff, by which leagues count games. None: not
+        measured, and in no mean."""
 
     def horizon_of(self, item: Item) -> int:
         """The maximum number of turns of an item's episodes, at most `horizon`, the default. Memory

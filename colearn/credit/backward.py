@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any, Literal
 
-from colearn.contract.reward_credit import Credit, Rewarded, earned
+from colearn.contract.reward_credit import Credit, Rewarded, earned, local_part, weighed
+from colearn.scored import as_number
 from colearn.types import Rewards, Tree
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
@@ -36,22 +38,31 @@ class Backward(Credit):
     at_once = False
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        return {agent: paid.reward + paid.local_rewards.get(agent, 0.0) for agent in agents}
+        team = (1.0, paid.reward)
+        return {agent: weighed([team, *local_part(paid, agent)]) for agent in agents}
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
         followers = _followers(tree)
         shared: dict[tuple[int, str], float] = {}
-        aggregate = _AGGREGATES[self.aggregate]
         for node in reversed(tree.nodes):
             for agent in node.actions:
                 after = [shared[one] for one in followers.get((node.index, agent), ())]
-                shared[node.index, agent] = node.reward + (aggregate(after) if after else 0.0)
+                shared[node.index, agent] = as_number(node.reward) + self._aggregated(after)
         credited: list[dict[str, float]] = [{} for _ in tree.nodes]
         for (index, agent), worth in shared.items():
-            credited[index][agent] = worth + tree.nodes[index].local_rewards.get(agent, 0.0)
+            local = local_part(tree.nodes[index], agent)
+            credited[index][agent] = weighed([(1.0, worth), *local])
         for index, agent, reward in earned(tree):
-            credited[index][agent] += reward
+            if not isnan(reward):
+                credited[index][agent] += reward
         return tuple(credited)
+
+    def _aggregated(self, credits: Sequence[float]) -> float:
+        """Aggr over the scored credits; NaN if there are credits and none is scored."""
+        scored = [credit for credit in credits if not isnan(credit)]
+        if credits and not scored:
+            return nan
+        return _AGGREGATES[self.aggregate](scored) if scored else 0.0
 
 
 def _followers(tree: Tree[Any]) -> dict[tuple[int, str], list[tuple[int, str]]]:

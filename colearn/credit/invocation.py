@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract.reward_credit import Credit, Rewarded
+from colearn.contract.reward_credit import Credit, Rewarded, local_part, weighed
+from colearn.scored import as_number
 from colearn.types import Rewards, Tree
 
 from .payoff import Payoff
@@ -36,8 +37,8 @@ class Invocation(Credit):
         object.__setattr__(self, "at_once", self.trajectory == 0.0)
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        team = (self.turn + self.trajectory) * paid.reward
-        return {agent: self.node * paid.local_rewards.get(agent, 0.0) + team for agent in agents}
+        team = (self.turn + self.trajectory, paid.reward)
+        return {agent: weighed([team, *local_part(paid, agent, self.node)]) for agent in agents}
 
     def __call__(self, tree: Tree[Any]) -> Rewards:
         ahead = tree.returns(1.0)
@@ -49,8 +50,12 @@ class Invocation(Credit):
                 credited.append({})
                 continue
             whole = behind[node.parent] + ahead[node.index]
-            behind[node.index] = behind[node.parent] + node.reward
-            team = self.turn * node.reward + self.trajectory * whole
-            local_rewards = local[node.index]
-            credited.append({a: self.node * local_rewards.get(a, 0.0) + team for a in node.actions})
+            behind[node.index] = behind[node.parent] + as_number(node.reward)
+            team = [(self.turn, node.reward), (self.trajectory, whole)]
+            credited.append({})
+            for agent in node.actions:
+                own = local[node.index][agent]
+                paid = own != 0.0 or agent in node.local_rewards
+                parts = [*team, (self.node, own)] if paid else team
+                credited[-1][agent] = weighed(parts)
         return tuple(credited)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from colearn.contract.reward_credit import Credit, Rewarded
+from colearn.contract.reward_credit import Credit, Rewarded, local_part, weighed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,4 +21,5 @@ class Mixed(Credit):
     reads = frozenset({"team", "local"})
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        return {a: self.alpha * paid.reward + paid.local_rewards.get(a, 0.0) for a in agents}
+        team = (self.alpha, paid.reward)
+        return {agent: weighed([team, *local_part(paid, agent)]) for agent in agents}

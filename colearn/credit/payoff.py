@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from colearn.contract.reward_credit import Credit, Rewarded
+from colearn.scored import as_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,4 +19,4 @@ class Payoff(Credit):
     reads = frozenset({"local"})
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        return {agent: paid.local_rewards.get(agent, 0.0) for agent in agents}
+        return {agent: as_number(paid.local_rewards.get(agent, 0.0)) for agent in agents}

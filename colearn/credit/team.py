@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from colearn.contract.reward_credit import Credit, Rewarded
+from colearn.scored import as_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,4 +16,4 @@ class Team(Credit):
     reads = frozenset({"team"})
 
     def step(self, paid: Rewarded, agents: Sequence[str]) -> Mapping[str, float]:
-        return dict.fromkeys(agents, paid.reward)
+        return dict.fromkeys(agents, as_number(paid.reward))

@@ -14,17 +14,19 @@ from .policy_gradient import floats
 def value_loss(
     values: Tensor, targets: Tensor, old_values: Tensor | None, settings: ValueLoss, total: int
 ) -> tuple[Tensor, dict[str, float]]:
-    """Sum of (target - V)^2 over this micro-batch, divided by the minibatch's `total` values.
+    """Sum of (target - V)^2 over this micro-batch, divided by the minibatch's `total` scored
+    values.
 
-    Targets are constants. `settings.expectile` weights an error by 2 tau if the target is above V
-    and by 2 (1 - tau) if below: V estimates the tau-expectile (1/2: the mean). With `settings.clip`
-    the error is the maximum over V and V clamped to +-clip around `old_values` (PPO). Metrics add
-    up over micro-batches; explained variance is
-    1 - value_error / (target_square - target_mean^2).
+    Targets are constants; a value whose target is NaN (not scored) adds nothing.
+    `settings.expectile` weights an error by 2 tau if the target is above V and by 2 (1 - tau) if
+    below: V estimates the tau-expectile (1/2: the mean). With `settings.clip` the error is the
+    maximum over V and V clamped to +-clip around `old_values` (PPO). Metrics add up over
+    micro-batches; explained variance is 1 - value_error / (target_square - target_mean^2).
 
     Errors: ConfigError for `clip` without `old_values`.
     """
-    targets = targets.detach()
+    scored = ~targets.detach().isnan()
+    values, targets = (torch.where(scored, numbers, 0.0) for numbers in (values, targets.detach()))
     plain = (values - targets) ** 2
 
     def weighted(guesses: Tensor) -> Tensor:
@@ -36,6 +38,7 @@ def value_loss(
     if settings.clip is not None:
         if old_values is None:
             raise ConfigError("value_loss.clip: needs the values at rollout; leave it out")
+        old_values = torch.where(scored, old_values, 0.0)
         near = old_values + (values - old_values).clamp(-settings.clip, settings.clip)
         error = torch.maximum(error, weighted(near))
     loss = settings.coefficient * error.sum() / total

@@ -30,6 +30,7 @@ from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
 from colearn.rollout.transition import pictured, rendered
+from colearn.scored import as_reward
 from colearn.types import Action, Node, Outcome, Tree
 
 from .person import Person, PersonTurns
@@ -203,7 +204,8 @@ class _Play(Table):
         tree = self.growth.tree()
         if lost is None:
             metrics = dict(tree.nodes[-1].metrics)
-            self._tell("ended", **{"return": tree.returns(1.0)[0], "metrics": metrics})
+            reached = as_reward(tree.returns(1.0)[0])
+            self._tell("ended", **{"return": reached, "metrics": metrics})
         else:
             self._tell("lost", turn=lost.turn, agent=lost.agent, reason=lost.reason)
         retries = {

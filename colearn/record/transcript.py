@@ -9,6 +9,7 @@ from typing import Any
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name
 from colearn.rollout.transition import drawn, pictured, rendered
+from colearn.scored import as_reward
 from colearn.types import Node, Tree
 
 
@@ -23,7 +24,7 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     return {
         "episode": tree.episode,
         "item": str(tree.item),
-        "return": tree.returns(1.0)[0],
+        "return": as_reward(tree.returns(1.0)[0]),
         "metrics": dict(chain[-1].metrics),
         "picture": rendered(task, chain[-1].state, name),
         "drawing": drawn(task, chain[-1].state, name),

@@ -11,6 +11,7 @@ from colearn import registry
 from colearn.errors import ConfigError, TaskError, reason_of
 from colearn.seeding import OwnGenerators
 
+from .function import reward_number
 from .waiting import finish
 
 _NO_TOOLS = ("reset", "get_reward")
@@ -29,7 +30,7 @@ class LiveEnvironment:
     """An environment made by the factory, with its own random generators."""
 
     def __init__(self, target: str, seed: int, columns: Mapping[str, Any]) -> None:
-        self._generators = OwnGenerators(seed)
+        self.target, self._generators = target, OwnGenerators(seed)
         with self._generators.drawn_from():
             self.environment = make(target)
             opened = _value(self.environment.reset(**columns))
@@ -47,12 +48,16 @@ class LiveEnvironment:
         except Exception as error:  # noqa: BLE001 - the model reads what its call raised
             return ToolResult(name, str({"error": str(error)}), failed=True)
 
-    def reward(self) -> float:
-        """`get_reward`; 0 without one."""
+    def rewards(self) -> list[float | None]:
+        """`get_reward` as the only element, None if it did not score the episode; empty without
+        such a method.
+
+        Errors: TaskError for what is no finite number.
+        """
         if not hasattr(self.environment, "get_reward"):
-            return 0.0
+            return []
         value = self._run(self.environment.get_reward)
-        return 0.0 if value is None else float(value)
+        return [reward_number(value, f"task.factory: get_reward of '{self.target}'")]
 
     def _run(self, method: Callable[..., Any], **arguments: Any) -> Any:
         with self._generators.drawn_from():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from colearn import registry
@@ -13,6 +15,8 @@ from colearn.errors import TaskError
 from colearn.given import given, is_given
 
 from .waiting import finish
+
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,12 @@ class PythonFunction(RewardFunction):
         )
         if inspect.isawaitable(rewards):
             rewards = finish(rewards)
+        if isinstance(rewards, str | bytes | Mapping):
+            kind = "text" if isinstance(rewards, str | bytes) else type(rewards).__name__
+            raise TaskError(
+                f"task.reward: '{self.target}' returned a {kind}, {rewards!r:.60}; return a list "
+                "with one reward per completion"
+            )
         try:
             given = list(rewards)
         except TypeError:
@@ -74,13 +84,28 @@ class PythonFunction(RewardFunction):
         return [self._number(reward) for reward in given]
 
     def _number(self, reward: Any) -> float | None:
-        try:
-            return None if reward is None else float(reward)
-        except (TypeError, ValueError):
-            raise TaskError(
-                f"task.reward: '{self.target}' returned {reward!r:.60}; return a number, or None "
-                "where it does not apply"
-            ) from None
+        return reward_number(reward, f"task.reward: '{self.label}'")
+
+
+def reward_number(reward: Any, who: str) -> float | None:
+    """A reward that the user's code returned; None: not scored.
+
+    Errors: TaskError, which begins with `who`, for what is no finite number, texts included.
+    """
+    if reward is None:
+        return None
+    if isinstance(reward, str | bytes):
+        raise TaskError(f"{who} returned {reward!r:.60}; return a number instead of a text")
+    remedy = "return a number, or None where it does not apply"
+    try:
+        number = float(reward)
+    except OverflowError:
+        raise TaskError(f"{who} returned a number beyond {LARGEST:g}; {remedy}") from None
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor of several numbers
+        raise TaskError(f"{who} returned {reward!r:.60}; {remedy}") from None
+    if not isfinite(number):
+        raise TaskError(f"{who} returned {number}; return a finite number, or None")
+    return number
 
 
 def _discard(*_: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isnan
 
 from colearn.contract import Branching, Child, Round
 from colearn.seeding import derive_rng
@@ -14,7 +15,8 @@ from .shapes import Group
 @dataclass(frozen=True)
 class GreedyTree(Group):
     """Every acting agent samples K candidates from its prompt, and the candidate with the highest
-    credited reward is executed; ties are broken at random.
+    credited reward is executed; ties are broken at random. A candidate that is
+    not scored is executed only if none is.
 
     Agents that act simultaneously sample in parallel, and their candidates are scored in the
     agents' order (Alg. 1, lines 9 to 14): candidates of agent i with the executed action of each
@@ -75,7 +77,7 @@ def _best_of_last(at: Branching, tried: Sequence[Child]) -> int:
     """Index of the best candidate of the agent that was scored last."""
     agent = _last_agent(tried)
     worth = {
-        number: child.rewards[agent]
+        number: child.rewards[agent] if not isnan(child.rewards[agent]) else -inf
         for number, child in enumerate(tried)
         if child.candidate_of == agent
     }

@@ -62,7 +62,7 @@ def privileged(task: Task, state: Any, item: str) -> str:
         return validate_text(task.privileged_info(state), "privileged_info")
 
 
-def measured(task: Task, state: Any, item: str) -> dict[str, float]:
+def measured(task: Task, state: Any, item: str) -> dict[str, float | None]:
     """The metrics of a terminal state."""
     with asking(task, "metrics", item):
         return dict(validate_metrics(task.metrics(state)))

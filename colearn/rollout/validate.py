@@ -71,8 +71,8 @@ def validate_text(text: str, method: str) -> str:
     return text
 
 
-def validate_metrics(metrics: Mapping[str, float]) -> Mapping[str, float]:
-    """Check metrics: finite numbers by name.
+def validate_metrics(metrics: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    """Check metrics: by name finite numbers, or None for one that was not measured.
 
     Errors: TaskError.
     """
@@ -83,6 +83,8 @@ def validate_metrics(metrics: Mapping[str, float]) -> Mapping[str, float]:
     for name, value in metrics.items():
         if not isinstance(name, str):
             raise TaskError(f"task.metrics: the name {name!r} must be str")
+        if value is None:
+            continue
         if not isinstance(value, (int, float)):
             raise TaskError(
                 f"task.metrics: '{name}' is a {type(value).__name__}, must be a finite number; "
@@ -94,7 +96,8 @@ def validate_metrics(metrics: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[State]:
-    """Check a step's outcome: finite rewards, a bool `done`, local rewards of known agents.
+    """Check a step's outcome: rewards that are finite or None (not scored), a bool `done`, local
+    rewards of known agents.
 
     Errors: TaskError.
     """
@@ -103,7 +106,7 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
             f"task.step: gave a {type(outcome).__name__}, must be an Outcome; "
             "return Outcome(state=..., reward=..., done=...)"
         )
-    _finite(outcome.reward, "reward")
+    _finite_or_none(outcome.reward, "reward")
     if not isinstance(outcome.done, bool):
         raise TaskError(
             f"task.step: done is a {type(outcome.done).__name__}, must be a bool; use bool(...)"
@@ -119,7 +122,7 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
                 f"task.step: local_rewards names '{agent}', which is no agent; "
                 f"known: {', '.join(agents)}"
             )
-        _finite(reward, f"local reward of '{agent}'")
+        _finite_or_none(reward, f"local reward of '{agent}'")
     if not isinstance(outcome.earned, Mapping):
         raise TaskError(
             f"task.step: earned is a {type(outcome.earned).__name__}, must be a mapping from "
@@ -131,7 +134,7 @@ def validate_outcome(outcome: Outcome[State], agents: Sequence[str]) -> Outcome[
                 f"task.step: earned: the key {key!r} must be (turn, agent); known agents: "
                 f"{', '.join(agents)}"
             )
-        _finite(reward, f"what {key} earned")
+        _finite_or_none(reward, f"what {key} earned")
     return outcome
 
 
@@ -146,6 +149,11 @@ def validate_earned(outcome: Outcome[State], played: int) -> None:
                 f"task.step: earned names turn {turn!r} of '{agent}' after {played} turns; turns "
                 f"are 0 to {played - 1}"
             )
+
+
+def _finite_or_none(value: object, what: str) -> None:
+    if value is not None:
+        _finite(value, what)
 
 
 def _finite(value: object, what: str) -> None:

@@ -253,8 +253,8 @@ class _Checker:
             )
         self.metric_names = set(metrics)
 
-    def _check_reward(self, reward: float) -> None:
-        if self.task.reward_range is None:
+    def _check_reward(self, reward: float | None) -> None:
+        if reward is None or self.task.reward_range is None:
             return
         low, high = self.task.reward_range
         if not low - 1e-9 <= reward <= high + 1e-9:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP
+from colearn.scored import as_number, as_reward, sum_scored
 from colearn.types import Outcome, Prompt
 
 from .quote import with_outputs
@@ -84,15 +85,16 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
 
 def _moved(
     outcome: Outcome[Any], places: Sequence[tuple[int, str]]
-) -> tuple[dict[str, float], dict[tuple[int, str], float]]:
+) -> tuple[dict[str, float | None], dict[tuple[int, str], float | None]]:
     """Local rewards of those who did not act in the task's turn, and those of all others, delayed
     ones included, at the micro-turns of the actions that they are for."""
     last = places[-1][0]
     rewards = dict(outcome.earned)
-    others: dict[str, float] = {}
+    others: dict[str, float | None] = {}
     for agent, reward in outcome.local_rewards.items():
         if (last, agent) in places:
-            rewards[last, agent] = rewards.get((last, agent), 0.0) + reward
+            paid = [rewards[last, agent]] if (last, agent) in rewards else []
+            rewards[last, agent] = as_reward(sum_scored(map(as_number, (*paid, reward))))
         else:
             others[agent] = reward
     return others, {(places.index(place), place[1]): reward for place, reward in rewards.items()}

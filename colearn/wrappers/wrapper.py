@@ -67,7 +67,7 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         """The task's, where a turn is a turn of the task; else the horizon."""
         return self.inner.horizon_of(item) if self.horizon == self.inner.horizon else self.horizon
 
-    def metrics(self, state: Outer) -> Mapping[str, float]:
+    def metrics(self, state: Outer) -> Mapping[str, float | None]:
         """The task's."""
         return self.inner.metrics(state.inner)
 

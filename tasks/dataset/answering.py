@@ -43,11 +43,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The team's reward, rewards of single agents, and metrics."""
+    """The team's reward, rewards of single agents, and metrics; None: not scored."""
 
-    reward: float
-    local: Mapping[str, float] = field(default_factory=dict)
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    reward: float | None
+    local: Mapping[str, float | None] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class AnsweringState(Generic[Item]):
     item: Item
     stage: int = 0
     answers: Mapping[str, Answer] = field(default_factory=dict)
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
 class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
@@ -108,7 +108,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
         after = replace(after, metrics=scores.metrics)
         return Outcome(state=after, reward=scores.reward, done=True, local_rewards=scores.local)
 
-    def metrics(self, state: AnsweringState[Item]) -> Mapping[str, float]:
+    def metrics(self, state: AnsweringState[Item]) -> Mapping[str, float | None]:
         """The metrics of the scores; 0 before the end."""
         return {name: state.metrics.get(name, 0.0) for name in self.measures}
 

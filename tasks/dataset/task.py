@@ -52,12 +52,15 @@ class Dataset(Answering[DataItem]):
     words: answers that the embedded model is warm-started on, for all agents or by agent.
 
     A function gets the row's other columns and `team_completions`, every agent's text by name. It
-    is called with one completion at a time. A reward of None adds nothing, as in TRL.
+    is called with one completion at a time. A reward of None means, as in TRL, that a
+    function does not apply: the others' weighted sum is the reward. If none applies, the completion
+    is not scored: it is not trained and is in no baseline.
 
     Wrong when a reward function compares the completions of a batch with each other.
 
-    Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight. Of a
-    judge also `reward_judge_unreadable` and `reward_judge_failed`.
+    Metrics: `reward`, the team's, and `reward_FUNCTION` for each function, before its weight; means
+    over the completions that are scored. Of a judge also `reward_judge_unreadable` and
+    `reward_judge_failed`.
 
     Errors: ConfigError from the constructor, and from `items` with the file and the line.
     """
@@ -125,8 +128,8 @@ class Dataset(Answering[DataItem]):
 
     def scores(self, item: DataItem, answers: Mapping[str, Answer]) -> Scores:
         """Calls the functions: the team's with the completion, others with the agent's answer."""
-        metrics: dict[str, float] = {}
-        paid: dict[str, float] = {}
+        metrics: dict[str, float | None] = {}
+        paid: dict[str, float | None] = {}
         for receiver, functions in self.rewards.items():
             agent = self.answer if receiver == TEAM else receiver
             names = self._names(receiver)
@@ -135,7 +138,7 @@ class Dataset(Answering[DataItem]):
                 for function, name in zip(functions, names, strict=True)
             ]
             weights = self.weights if receiver == TEAM else (1.0,) * len(values)
-            paid[receiver] = sum(w * v for w, v in zip(weights, values, strict=True))
+            paid[receiver] = weighted_sum(weights, values)
             metrics |= zip(names, values, strict=True)
         reward = paid.pop(TEAM)
         return Scores(reward=reward, local=paid, metrics={"reward": reward, **metrics})
@@ -164,8 +167,8 @@ class Dataset(Answering[DataItem]):
         item: DataItem,
         answers: Mapping[str, Answer],
         agent: str,
-        metrics: dict[str, float],
-    ) -> float:
+        metrics: dict[str, float | None],
+    ) -> float | None:
         """One function's reward; what it measures is added to `metrics`."""
 
         def log_metric(measure: str, value: float) -> None:
@@ -180,10 +183,11 @@ class Dataset(Answering[DataItem]):
             columns["log_metric"] = log_metric
         completion = item.prompt.completion(answers[agent].completion)
         [value] = function(prompts=[item.prompt.given], completions=[completion], **columns)
-        if value is None or value != value:
-            return 0.0
-        if not isfinite(value):
-            raise TaskError(f"task.reward: '{function.label}' returned {value}; return a number")
+        if value is not None and not isfinite(value):
+            raise TaskError(
+                f"task.reward: '{function.label}' returned {value}; return a finite number, or "
+                "None where it does not apply"
+            )
         return value
 
     def _read(self, split: str) -> list[DataItem]:
@@ -211,6 +215,12 @@ class Dataset(Answering[DataItem]):
         if not rewards.get(TEAM):
             raise ConfigError(f"task.reward: name a function of the team under '{TEAM}'")
         return rewards
+
+
+def weighted_sum(weights: Sequence[float], values: Sequence[float | None]) -> float | None:
+    """The weighted sum of the values that are not None; None if all are."""
+    scored = [w * v for w, v in zip(weights, values, strict=True) if v is not None]
+    return sum(scored) if scored else None
 
 
 def _check_sources(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.errors import ConfigError, TaskError
+from colearn.errors import ConfigError
 from colearn.reasoning import without_reasoning
 from colearn.rewards.environment import LiveEnvironment, ToolResult, check_factory, tool_schemas
 from colearn.rewards.function import PythonFunction
@@ -21,6 +20,7 @@ from colearn.wire.tools import Call, announce, message, read_calls, write_respon
 from ..checks import check_number, check_whole
 from ..dataset.data import Source, read_rows
 from ..dataset.prompt import AskedPrompt, read_prompt
+from ..dataset.task import weighted_sum
 from ..live_games import LiveGames
 
 AGENT = "agent"
@@ -50,7 +50,7 @@ class EnvironmentState:
     actions: tuple[str, ...] = ()
     results: tuple[tuple[ToolResult, ...], ...] = ()
     """Of the calls of each action."""
-    reward: float = 0.0
+    reward: float | None = 0.0
 
 
 class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
@@ -58,7 +58,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
 
     factory: `module:Class`, called without arguments. `reset(**row)` returns None or the text of
     the first observation; other public methods are tools, described by type hints and docstrings;
-    `get_reward()` scores the episode at its end.
+    `get_reward()` scores the episode at its end; None: not scored.
     path, prompt: rows of data as in the task `dataset`; the prompt column may be missing. Without
     a path all items are equal and `reset` receives nothing.
     reward: further functions with TRL's signature, which also receive `environments`.
@@ -149,14 +149,13 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
         after = replace(after, results=(*state.results, results))
         self._keep(after, live)
         if not results:
-            reward = live.reward() + self._scored(live, after)
-            if not isfinite(reward):
-                raise TaskError(f"task.factory: '{self.factory}' returned a reward of {reward}")
+            values = [*live.rewards(), *self._scored(live, after)]
+            reward = weighted_sum([1.0] * len(values), values) if values else 0.0
             return Outcome(state=replace(after, reward=reward), reward=reward, done=True)
         shown = "\n".join(write_response(result.text) for result in results)
         return Outcome(state=replace(after, shown=shown), reward=0.0)
 
-    def metrics(self, state: EnvironmentState) -> Mapping[str, float]:
+    def metrics(self, state: EnvironmentState) -> Mapping[str, float | None]:
         """`reward`, `calls` of tools, and `failures`, the calls that raised."""
         results = [result for of_action in state.results for result in of_action]
         return {
@@ -197,13 +196,13 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
     def _keep(self, state: EnvironmentState, live: LiveEnvironment) -> None:
         _live.keep((self.factory, state.item.where, state.seed, state.actions), live)
 
-    def _scored(self, live: LiveEnvironment, state: EnvironmentState) -> float:
-        """The sum of the reward functions, which read the episode as TRL's messages."""
+    def _scored(self, live: LiveEnvironment, state: EnvironmentState) -> list[float | None]:
+        """The reward functions' values, which read the episode as TRL's messages."""
         if not self.rewards:
-            return 0.0
+            return []
         completion = self._messages(state)
         columns = {n: [v] for n, v in state.item.columns.items() if n not in _NOT_COLUMNS}
-        total = 0.0
+        values = []
         for function in self.rewards:
             [value] = function(
                 prompts=[state.item.prompt.given],
@@ -211,8 +210,8 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
                 environments=[live.environment],
                 **columns,
             )
-            total += 0.0 if value is None else value
-        return total
+            values.append(value)
+        return values
 
     def _messages(self, state: EnvironmentState) -> list[dict[str, Any]]:
         messages = []

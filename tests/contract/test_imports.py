@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
+    ("scored",),
     (
         "cache",
         "errors",

@@ -52,7 +52,7 @@ def check_evaluation(run: ResolvedRun) -> None:
             )
 
 
-def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float]:
+def _ending(task: DecPOMDP[Any, Any], item: Any) -> dict[str, float | None]:
     """The metrics at the end of an episode of legal or, without them, empty actions."""
     rng, name = derive_rng("check"), item_name(item)
     state = begin(task, item, rng, name)

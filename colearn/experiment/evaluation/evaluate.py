@@ -13,6 +13,8 @@ import numpy as np
 
 from colearn.config import EvaluationSettings
 from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
+from colearn.contract.asking import item_name
+from colearn.errors import TaskError
 from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes
 from colearn.models.load import resolve_device
@@ -48,7 +50,10 @@ def evaluate_team(
     processes: Processes,
     pool: Executor | None = None,
 ) -> Evaluation:
-    """Play the items of a split with the same items and seeds at every call."""
+    """Play the items of a split with the same items and seeds at every call.
+
+    Errors: TaskError if the task breaks its contract or scores no episode.
+    """
     items, split_size = evaluation_items(task, settings)
     first, items_of_rank = processes.share_of(items)
     grown, counts = grow(
@@ -65,7 +70,13 @@ def evaluate_team(
         at_once=settings.at_once,
     )
     trees, counts = processes.exchange(grown, counts)
-    metrics = mean_outcomes(trees, task.pays, credit) | pass_metrics(trees, settings, split_size)
+    metrics = mean_outcomes(trees, task.pays, credit)
+    if "return" not in metrics:
+        raise TaskError(
+            f"task.reward: none of the {len(trees)} evaluation episodes is scored: each reward "
+            f"is None, as of item '{item_name(trees[0].item)}'; return a number where one applies"
+        )
+    metrics |= pass_metrics(trees, settings, split_size)
     metrics["turns"] = mean_turns(trees)
     metrics["tokens_per_turn"] = counts.tokens_per_action
     metrics["response_seconds"] = float(np.mean(counts.response_seconds or [0.0]))

@@ -43,7 +43,7 @@ def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float:
     return math.fsum(values) / len(values)
 
 
-def require_pass(metrics: Mapping[str, float]) -> None:
+def require_pass(metrics: Mapping[str, float | None]) -> None:
     """Errors: ConfigError for a task without the metric `pass`."""
     if PASS not in metrics:
         raise ConfigError(
@@ -74,7 +74,7 @@ def pass_metrics(
     for tree in trees:
         end = tree.nodes[-1]
         require_pass(end.metrics)
-        passed[tree.episode % played % split_size].append(end.metrics[PASS])
+        passed[tree.episode % played % split_size].append(end.metrics[PASS] or 0.0)
     require_repeats(settings.pass_at, min(len(values) for values in passed.values()))
     counts = [(len(values), round(sum(values))) for values in passed.values()]
     return {f"pass@{k}": mean_pass_at_k(counts, k) for k in settings.pass_at}

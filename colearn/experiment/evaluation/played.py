@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.rollout.transition import items_of
+from colearn.scored import as_number, as_reward, mean_scored
 from colearn.types import Credited, Tree
 
 _FAILED = "failed"
@@ -35,8 +37,12 @@ def evaluation_items(
 def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str, float]:
     """`return`, independent of the algorithm's credit: the team's undiscounted reward. If the task
     does not pay the team: the players' mean payoff, and each one's as `return/AGENT` if they
-    differ."""
-    return _means(trees, Team() if "team" in pays else Payoff(), "return")
+    differ. Means over the scored episodes, absent if there is none; `unscored` counts the others.
+    """
+    credit = Team() if "team" in pays else Payoff()
+    unscored = sum(any(map(isnan, _returns(tree, credit).values())) for tree in trees)
+    means = _means(trees, credit, "return")
+    return means | {"unscored": float(unscored)} if unscored else means
 
 
 def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, float]:
@@ -48,10 +54,12 @@ def mean_objective(trees: Sequence[Tree[Any]], credit: Credit) -> dict[str, floa
 def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, float]:
     by_agent: dict[str, list[float]] = {agent: [] for agent in trees[0].agents}
     for tree in trees:
-        episode = Credited(tree=tree, rewards=credit(tree))
-        for agent, returns in by_agent.items():
-            returns.append(episode.returns(agent)[0])
-    means = {agent: float(np.mean(returns)) for agent, returns in by_agent.items()}
+        for agent, reached in _returns(tree, credit).items():
+            if not isnan(reached):
+                by_agent[agent].append(reached)
+    means = {agent: float(np.mean(returns)) for agent, returns in by_agent.items() if returns}
+    if not means:
+        return {}
     if len(set(means.values())) == 1:
         return {name: next(iter(means.values()))}
     by_name = {f"{name}/{agent}": mean for agent, mean in means.items()}
@@ -66,15 +74,21 @@ def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
     lost = {"unasked": float(np.mean([len(tree.nodes) == 1 for tree in trees]))}
     if all(_FAILED in end for end in ends):
-        lost[_FAILED] = float(np.mean([end[_FAILED] for end in ends]))
+        lost[_FAILED] = mean_scored(as_number(end[_FAILED]) for end in ends)
     return lost
+
+
+def _returns(tree: Tree[Any], credit: Credit) -> dict[str, float]:
+    """Each agent's undiscounted credited return; NaN if it is not scored."""
+    episode = Credited(tree=tree, rewards=credit(tree))
+    return {agent: episode.returns(agent)[0] for agent in tree.agents}
 
 
 def mean_outcomes(
     trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
 ) -> dict[str, float]:
     """`return`, `objective`, the task's metrics of the final state, and `truncated`, means over
-    episodes.
+    episodes. A metric that no episode measured is left out.
 
     Errors: TaskError if the names of the task's metrics change.
     """
@@ -88,7 +102,9 @@ def mean_outcomes(
                 "the same ones for each state"
             )
     for key in names:
-        metrics[key] = float(np.mean([end.metrics[key] for end in ends]))
+        mean = as_reward(mean_scored(as_number(end.metrics[key]) for end in ends))
+        if mean is not None:
+            metrics[key] = mean
     metrics["truncated"] = mean_truncated(trees)
     return metrics
 

@@ -24,7 +24,7 @@ class CriticObjective:
 
     settings: ValueLoss
     total: int
-    """Number of values in the minibatch."""
+    """Number of scored values in the minibatch; at least 1."""
     critic: Critic
     advantage: Advantage
     episodes: Mapping[int, Credited[None]] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any, Literal
 
 from colearn.contract import (
@@ -103,8 +104,26 @@ class Critics:
     ) -> CriticObjective:
         """The objective of one value model in a minibatch; `episodes` by tree number, or None if
         the rows have targets."""
-        total = sum(len(row.marks) for group in prepared.groups for row in group)
+        total = max(1, self._scored(advantage, prepared, episodes))
         return CriticObjective(settings, total, self.critic, advantage, episodes)
+
+    def _scored(
+        self,
+        advantage: Advantage,
+        prepared: Prepared,
+        episodes: Mapping[int, Credited[Any]] | None,
+    ) -> int:
+        """Number of values with a scored target. Which targets are scored depends on no value."""
+        count = 0
+        for row in (row for group in prepared.groups for row in group):
+            targets: Sequence[float] = row.targets or (0.0,) * len(row.marks)
+            if episodes is not None and _has_unscored(episodes[row.tree]):
+                episode = episodes[row.tree]
+                values = self.critic.values(episode.tree, row.reader, row, targets)
+                (aims,) = advantage.targets([episode], [values])
+                targets = self.critic.numbers(episode.tree, row.reader, row, aims)
+            count += sum(not isnan(target) for target in targets)
+        return count
 
     def collect(
         self,
@@ -119,3 +138,7 @@ class Critics:
             row = prepared.groups[group][place]
             by_agent = self.critic.values(trees[row.tree], row.reader, row, numbers)
             values[row.tree].update(by_agent)
+
+
+def _has_unscored(episode: Credited[Any]) -> bool:
+    return any(isnan(reward) for rewards in episode.rewards for reward in rewards.values())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 
 from colearn.contract import Advantages, AgentValues, Episodes
+from colearn.scored import mean_scored
 
 ROUNDING = 1e-9
 """Returns that differ by less, relative to the largest, are equal: there is nothing to explain."""
@@ -36,15 +38,16 @@ def advantage_metrics(
             for agent, series in by_agent.items():
                 returns = episode.returns(agent)
                 pairs += [
-                    (v, float(np.mean([returns[edge] for edge in edges])))
+                    (v, actual)
                     for k, v in enumerate(series)
                     if v is not None and (edges := below[k] if of_state else [k])
+                    if not isnan(actual := mean_scored(returns[edge] for edge in edges))
                 ]
         if not pairs:
-            return metrics  # no trained agent acted
-        predicted, actual = np.array(pairs).T
-        spread = float(np.var(actual))
-        if spread > (ROUNDING * np.abs(actual).max()) ** 2:
-            metrics["critic/explained_variance"] = 1 - float(np.var(actual - predicted)) / spread
+            return metrics  # no trained agent acted, or nothing is scored
+        predicted, reached = np.array(pairs).T
+        spread = float(np.var(reached))
+        if spread > (ROUNDING * np.abs(reached).max()) ** 2:
+            metrics["critic/explained_variance"] = 1 - float(np.var(reached - predicted)) / spread
         metrics["critic/value_mean"] = float(predicted.mean())
     return metrics

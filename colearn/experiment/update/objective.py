@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Literal
 
 from torch import Tensor
@@ -38,7 +39,7 @@ class ActorObjective:
     tokens: int
     """Number of their tokens."""
     marks: int
-    """Number of values in the minibatch, for a head on the actor."""
+    """Number of scored values in the minibatch, for a head on the actor."""
 
     @classmethod
     def of(
@@ -52,7 +53,7 @@ class ActorObjective:
             # 1 if no action of the minibatch has an advantage: its values are still trained
             samples=max(sum(len(row.spans) for row in rows), 1),
             tokens=max(sum(row.action_tokens for row in rows), 1),
-            marks=sum(len(row.marks) for row in rows),
+            marks=sum(not isnan(target) for row in rows for target in row.targets),
         )
 
     def __call__(self, outputs: Outputs, batch: RowBatch) -> tuple[Tensor, dict[str, float]]:

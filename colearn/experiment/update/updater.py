@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -314,7 +315,9 @@ class Updater:
                         continue  # a rival's returns
                     returns = episode.returns(agent)
                     head_returns += [
-                        returns[node.index] for node in tree.nodes if agent in node.actions
+                        returns[node.index]
+                        for node in tree.nodes
+                        if agent in node.actions and not isnan(returns[node.index])
                     ]
         for learner, head_returns in heads.values():
             if head_returns:  # possibly none of its agents acted

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from colearn.contract import RewardFunction
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
+from colearn.rollout.transition import step
 from colearn.tasks.dataset import Dataset
 from tests.reward_functions import SEEN
 
@@ -55,9 +57,48 @@ def test_a_reward_may_be_one_function_with_its_settings(red):
     assert last(task, {"agent": "red"}).reward == 1.0
 
 
-def test_a_number_that_is_none_adds_nothing_as_in_trls_sum(red):
-    task = Dataset(red, [MATCHES, "tests.reward_functions:not_a_number"])
-    assert last(task, {"agent": "red"}).reward == 1.0
+def test_a_function_that_does_not_apply_adds_nothing_as_in_trls_sum(red):
+    task = Dataset(red, [MATCHES, "tests.reward_functions:skips"], weights=(2.0, 5.0))
+    outcome = last(task, {"agent": "red"})
+    assert outcome.reward == 2.0
+    assert task.metrics(outcome.state) == {
+        "reward": 2.0,
+        "reward_matches": 1.0,
+        "reward_skips": None,
+    }
+
+
+def test_a_completion_to_which_no_function_applies_is_not_scored(red):
+    functions = ["tests.reward_functions:skips", "tests.reward_functions:only_blue"]
+    task = Dataset(red, {"team": functions, "agent": functions[0]})
+    outcome = last(task, {"agent": "red"})
+    assert outcome.reward is None and outcome.local_rewards == {"agent": None}
+
+
+def test_an_async_function_applies_to_some_rows(data):
+    rows = [{"prompt": "paint", "colour": colour} for colour in ("blue", "red", "red")]
+    task = Dataset(data(*rows), ["tests.reward_functions:" + n for n in ("only_red", "only_blue")])
+    assert last(task, {"agent": "x"}).reward == 0.25
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        ("not_a_number", "returned nan; return a finite number, or None"),
+        ("boundless", "returned inf; return a finite number, or None"),
+        ("beyond", "returned a number beyond 1.79769e+308; return a number"),
+        ("text", "returned '1'; return a number instead of a text"),
+        ("bare_text", "returned a text, '1'; return a list with one reward per completion"),
+        ("mapping", "returned a dict, {1: 2.0}; return a list with one reward per completion"),
+    ],
+)
+def test_a_reward_that_is_no_finite_number_is_one_line_with_the_item(red, function, line):
+    task = Dataset(red, [MATCHES, f"tests.reward_functions:{function}"])
+    state = task.reset(task.items("train")[0], RNG)
+    with pytest.raises(TaskError) as caught:
+        step(task, state, {"agent": "red"}, RNG, str(task.items("train")[0]))
+    assert re.search(f"task.reward: '.*{function}' {re.escape(line)}", str(caught.value))
+    assert "item 'line 1 of" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_weights_are_those_of_the_teams_functions_alone(red):

@@ -135,12 +135,17 @@ def test_methods_for_its_own_use_are_no_tools(tmp_path):
     assert play(task, '<tool_call>{"name": "_cheat", "arguments": {}}</tool_call>').reward == 1.0
 
 
-def test_a_reward_of_none_is_0(tmp_path):
-    assert play(odd(tmp_path, {"pays": None}), "done").reward == 0.0
+def test_a_reward_of_none_is_not_scored_unless_a_function_scores_the_episode(tmp_path):
+    assert play(odd(tmp_path, {"pays": None}), "done").reward is None
+    paid = odd(tmp_path, {"pays": None, "level": 2}, reward=mine("paid"))
+    assert play(paid, "done").reward == 2.0
+    none = odd(tmp_path, {"pays": None, "level": 0}, reward=mine("paid"))
+    outcome = play(none, "done")
+    assert outcome.reward is None and none.metrics(outcome.state)["reward"] is None
 
 
 def test_a_reward_that_is_not_finite_is_one_line(tmp_path):
-    with pytest.raises(TaskError, match=r"^task\.factory: '.*:Odd' returned a reward of inf"):
+    with pytest.raises(TaskError, match=r"^task\.factory: get_reward of '.*:Odd' returned inf"):
         play(odd(tmp_path, {"pays": 1e999}), "done")
 
 
@@ -165,6 +170,14 @@ def test_a_row_is_trained_on_or_held_out(tmp_path):
     train = [item.columns["prompt"] for item in task.items("train")]
     assert test == ["Room 8: ", "Room 9: "]
     assert train == [f"Room {k}: " for k in range(8)]
+
+
+def test_a_reward_that_is_a_text_is_one_line(tmp_path):
+    with pytest.raises(
+        TaskError,
+        match=r"^task\.factory: get_reward of '.*' returned '3'; return a number instead of a text",
+    ):
+        play(odd(tmp_path, {"pays": "3"}), "done")
 
 
 @pytest.mark.parametrize(

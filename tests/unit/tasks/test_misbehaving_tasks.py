@@ -169,7 +169,7 @@ class Gives(Raises):
         ),
         ("metrics", {"letters": math.inf}, "task.metrics: 'letters' is inf, must be a finite"),
         ("metrics", {"letters": "many"}, "task.metrics: 'letters' is a str, must be a finite"),
-        ("metrics", {"letters": None}, "task.metrics: 'letters' is a NoneType, must be a finite"),
+        ("metrics", {"letters": [1]}, "task.metrics: 'letters' is a list, must be a finite"),
         ("metrics", {3: 1.0}, "task.metrics: the name 3 must be str"),
         ("metrics", 1.0, "task.metrics: gave a float, must be a mapping from name to number"),
         ("observe", 7, "task.observe: agent 'ada' was given a int, must be str, Prompt or None"),

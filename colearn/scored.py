@@ -1,0 +1,36 @@
+"""Arithmetic on rewards of which some are not scored: NaN stands for a reward of None.
+
+A sum over time that includes an unscored reward is not scored (NaN spreads by itself), while means
+over branches and sums over kinds of reward leave it out, as in TRL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isnan, nan
+
+
+def as_number(reward: float | None) -> float:
+    """A task's reward as a number: NaN for None."""
+    return nan if reward is None else reward
+
+
+def as_reward(number: float) -> float | None:
+    """The inverse of `as_number`."""
+    return None if isnan(number) else number
+
+
+def mean_scored(numbers: Iterable[float]) -> float:
+    """Mean of the scored numbers: NaN if none of them is scored, 0 if there are no numbers."""
+    every = list(numbers)
+    kept = [number for number in every if not isnan(number)]
+    if kept:
+        return sum(kept) / len(kept)
+    return nan if every else 0.0
+
+
+def sum_scored(numbers: Iterable[float]) -> float:
+    """Sum of the scored numbers: NaN if none of them is scored, 0 if there are no numbers."""
+    every = list(numbers)
+    kept = [number for number in every if not isnan(number)]
+    return nan if every and not kept else sum(kept, 0.0)
