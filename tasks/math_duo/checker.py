@@ -5,15 +5,37 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
+from math import isfinite
 
 from .reader import Reader
 
 DELTA = 1e-6
 _LONGEST = 200
-_PLAIN = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d{1,15})?|\.\d{1,15})(?:[eE][-+]?\d{1,2})?")
+_PLAIN = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][-+]?\d+)?")
 _RATIO = re.compile(r"([-+]?\d{1,15})\s*/\s*(\d{1,15})")
-_TOO_LARGE = re.compile(r"!|(?:\^|\*\*).*(?:\^|\*\*)|(?:\^|\*\*)[^\d]{0,3}\d{4}|\\cdots|\\ldots")
+_MIXED = re.compile(r"([-+]?)(\d{1,15}) ([1-9]\d?)\s*/\s*(\d{1,15})")
+_SPACE = r"(?: |~|\\,|\\ |\\;|\\:|\\!)"
+_COMMA = r"(?:,|\{,\}|,\\!)"
+_THOUSANDS = re.compile(
+    rf"(?<![\d.,^_])[1-9]\d{{0,2}}(?:(?:{_COMMA}\d{{3}})+|(?:{_SPACE}\d{{3}})+)"
+    rf"(?!\d|{_COMMA}\s*\d|{_SPACE}*[\d/])"
+)
+_SEVERAL = re.compile(
+    rf"\d\s*{_COMMA}(?:\s|{_SPACE})*[-+]?[.\d]"  # a list, or a decimal comma
+    rf"|\d(?:\s|{_SPACE})+\d"  # two numbers side by side
+    r"|\.\d*\."  # two decimal points
+    r"|\d[eE][-+]?\d"  # scientific notation inside an expression, where e is Euler's number
+    r"|0[xX]\d|\d_"
+)
+"""Texts that are several numbers, or of which graders give several values."""
+_POWER = r"(?:\^|\*\*)"
+_TOO_LARGE = re.compile(
+    rf"!|{_POWER}[^-+*/\\\s]*{_POWER}|{_POWER}[^\d]{{0,3}}\d{{4}}|\\cdots|\\ldots"
+)
 """Factorials, towers of powers, long exponents: not worth the time until their reader is ended."""
+_PYTHON_POWER = re.compile(r"\*\*\s*(-?\d+(?:\.\d+)?)")
+_MINUS = str.maketrans({"\u2212": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " "})
+"""The minus sign and the spaces of typeset text."""
 _READER = Reader()
 
 
@@ -24,23 +46,44 @@ def equal(one: float, other: float) -> bool:
 
 
 def plain_number(text: str) -> float | None:
-    """Parses a plain number or a ratio of whole numbers."""
-    text = text.strip().replace(",", "")
+    """Parses a plain number, a ratio of whole numbers, or a mixed number such as 3 1/2.
+
+    Thousands are separated by commas or spaces; any other comma makes it no plain number.
+    """
+    text = _without_thousands(text)
     if _PLAIN.fullmatch(text):
-        return float(text)
+        value = float(text)
+        return value if isfinite(value) else None
     ratio = _RATIO.fullmatch(text)
     if ratio and int(ratio[2]):
         return float(Fraction(int(ratio[1]), int(ratio[2])))
+    mixed = _MIXED.fullmatch(text)
+    if mixed and int(mixed[3]) < int(mixed[4]):
+        value = float(int(mixed[2]) + Fraction(int(mixed[3]), int(mixed[4])))
+        return -value if mixed[1] == "-" else value
     return None
 
 
 @lru_cache(maxsize=4096)
 def number(text: str) -> float | None:
-    """Value of a final answer, LaTeX included; None if it is no finite real number.
+    """Value of a final answer, LaTeX included; None if it is no finite real number, or if it may be
+    read as several, as a decimal comma may.
 
     Errors: MissingExtra without math-verify, where the answer is no plain number.
     """
     plain = plain_number(text)
-    if plain is not None or not text.strip() or len(text) > _LONGEST or _TOO_LARGE.search(text):
+    if plain is not None or not text.strip() or len(text) > _LONGEST:
         return plain
+    text = _without_thousands(text)
+    if _TOO_LARGE.search(text) or _SEVERAL.search(text):
+        return None
+    text = _PYTHON_POWER.sub(r"^{\1}", text)
+    if "**" in text:
+        return None  # LaTeX has no such sign
     return _READER.read(text)
+
+
+def _without_thousands(text: str) -> str:
+    """The text in ASCII signs and spaces, without separators of thousands."""
+    text = text.translate(_MINUS).strip().rstrip(",;")
+    return _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from colearn.errors import ConfigError
+from colearn.notes import note
 
 from ..generated import draw_splits
 from ..rows import DataRow, check_trained_on, file_rows, hub_rows
@@ -79,8 +80,9 @@ HUB_SETS = {
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
 ) -> dict[str, Sequence[Problem]]:
-    """The problems by split. Rows whose answer is no number are left out. Without `test_data` the
-    official test split is tested, where there is one, else the last tenth.
+    """The problems by split. Rows whose answer is no number, or may be read as several, are
+    left out with a note. Without `test_data` the official test split is tested, where there is one,
+    else the last tenth.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """
@@ -114,6 +116,13 @@ def _read(data: str) -> tuple[Problem, ...]:
         rows = file_rows(Path(data).expanduser(), choices)
         pairs = [_pair(row.value, row.where) for row in rows]
     values = {question: number(answer) for question, answer in pairs}
+    dropped = [answer for question, answer in pairs if values[question] is None]
+    if dropped:
+        note(
+            f"task.data: {data}: leaves out {len(dropped)} of {len(pairs)} rows, whose answers are "
+            f"not one number, such as {dropped[0]!r:.60}; write thousands as 1,234 and "
+            "decimals as 0.5"
+        )
     return tuple(
         Problem(question, value) for question, value in values.items() if value is not None
     )

@@ -1,0 +1,50 @@
+"""Numbers read from final answers, against math-verify's and sympy's readings.
+
+`numbers.tsv` has an answer, its value and the source of the value in each line. `none`: the answer
+is no number, or math-verify's two readers (LaTeX, plain text) give it different values. Where both
+misread an answer (`10*0` for "10 000" in LaTeX), the value is sympy's of the written-out number.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colearn.tasks.math_duo import MathDuo
+from colearn.tasks.math_duo.checker import number, plain_number
+
+pytest.importorskip("math_verify")
+LINES = Path(__file__).with_name("numbers.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
+CASES = [tuple(line.split("\t")) for line in LINES]
+
+
+def test_the_table_holds_two_hundred_answers():
+    assert len({answer for answer, _, _ in CASES}) == len(CASES) >= 200
+
+
+@pytest.mark.parametrize(("answer", "value", "source"), CASES, ids=range(len(CASES)))
+def test_an_answer_has_the_graders_value(answer, value, source):
+    expected = None if value == "none" else pytest.approx(float(value), rel=1e-9)
+    assert number(answer) == expected, source
+
+
+@pytest.mark.parametrize("text", ["3,4", "1,2,3", "3,14", "1 23", "1e400", "1 000/3"])
+def test_a_compact_answer_that_is_several_numbers_is_none(text):
+    assert plain_number(text) is None
+
+
+def test_gold_answers_that_may_be_read_as_several_numbers_are_left_out_in_one_line(
+    tmp_path, capsys
+):
+    path = tmp_path / "problems.jsonl"
+    rows = [{"problem": f"p{k}", "answer": a} for k, a in enumerate(["1,000", "3,4", "7", "3,14"])]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    task = MathDuo(data=str(path))
+    kept = [*task.items("train"), *task.items("test")]
+    assert [problem.answer for problem in kept] == [1000.0, 7.0]
+    assert capsys.readouterr().err == (
+        f"note: task.data: {path}: leaves out 2 of 4 rows, whose answers are not one number, such "
+        "as '3,4'; write thousands as 1,234 and decimals as 0.5\n"
+    )
