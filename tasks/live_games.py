@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from multiprocessing.util import Finalize
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -15,19 +17,27 @@ _KEPT = 256
 class LiveGames(Generic[Key, Live]):
     """The most recently kept games by the play that led to them, 256 at most.
 
-    `end` is called with each game that is dropped.
+    `end` is called with each game that is dropped, also when the process ends. A forked process
+    leaves its parent's games alone.
     """
 
     def __init__(self, end: Callable[[Live], None] = lambda _: None) -> None:
         self._end = end
         self._by_play: OrderedDict[Key, Live] = OrderedDict()
+        self._process = 0
 
     def take(self, play: Key) -> Live | None:
         """The game after this play, which is no longer kept: its next step changes it."""
-        return self._by_play.pop(play, None)
+        return self._by_play.pop(play, None) if self._process == os.getpid() else None
 
     def keep(self, play: Key, game: Live) -> None:
-        """Keep a game; the one kept longest is dropped for it."""
+        """Keep a game; one of the same play, and the one kept longest, are dropped for it."""
+        if self._process != os.getpid():
+            self._process, self._by_play = os.getpid(), OrderedDict()
+            Finalize(None, self.drop_where, args=(lambda _: True,), exitpriority=0)
+        before = self._by_play.pop(play, None)
+        if before is not None:
+            self._end(before)
         self._by_play[play] = game
         while len(self._by_play) > _KEPT:
             self.drop()
@@ -38,3 +48,12 @@ class LiveGames(Generic[Key, Live]):
             return False
         self._end(self._by_play.popitem(last=False)[1])
         return True
+
+    def drop_where(self, chosen: Callable[[Key], bool]) -> None:
+        """Drop the games of the chosen plays."""
+        if self._process != os.getpid():
+            return
+        for play in [play for play in list(self._by_play) if chosen(play)]:
+            game = self._by_play.pop(play, None)
+            if game is not None:
+                self._end(game)

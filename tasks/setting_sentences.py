@@ -95,6 +95,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     },
     "environment": {
         "factory": "`module:Class`, an environment with TRL's interface; called without arguments.",
+        "timeout": "Seconds of a tool's call; one that takes longer fails, as do later ones.",
         "path": "A `.jsonl`, `.json`, `.csv` or `.parquet` file; none: `reset` receives nothing.",
         "prompt": "Column of the prompts, which may be missing.",
         "test_share": "Share of the last rows that is held out.",

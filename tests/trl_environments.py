@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
+import threading
+import time
 
 
 class Buttons:
@@ -99,3 +102,78 @@ def paid(prompts, level, **columns):
     """The row's level; none for level 0."""
     SEEN.append({"prompts": prompts, **columns})
     return [number or None for number in level]
+
+
+OPEN: list[object] = []
+"""Environments that were made and not closed."""
+
+
+class Counted:
+    """Counts that it is open; its tools do what environments should not."""
+
+    def __init__(self) -> None:
+        OPEN.append(self)
+
+    def close(self) -> None:
+        """Ends it."""
+        OPEN.remove(self)
+
+    def step(self, action: int) -> int:
+        """
+        A framework's method.
+
+        Args:
+            action: A number.
+        """
+        return action
+
+    def reset(self, fails=None, **row) -> None:
+        self._fails, self._thread = fails, threading.get_ident()
+        if fails == "reset":
+            raise ValueError("no board")
+
+    def add(self, number: int) -> int:
+        """
+        Adds one.
+
+        Args:
+            number: A number.
+        """
+        return number + 1
+
+    def rest(self) -> str:
+        """
+        Sleeps.
+        """
+        time.sleep(3600)
+        return "late"
+
+    def leave(self) -> str:
+        """
+        Exits.
+        """
+        sys.exit(3)
+
+    def interrupt(self) -> str:
+        """
+        Interrupts.
+        """
+        raise KeyboardInterrupt
+
+    def same_thread(self) -> bool:
+        """
+        Says whether it runs where it was reset, as SQLite needs.
+        """
+        return threading.get_ident() == self._thread
+
+    def get_reward(self) -> float:
+        if self._fails == "get_reward":
+            raise ValueError("no score")
+        return 1.0
+
+
+class BadClose(Counted):
+    def close(self) -> None:
+        """Fails."""
+        super().close()
+        raise OSError("gone")

@@ -9,12 +9,17 @@ from typing import Any
 
 from colearn import registry
 from colearn.errors import ConfigError, TaskError, reason_of
+from colearn.notes import note
 from colearn.seeding import OwnGenerators
 
 from .function import reward_number
+from .own_thread import CallStopped, NotReturned, OwnThread
 from .waiting import finish
 
-_NO_TOOLS = ("reset", "get_reward")
+_NO_TOOLS = ("aclose", "close", "get_reward", "render", "reset", "seed", "step")
+"""Public methods that belong to a framework (TRL, Gymnasium) and are never offered to a model."""
+TIMEOUT = 30.0
+"""Seconds of a tool's call, as in workflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,42 +31,97 @@ class ToolResult:
     failed: bool = False
 
 
-class LiveEnvironment:
-    """An environment made by the factory, with its own random generators."""
+class EpisodeEnded(Exception):
+    """A tool raised SystemExit or the like: it ends its episode and nothing else."""
 
-    def __init__(self, target: str, seed: int, columns: Mapping[str, Any]) -> None:
-        self.target, self._generators = target, OwnGenerators(seed)
-        with self._generators.drawn_from():
-            self.environment = make(target)
-            opened = _value(self.environment.reset(**columns))
-        if opened is not None and not isinstance(opened, str):
-            raise TaskError(
-                f"task.factory: reset of '{target}' returned {type(opened).__name__}; return text "
-                "or None"
-            )
+
+class LiveEnvironment:
+    """An environment made by the factory, with its own thread and random generators.
+
+    Errors: TaskError for what `reset` must not return or raise.
+    """
+
+    def __init__(
+        self, target: str, seed: int, columns: Mapping[str, Any], *, timeout: float = TIMEOUT
+    ) -> None:
+        self.target, self.timeout = target, timeout
+        self._generators, self._thread = OwnGenerators(seed), OwnThread(target)
+        self.environment: Any = None
+        self.hung = False
+        """Whether a tool did not return: later calls fail, and the episode is not scored."""
+        try:
+            self.environment = self._unlimited(target, lambda: make(target))
+            opened = self._unlimited("reset", lambda: _value(self.environment.reset(**columns)))
+            if opened is not None and not isinstance(opened, str):
+                raise TaskError(
+                    f"task.factory: reset of '{target}' returned {type(opened).__name__}; return "
+                    "text or None"
+                )
+        except BaseException:
+            self.close()
+            raise
         self.opened = opened or ""
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """A tool's result; an error of the tool is its result, as in TRL."""
+        """A tool's result; an error of the tool is its result, as in TRL.
+
+        Errors: EpisodeEnded if the tool raises SystemExit, KeyboardInterrupt or the like.
+        """
+        method = getattr(self.environment, name)
         try:
-            return ToolResult(name, str(self._run(getattr(self.environment, name), **arguments)))
+            with self._generators.drawn_from():
+                return ToolResult(name, self._limited(lambda: str(_value(method(**arguments)))))
+        except CallStopped as error:
+            raise EpisodeEnded(f"{name} raised {error}") from error
         except Exception as error:  # noqa: BLE001 - the model reads what its call raised
             return ToolResult(name, str({"error": str(error)}), failed=True)
 
     def rewards(self) -> list[float | None]:
-        """`get_reward` as the only element, None if it did not score the episode; empty without
-        such a method.
+        """`get_reward` as the only element, None if it did not score the episode, or if a tool has
+        not returned; empty without such a method.
 
         Errors: TaskError for what is no finite number.
         """
         if not hasattr(self.environment, "get_reward"):
             return []
-        value = self._run(self.environment.get_reward)
+        if self.hung:
+            return [None]
+        value = self._unlimited("get_reward", lambda: _value(self.environment.get_reward()))
         return [reward_number(value, f"task.factory: get_reward of '{self.target}'")]
 
-    def _run(self, method: Callable[..., Any], **arguments: Any) -> Any:
-        with self._generators.drawn_from():
-            return _value(method(**arguments))
+    def close(self) -> None:
+        """Call the environment's `close`, if it has one, and end its thread. An error of `close` is
+        a note. Where a tool has not returned, `close` runs beside it, and the tool is left."""
+        if self.hung:
+            self._thread.end()
+            self._thread = OwnThread(self.target)
+        environment = self.environment
+        try:
+            self._thread.run(lambda: _closed(environment, self.target), self.timeout)
+        except (CallStopped, NotReturned) as error:
+            note(f"task.factory: close of '{self.target}' failed: {reason_of(error)}")
+        self._thread.end()
+
+    def _limited(self, work: Callable[[], Any]) -> Any:
+        """Errors: NotReturned; at once for every call after the first that did not return."""
+        if self.hung:
+            raise NotReturned("an earlier call has not returned")
+        try:
+            return self._thread.run(work, self.timeout)
+        except NotReturned:
+            self.hung = True
+            raise
+
+    def _unlimited(self, name: str, work: Callable[[], Any]) -> Any:
+        """Errors: TaskError where a method that is no tool raises SystemExit or the like."""
+        try:
+            with self._generators.drawn_from():
+                return self._thread.run(work)
+        except CallStopped as error:
+            raise TaskError(
+                f"task.factory: {name} of '{self.target}' raised {error}; raise an "
+                "Exception instead"
+            ) from error
 
 
 def check_factory(target: str) -> None:
@@ -103,7 +163,17 @@ def tool_schemas(target: str) -> tuple[Mapping[str, Any], ...]:
             raise ConfigError(
                 f"task.factory: method {name} is no tool: {reason_of(error)}"
             ) from None
+    _closed(environment, target)  # it was made for its methods alone
     return tuple(schemas)
+
+
+def _closed(environment: Any, target: str) -> None:
+    close = getattr(environment, "close", None)
+    try:
+        if callable(close):
+            _value(close())
+    except Exception as error:  # noqa: BLE001 - the episode is over and scored
+        note(f"task.factory: close of '{target}' failed: {reason_of(error)}")
 
 
 def _value(result: Any) -> Any:

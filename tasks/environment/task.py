@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,14 @@ import numpy as np
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError
 from colearn.reasoning import without_reasoning
-from colearn.rewards.environment import LiveEnvironment, ToolResult, check_factory, tool_schemas
+from colearn.rewards.environment import (
+    TIMEOUT,
+    EpisodeEnded,
+    LiveEnvironment,
+    ToolResult,
+    check_factory,
+    tool_schemas,
+)
 from colearn.rewards.function import PythonFunction
 from colearn.types import Outcome, Prompt
 from colearn.wire.tools import Call, announce, message, read_calls, write_response
@@ -64,6 +72,12 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
     reward: further functions with TRL's signature, which also receive `environments`.
     horizon: most answers of an episode. An answer without a call ends it, as does the last.
     words: texts that the embedded model is warm-started on.
+    timeout: seconds of a tool's call. A call that takes longer fails, as do all later ones of the
+    episode, which is not scored by `get_reward`.
+
+    Every environment is closed at the end of its episode, if it has a method `close`. A tool that
+    raises SystemExit or KeyboardInterrupt ends its episode, which is not scored. Methods of
+    frameworks (`close`, `reset`, `step`, `render`, `seed`, `get_reward`) are no tools.
 
     An episode is replayed from its seed and actions where branches or other processes need it.
     Python's and numpy's global generators are seeded for each episode.
@@ -87,8 +101,11 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
         reward: str | tuple[str, ...] = (),
         horizon: int = 8,
         words: tuple[str, ...] = (),
+        timeout: float = TIMEOUT,
     ) -> None:
         check_factory(factory)
+        check_number("timeout", timeout, 0.01, 86400.0)
+        self.timeout = timeout
         check_whole("horizon", horizon, 1)
         check_number("test_share", test_share, 0.0, 1.0)
         targets = (reward,) if isinstance(reward, str) else tuple(reward)
@@ -125,7 +142,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
     def reset(self, item: EnvironmentItem, rng: np.random.Generator) -> EnvironmentState:
         """An environment that was reset with the row, under a seed drawn here."""
         state = EnvironmentState(item=item, seed=int(rng.integers(2**31)), shown="")
-        live = LiveEnvironment(self.factory, state.seed, item.columns)
+        live = self._opened(state)
         self._keep(state, live)
         return replace(state, shown=item.prompt.text + live.opened)
 
@@ -145,13 +162,21 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
         live, said = self._replayed(state), without_reasoning(actions[AGENT])
         after = replace(state, actions=(*state.actions, said))
         last = len(after.actions) == self.horizon
-        results = () if last else self._run(live, said)
-        after = replace(after, results=(*state.results, results))
+        with ExitStack() as episode:
+            episode.callback(self._end, live, after)
+            try:
+                results = () if last else self._run(live, said)
+            except EpisodeEnded as error:
+                failed = ToolResult(tool="", text=str(error), failed=True)
+                after = replace(after, results=(*state.results, (failed,)), reward=None)
+                return Outcome(state=after, reward=None, done=True)
+            after = replace(after, results=(*state.results, results))
+            if not results:
+                values = [*live.rewards(), *self._scored(live, after)]
+                reward = weighted_sum([1.0] * len(values), values) if values else 0.0
+                return Outcome(state=replace(after, reward=reward), reward=reward, done=True)
+            episode.pop_all()
         self._keep(after, live)
-        if not results:
-            values = [*live.rewards(), *self._scored(live, after)]
-            reward = weighted_sum([1.0] * len(values), values) if values else 0.0
-            return Outcome(state=replace(after, reward=reward), reward=reward, done=True)
         shown = "\n".join(write_response(result.text) for result in results)
         return Outcome(state=replace(after, shown=shown), reward=0.0)
 
@@ -188,10 +213,23 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
         """The environment after `state.actions`: the one at hand, or a new one."""
         live = _live.take((self.factory, state.item.where, state.seed, state.actions))
         if live is None:
-            live = LiveEnvironment(self.factory, state.seed, state.item.columns)
+            live = self._opened(state)
             for said in state.actions:
                 self._run(live, said)
         return live
+
+    def close(self) -> None:
+        """Closes the environments of episodes that did not end."""
+        _live.drop_where(lambda play: play[0] == self.factory)
+
+    def _opened(self, state: EnvironmentState) -> LiveEnvironment:
+        return LiveEnvironment(self.factory, state.seed, state.item.columns, timeout=self.timeout)
+
+    def _end(self, live: LiveEnvironment, state: EnvironmentState) -> None:
+        """Close the environment of an ended episode, and those that its branches left behind."""
+        live.close()
+        episode, turns = (self.factory, state.item.where, state.seed), len(state.actions)
+        _live.drop_where(lambda play: play[:3] == episode and len(play[3]) < turns)
 
     def _keep(self, state: EnvironmentState, live: LiveEnvironment) -> None:
         _live.keep((self.factory, state.item.where, state.seed, state.actions), live)
@@ -223,4 +261,4 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
 
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 """Columns that TRL does not pass under their names."""
-_live = LiveGames[tuple[str, str, int, tuple[str, ...]], LiveEnvironment]()
+_live = LiveGames[tuple[str, str, int, tuple[str, ...]], LiveEnvironment](LiveEnvironment.close)

@@ -1,0 +1,65 @@
+"""Calls to an object in a thread of its own, with a time limit."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+_Call = tuple[Callable[[], Any], Future[Any]] | None
+
+
+class NotReturned(Exception):
+    """A call did not return within its time limit; it may still be running."""
+
+
+class CallStopped(Exception):
+    """A call raised SystemExit, KeyboardInterrupt or another BaseException, its cause."""
+
+
+class OwnThread:
+    """A daemon thread that runs one call after another, so that code which never returns blocks
+    neither its caller nor the end of the process.
+
+    All calls of one object run in one thread, as SQLite's connections and browsers need.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(self._calls,), name=name, daemon=True).start()
+
+    def run(self, work: Callable[[], Any], seconds: float | None = None) -> Any:
+        """The result of a call.
+
+        Errors: NotReturned after `seconds`; CallStopped; an Exception of the call as it is.
+        """
+        future: Future[Any] = Future()
+        self._calls.put((work, future))
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            if future.done():
+                raise  # the call's own
+            raise NotReturned(f"no result within {seconds:g} seconds") from None
+
+    def end(self) -> None:
+        """End the thread after the call that runs."""
+        self._calls.put(None)
+
+
+def _serve(calls: queue.SimpleQueue[_Call]) -> None:
+    while (call := calls.get()) is not None:
+        work, future = call
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - raised again where the call was made
+            future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - it must not end the caller
+            stopped = CallStopped(type(error).__name__)
+            stopped.__cause__ = error
+            future.set_exception(stopped)
+        else:
+            future.set_result(result)
+        del call, work, future  # an idle thread keeps nothing alive
