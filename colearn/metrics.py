@@ -40,6 +40,11 @@ EVALUATION = {
     ),
     "turns": Metric("Mean turns of an episode.", "turns"),
     "truncated": Metric("Episodes in which an answer reached its token limit.", "share", "lower"),
+    "overflow": Metric(
+        "Episodes ended early because a history left no room for an answer in its model.",
+        "share",
+        "lower",
+    ),
     "tokens_per_turn": Metric("Mean tokens of one answer.", "tokens"),
     "response_seconds": Metric(
         "Mean time of an episode's answers: the slowest agent of each turn, summed.",
@@ -89,6 +94,11 @@ UPDATE = {
         "Training episodes whose reward is None: not trained and in no baseline. Absent if all are "
         "scored.",
         "episodes",
+    ),
+    "overflow": Metric(
+        "Training episodes ended early because a history left no room for an answer.",
+        "share",
+        "lower",
     ),
     "tokens_per_action": Metric("Mean tokens of one answer.", "tokens"),
     "seconds/rollout": Metric("Wall-clock time of the rollouts.", "seconds", "lower"),

@@ -146,6 +146,9 @@ class Node(Generic[State]):
     its action is a sample. None: every agent's action is a sample."""
     cut: bool = False
     """Whether the joint action was only compared: the episode continues from a sibling."""
+    overlong: str | None = None
+    """The agent whose history leaves no room for an answer in its model, which ended the episode
+    here; None: no such agent."""
 
     def samples(self, agent: str) -> bool:
         """Whether the action of `agent` into this node is a sample to compare and to train."""

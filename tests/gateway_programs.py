@@ -174,6 +174,17 @@ async def yields_async(item: str, endpoints: Any) -> Any:
     yield 1.0
 
 
+REFUSED: list[dict[str, Any]] = []
+
+
+async def talks(item: str, endpoints: Any) -> None:
+    """Goes on in one conversation until it is refused; the error is kept."""
+    messages: list[Any] = [user("a")]
+    while "choices" in (answer := await ask(endpoints["one"], messages)):
+        messages += [said(answer), user("go on")]
+    REFUSED.append(answer["error"])
+
+
 async def both(item: str, endpoints: Any) -> None:
     """Two requests at once."""
     await asyncio.gather(*(ask(endpoints[name], [user("go")]) for name in ("one", "two")))

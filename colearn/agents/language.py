@@ -16,8 +16,7 @@ from colearn.contract import (
     Spoken,
     Table,
 )
-from colearn.errors import TaskError
-from colearn.types import Action, Observation, Prompt
+from colearn.types import Action, Limits, Observation, Prompt
 
 from .chat import ChatFormat
 
@@ -56,6 +55,8 @@ class Language(Player):
     """Maximum length of its model's input in tokens; None: unknown."""
     own_temperature: float | None = None
     """The voice's temperature; None: unknown."""
+    truncates: bool = True
+    """Whether a history that does not fit its model ends the episode; else the run."""
 
     @property
     def sampling_temperature(self) -> float | None:
@@ -66,9 +67,7 @@ class Language(Player):
         return self.own_table
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        observation = read_prompt(self.chat, prompt, last)
-        check_length(self.voice, len(observation.tokens), self.positions)
-        return observation
+        return read_prompt(self.chat, prompt, last)
 
     def spell(self, action: Action) -> Sequence[str]:
         return [self.chat.decode((token,)) for token in action.tokens]
@@ -81,15 +80,6 @@ class Language(Player):
     def version(self) -> int:
         version = self.own_table.generator.version(self.voice)
         return self.weights_version() if version is None else version
-
-
-def check_length(agent: str, tokens: int, positions: int | None) -> None:
-    """Errors: TaskError for a prompt longer than the model's maximum length."""
-    if positions is not None and tokens > positions:
-        raise TaskError(
-            f"task.observe: agent '{agent}' was given {tokens} tokens, and its model reads "
-            f"{positions}; show less, or name a model with a longer context"
-        )
 
 
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
@@ -141,9 +131,21 @@ def _request(ask: Ask) -> Request:
         tokens=ask.observation.tokens,
         seeds=ask.seeds,
         temperature=ask.player.temperature,
-        limits=ask.observation.limits,
+        limits=_limits(ask),
         listener=_listener(ask),
     )
+
+
+def _limits(ask: Ask) -> Limits | None:
+    """The observation's limits, and the room that the history leaves for the answer."""
+    given, positions = ask.observation.limits, ask.player.positions
+    if positions is None:
+        return given
+    history = 0 if ask.memory is None else ask.memory.length
+    room = positions - history - len(ask.observation.tokens)
+    if given is None:
+        return Limits(room)
+    return replace(given, max_tokens=min(room, given.max_tokens or room))
 
 
 def _spoken(drawn: Sequence[Sampled], head: _Head) -> list[Spoken]:

@@ -225,6 +225,9 @@ class AgentSettings(_Settings):
     """How answers are sampled."""
     window: int | None = Field(default=None, ge=1)
     """C: keep the most recent C KV-cache positions at the start of each turn; None keeps all."""
+    overflow: Literal["truncate", "error"] = "truncate"
+    """A history that leaves no room for an answer in its model ends the episode (`truncate`; the
+    metric `overflow` counts them) or the run (`error`). A window does not shorten a history."""
 
     @property
     def speaks(self) -> bool:
@@ -293,12 +296,19 @@ class CriticSettings(TrainedNetworkSettings):
     devices: dict[str, Device] = Field(default_factory=dict)
     """Devices by value model, where they differ; the others are on `device`."""
     max_length: int = Field(default=16384, ge=1)
-    """Maximum length of a stream in tokens; a longer stream is an error."""
+    """Maximum length of a stream in tokens; a longer stream is an error, and so is one that is
+    longer than the model reads."""
     warmup_iterations: int = Field(default=0, ge=0)
     """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
     """Value model by reader. `*` as a reader: all that are not named; `*` as a model: the one named
     after the reader. `{"*": team}` is one value model for all readers."""
+
+    def longest_stream(self, architecture: Any) -> int:
+        """`max_length`, or what a model of this transformers config reads if that is less."""
+        text = architecture.get_text_config()
+        positions: int | None = getattr(text, "max_position_embeddings", None)
+        return self.max_length if positions is None else min(self.max_length, positions)
 
     def value_model(self, reader: str) -> str:
         """The name of a reader's value model."""

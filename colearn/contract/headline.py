@@ -8,7 +8,15 @@ from typing import Literal
 
 Better = Literal["higher", "lower"]
 
-OWN_METRICS = ("return", "objective", "turns", "truncated", "tokens_per_turn", "response_seconds")
+OWN_METRICS = (
+    "return",
+    "objective",
+    "turns",
+    "truncated",
+    "overflow",
+    "tokens_per_turn",
+    "response_seconds",
+)
 """Evaluation metrics of every task."""
 
 

@@ -110,6 +110,11 @@ class Player(ABC):
     Only language models whose weights are trained enter an update.
     """
 
+    positions: int | None = None
+    """Maximum length of its model's input in tokens; None: unknown."""
+    truncates: bool = True
+    """Whether a history that does not fit its model ends the episode; else the run."""
+
     @property
     @abstractmethod
     def table(self) -> Table:

@@ -136,6 +136,10 @@ class DecPOMDP(ABC, Generic[Item, State]):
         """An SVG drawing of the episode up to `state` for the report; None: no drawing."""
         return None
 
+    def abandon(self, state: State) -> None:
+        """Frees what the episode at `state` holds open: it ends there, because an agent's history
+        no longer fits its model."""
+
     def costs(self) -> Mapping[str, float]:
         """Totals of the services that the task used so far in this process, by name, such as
         `judge calls`. Reports show them beside the run's other costs."""

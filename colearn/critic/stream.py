@@ -58,8 +58,8 @@ def check_length(tokens: int, limit: int) -> None:
     """Errors: ConfigError for a stream longer than the critic's limit."""
     if tokens > limit:
         raise ConfigError(
-            f"critic.max_length: a stream of {tokens} tokens exceeds {limit}; raise it, or shorten "
-            "the task's texts"
+            f"critic.max_length: a stream of {tokens} tokens exceeds {limit}; raise it if the "
+            "critic's model reads more, name one with a longer context, or shorten the task's texts"
         )
 
 

@@ -21,7 +21,7 @@ from .fake_team import FakeTeamBuilder
 from .machine import Machine
 from .memory import NetworkMemory, count_networks
 from .phases import PhasePlay, Phases, Rehearsed
-from .script import Script, check_lengths, rehearse
+from .script import Script, check_lengths, overflows, rehearse
 from .voices import read_voices, tokenizer_bytes
 from .work import Updates
 from .workload import Workload, read_workload
@@ -60,6 +60,8 @@ class Estimate:
     """By field: what could not be counted, and the remedy."""
     assumed: Mapping[str, str] = field(default_factory=dict)
     """By field: what replaces files that are not on this machine."""
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """By field: what may go wrong in the run."""
     machine: Machine | None = None
     """Where the run will take place; None for this machine."""
     processes: int = 1
@@ -117,9 +119,12 @@ def estimate(
 
         scripts = work.scripts
         memory = count_networks(run, networks, builder.missing, processes, machine)
-        voices = read_voices(run, architectures)
+        voices, warnings = read_voices(run, architectures), {}
         if voices is not None:
             check_lengths(work.task, work.train, scripts, voices)
+            warnings = overflows(
+                scripts, voices, {name: one.overflow for name, one in config.voices.items()}
+            )
         updates = None
         if voices is not None and run.learns:
             work.grow(run, voices)
@@ -159,6 +164,7 @@ def estimate(
             caches=None if phases is None else phases.caches,
             missing={**work.missing, **builder.missing},
             assumed=architectures.assumed,
+            warnings=warnings,
             machine=machine,
             processes=processes,
             together=together,

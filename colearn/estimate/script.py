@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from colearn.agents import Voice
-from colearn.agents.language import check_length, read_prompt
+from colearn.agents.language import read_prompt
 from colearn.contract import (
     Ask,
     BatchedTable,
@@ -24,6 +24,7 @@ from colearn.contract import (
     Tokenize,
 )
 from colearn.contract.asking import item_name, placed
+from colearn.contract.length import check_length
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
@@ -111,6 +112,36 @@ def check_lengths(
                         tokens = read_prompt(voice.chat, prompt, None).tokens
                         check_length(agent, len(tokens), voice.positions)
                         _check_window(agent, len(tokens), voice.window)
+
+
+def overflows(
+    scripts: Sequence[Script], voices: Mapping[str, Voice], limits: Mapping[str, str]
+) -> dict[str, str]:
+    """By field: agents whose histories may leave no room for an answer in their model, with every
+    action at maximum length. `limits` is each agent's `overflow`."""
+    longest: Counter[str] = Counter()
+    for script in scripts:
+        lengths: Counter[str] = Counter()
+        for turn in script:
+            for agent, prompt in turn.seen.items():
+                voice = voices.get(agent)
+                if voice is None or voice.chat is None:
+                    continue
+                before = 0 if prompt.fresh else lengths[agent]
+                asked = before + len(read_prompt(voice.chat, prompt, None).tokens)
+                longest[agent] = max(longest[agent], asked)
+                lengths[agent] = asked + voice.sampling.max_tokens
+    told = {}
+    for agent, tokens in longest.items():
+        positions = voices[agent].positions
+        if positions is not None and tokens >= positions:
+            then = "stops the run" if limits.get(agent) == "error" else "ends the episode"
+            told[f"agents.{agent}.overflow"] = (
+                f"a history may reach {tokens} tokens and its model reads {positions}: what does "
+                f"not fit {then}; show less, play fewer turns, lower sampling.max_tokens, or name "
+                "a model with a longer context"
+            )
+    return told
 
 
 def _check_window(agent: str, tokens: int, window: int | None) -> None:

@@ -21,7 +21,7 @@ def estimate_tables(estimate: Estimate) -> Group:
     run = estimate.run
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
     parts: list[Table | Text | Group] = [Text(title), _networks(estimate)]
-    notes = {**estimate.missing, **estimate.assumed}
+    notes = {**estimate.missing, **estimate.assumed, **estimate.warnings}
     parts += [Text(f"{field}: {reason}") for field, reason in notes.items()]
     if estimate.phases is None:
         parts.append(Text("peak memory: not counted without these models"))
@@ -79,7 +79,7 @@ def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
     notes = {
         f"{field}: {why}"
         for one in estimates.values()
-        for field, why in {**one.missing, **one.assumed}.items()
+        for field, why in {**one.missing, **one.assumed, **one.warnings}.items()
     }
     notes |= {
         f"{label}: {line}" for label, one in estimates.items() for line in _verdict(one, good=False)

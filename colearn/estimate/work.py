@@ -85,11 +85,12 @@ def _critic_rows(
     def ids(text: str) -> tuple[int, ...]:
         return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
+    limit = settings.longest_stream(architectures.config(settings.path, "critic.path"))
     groups: dict[NetworkKey, list[list[Row]]] = {}
     for tree in trees:
         for reader, value_model in run.value_models.items():
             try:
-                row = critic.row(tree, reader, limit_tokens(ids), limit=settings.max_length)
+                row = critic.row(tree, reader, limit_tokens(ids), limit=limit)
             except ConfigError as error:
                 if settings.path not in architectures.without_tokenizer:
                     raise

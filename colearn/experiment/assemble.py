@@ -24,7 +24,7 @@ from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.folders import base_folders, with_folders
-from colearn.models.load import Tokenizers
+from colearn.models.load import Tokenizers, read_config
 from colearn.models.run_bases import Bases, bases_of
 
 from .evaluation.checked import check_evaluation
@@ -209,5 +209,5 @@ def _critic_trainer(run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers) -
         learners=learners,
         value_model=run.value_models.__getitem__,
         tokenize=tokenize,
-        max_length=settings.max_length,
+        max_length=settings.longest_stream(read_config(settings.path, "critic.path")),
     )

@@ -29,7 +29,7 @@ from .ahead import Ahead
 from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
 from .evaluation.evaluate import evaluate_team
-from .evaluation.played import lost_episodes, mean_objective, mean_returns
+from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns
 from .experience import At, Experience, Now, TrainingEpisodes
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
@@ -268,6 +268,7 @@ class Experiment:
         metrics |= {
             **mean_returns(trees, self.parts.task.pays),
             **mean_objective(trees, self.parts.parts.credit),
+            "overflow": mean_overflow(trees),
             "seconds/rollout": rolled - started,
             "seconds/update": ended - rolled,
             **time_use(self.timeline.take(started, ended), self._timed, ended - started),

@@ -30,6 +30,7 @@ def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
             config.voices[hosted.agent].sampling.training_temperature,
             positions=hosted.positions,
             own_temperature=config.voices[hosted.agent].sampling.temperature,
+            truncates=config.voices[hosted.agent].overflow == "truncate",
         )
     everyone = {**config.agents, **config.players}
     for name, settings in everyone.items():

@@ -172,6 +172,24 @@ class Gateway(RecordedTask[Any, State]):
         assert call is None or isinstance(call, GatewayCall)
         return None if call is None or live is None else live.listener(call.request)
 
+    def abandon(self, state: State) -> None:
+        """Refuses the waiting requests, as a served agent does, and ends the program's episode."""
+        live = self.house.at(state.episode)
+        if live is None:
+            return
+        for call in state.waiting:
+            assert isinstance(call, GatewayCall)
+            live.refuse(
+                call.request,
+                ServeError(
+                    400,
+                    "the context leaves no room for an answer in the agent's model",
+                    param="messages",
+                    code="context_length_exceeded",
+                ),
+            )
+        self.house.forget(live)
+
     def render(self, state: State) -> str:
         """Returns the requests and answers as lines, and why the program failed."""
         ended = f"\nthe program failed: {state.failure}" if state.failure else ""

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from filelock import FileLock, Timeout
 
-from colearn.agents.language import check_length
 from colearn.cache import cache_folder
 from colearn.contract import DecPOMDP
 from colearn.contract.asking import item_name, placed
+from colearn.contract.length import check_length
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
 from colearn.notes import note

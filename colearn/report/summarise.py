@@ -53,7 +53,7 @@ _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
     "peak_memory_gb": lambda record: record.peak_memory_bytes / 1e9,
 }
 
-_OWN = ("turns", "tokens_per_turn", "truncated", "response_seconds")
+_OWN = ("turns", "tokens_per_turn", "truncated", "overflow", "response_seconds")
 
 RETURNS = ("return", "exact_return")
 """Metrics in the unit of a task's optimum."""

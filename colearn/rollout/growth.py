@@ -13,6 +13,7 @@ from typing import Any
 
 from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Said, Spoken
 from colearn.contract.asking import item_name, placed
+from colearn.contract.length import check_length, overlong
 from colearn.errors import TaskError
 from colearn.reasoning import without_reasoning
 from colearn.seeding import Key, action_seed, derive_rng
@@ -273,25 +274,50 @@ class Growth:
                     observations[seat] = self.seats[seat].read(prompt, before)
         info = told(self.task, outcome.state, self.item_name)
         hidden = privileged(self.task, outcome.state, self.item_name)
-        metrics = {} if observations else measured(self.task, outcome.state, self.item_name)
+        node = Node(
+            index=0,
+            parent=None if parent is None else parent.index,
+            path=path,
+            state=outcome.state,
+            observations=observations,
+            global_info=info,
+            privileged_info=hidden,
+            actions=actions,
+            alternatives={} if alternatives is None else alternatives,
+            reward=outcome.reward,
+            local_rewards=outcome.local_rewards,
+            earned=outcome.earned,
+            done=outcome.done,
+            candidate_of=candidate_of,
+            cut=cut,
+        )
+        ended_by = self._overlong(node)
+        if ended_by is not None:
+            node = replace(node, observations={}, overlong=ended_by)
+            if not cut:
+                self.task.abandon(outcome.state)
+        if node.terminal:
+            node = replace(node, metrics=measured(self.task, outcome.state, self.item_name))
         with self._adding:  # branches may grow in several threads
-            node = Node(
-                index=len(self.nodes),
-                parent=None if parent is None else parent.index,
-                path=path,
-                state=outcome.state,
-                observations=observations,
-                global_info=info,
-                privileged_info=hidden,
-                actions=actions,
-                alternatives={} if alternatives is None else alternatives,
-                reward=outcome.reward,
-                local_rewards=outcome.local_rewards,
-                earned=outcome.earned,
-                done=outcome.done,
-                metrics=metrics,
-                candidate_of=candidate_of,
-                cut=cut,
-            )
+            node = replace(node, index=len(self.nodes))
             self.nodes.append(node)
         return node
+
+    def _overlong(self, node: Node[Any]) -> str | None:
+        """The first acting seat whose history leaves no room for an answer in its model.
+
+        Errors: TaskError where that is the first observation alone; ConfigError where the player
+        does not truncate."""
+        for seat in node.observations:
+            player = self.seats[seat]
+            if player.positions is None:
+                continue
+            tokens = self._context_tokens(node, seat)
+            if node.parent is None:
+                with placed(self.task, self.item_name):
+                    check_length(seat, tokens, player.positions)
+            elif tokens >= player.positions:
+                if not player.truncates:
+                    raise overlong(seat, tokens, player.positions)
+                return seat
+        return None

@@ -87,8 +87,8 @@ def _returns(tree: Tree[Any], credit: Credit) -> dict[str, float]:
 def mean_outcomes(
     trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
 ) -> dict[str, float]:
-    """`return`, `objective`, the task's metrics of the final state, and `truncated`, means over
-    episodes. A metric that no episode measured is left out.
+    """Means over episodes: `return`, `objective`, the task's metrics of the final state,
+    `truncated` and `overflow`. A metric that no episode measured is left out.
 
     Errors: TaskError if the names of the task's metrics change.
     """
@@ -106,6 +106,7 @@ def mean_outcomes(
         if mean is not None:
             metrics[key] = mean
     metrics["truncated"] = mean_truncated(trees)
+    metrics["overflow"] = mean_overflow(trees)
     return metrics
 
 
@@ -116,6 +117,12 @@ def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
         for tree in trees
     ]
     return float(np.mean(cut))
+
+
+def mean_overflow(trees: Sequence[Tree[Any]]) -> float:
+    """Fraction of episodes with a branch that ended because a history no longer fitted its
+    model."""
+    return float(np.mean([any(node.overlong for node in tree.nodes) for tree in trees]))
 
 
 def mean_turns(trees: Sequence[Tree[Any]]) -> float:
