@@ -4,8 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 PREFIX = "note: "
+
+
+EVERY = 5.0
+"""Seconds between the notes of a `TimeLeft`."""
+
+
+class TimeLeft:
+    """Notes how much of a piece of work is done, and the time left."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._started = self._told = time.monotonic()
+
+    def report(self, done: float) -> None:
+        """Note the finished fraction, at most every `EVERY` seconds."""
+        now = time.monotonic()
+        if now - self._told < EVERY or done >= 1:
+            return
+        self._told = now
+        left = (now - self._started) * (1 - done) / done
+        note(f"{self._what}: {done:.0%}, about {left:.0f} s left")
 
 
 def speaks() -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
-from colearn.notes import note
+from colearn.notes import TimeLeft, note
 from colearn.rollout.transition import (
     begin,
     items_of,
@@ -47,6 +47,7 @@ from colearn.types import Prompt
 
 from .embedded_recipes import RECIPES, Recipe
 from .embedded_tokenizer import embedded_tokenizer, stream_turns
+from .threads import threads
 from .warm_start import Episode, warm_start
 
 if TYPE_CHECKING:
@@ -77,10 +78,20 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
         return folder
     with _lock(name, folder):
         if not folder.is_dir():
-            note(f"makes the model '{name}' for this task, once; it is kept in {folder}")
+            note(
+                f"makes the model '{name}' for this task, once; it is kept in {folder}, and later "
+                "runs of the task begin with it"
+            )
             aside = folder.with_suffix(".partial")
             shutil.rmtree(aside, ignore_errors=True)
-            _make(recipe, embedded_tokenizer(task, episodes, texts), episodes, aside)
+            with threads(1):  # more are slower for models of this size
+                _make(
+                    recipe,
+                    embedded_tokenizer(task, episodes, texts),
+                    episodes,
+                    aside,
+                    TimeLeft(f"makes the model '{name}'").report,
+                )
             aside.rename(folder)
     return folder
 
@@ -227,6 +238,7 @@ def _make(
     tokenizer: PreTrainedTokenizerBase,
     episodes: Sequence[Episode],
     folder: Path,
+    report: Callable[[float], None],
 ) -> None:
     from transformers import LlamaForCausalLM
     from transformers.utils import logging
@@ -236,7 +248,7 @@ def _make(
         model = LlamaForCausalLM(_architecture(recipe, tokenizer))
         if recipe.copies:
             _begin_with_copies(model)
-    warm_start(model, tokenizer, episodes, recipe)
+    warm_start(model, tokenizer, episodes, recipe, report)
     logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

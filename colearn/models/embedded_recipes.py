@@ -21,7 +21,7 @@ class Recipe:
     """Standard deviation of initial weights. Copying emerges sooner than at transformers' 0.02."""
     draw: tuple[int, ...] = ()
     """The N of `embedded:N`: selects the initial weights and the warm-start batches."""
-    version: int = 4
+    version: int = 5
     copies: bool = False
     """Initialise the last attention layer to output the words it attends to, with small other
     weights: copying then exists and only has to be directed."""
@@ -46,7 +46,7 @@ class Recipe:
 RECIPES = {
     "embedded-tiny": Recipe(width=32, layers=2, heads=2, episodes=256, steps=150),
     "embedded-tiny-varied": Recipe(
-        width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0, version=5
+        width=32, layers=2, heads=2, episodes=256, steps=150, concentration=5.0, version=6
     ),
     "embedded": Recipe(width=64, layers=2, heads=4, episodes=1024, steps=250),
     # as `embedded`, with heads of 32 channels: vLLM's attention on a CPU takes no smaller ones

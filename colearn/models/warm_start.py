@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 DRILLS = 4096
 """Number of distinct drills that the warm start samples from."""
 
+CALL = 256
+"""Padded tokens that take as long as a further call of the model."""
+
+Row = tuple[list[int], list[int]]
+"""Token ids and labels of one history."""
+
 Episode = list[list[tuple[Prompt, str]]]
 """For each agent and context: the observations and action texts of its turns."""
 
@@ -31,8 +37,10 @@ def warm_start(
     tokenizer: PreTrainedTokenizerBase,
     episodes: Sequence[Episode],
     recipe: Recipe,
+    report: Callable[[float], None] = lambda done: None,
 ) -> None:
-    """Train by maximum likelihood on action tokens only, given the history."""
+    """Train by maximum likelihood on action tokens only, given the history. `report` receives the
+    finished fraction after each step."""
     from colearn.agents import ChatFormat
 
     chat = ChatFormat(tokenizer)
@@ -58,28 +66,53 @@ def warm_start(
     model.train()
     drilled = int(recipe.drills * recipe.batch)
     drills = [_drill(chat, tokenizer, rng) for _ in range(DRILLS)] if drilled else []
-    for _ in range(recipe.steps):
+    for number in range(recipe.steps):
         played = rng.integers(len(histories), size=recipe.batch - drilled)
         chosen = [histories[n] for n in played]
         chosen += [drills[n] for n in rng.integers(len(drills), size=drilled)] if drilled else []
-        width = max(len(ids) for ids, _ in chosen)
-        inputs = torch.zeros((len(chosen), width), dtype=torch.long)
-        targets = torch.full((len(chosen), width), -100)
-        for row, (tokens, answers) in enumerate(chosen):
-            inputs[row, : len(tokens)] = torch.tensor(tokens)
-            targets[row, : len(answers)] = torch.tensor(answers)
-        loss = model(input_ids=inputs, labels=targets).loss
         optimizer.zero_grad()
-        loss.backward()
+        count = sum(label != -100 for _, labels in chosen for label in labels)
+        for rows in by_length(chosen):
+            _loss(model, rows, count).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
+        report((number + 1) / recipe.steps)
     model.eval()
 
 
-def _drill(
-    chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator
-) -> tuple[list[int], list[int]]:
+def by_length(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows in groups that need the least time, padding and calls counted; in their own order if
+    that is one group. A few long histories would pad all others to their length."""
+    ordered = sorted(rows, key=lambda row: len(row[0]), reverse=True)
+    best = [0.0]  # least cost of the first n rows, longest first
+    begins = [0]
+    for end in range(1, len(ordered) + 1):
+        costs = [
+            best[begin] + CALL + (end - begin) * len(ordered[begin][0]) for begin in range(end)
+        ]
+        best.append(min(costs))
+        begins.append(costs.index(min(costs)))
+    groups, end = [], len(ordered)
+    while end:
+        groups.append(ordered[begins[end] : end])
+        end = begins[end]
+    return groups if len(groups) > 1 else [list(rows)]
+
+
+def _loss(model: Any, rows: Sequence[Row], count: int) -> torch.Tensor:
+    """The rows' part of a batch's mean loss over `count` labels."""
+    width = max(len(ids) for ids, _ in rows)
+    inputs = torch.zeros((len(rows), width), dtype=torch.long)
+    targets = torch.full((len(rows), width), -100)
+    for row, (tokens, answers) in enumerate(rows):
+        inputs[row, : len(tokens)] = torch.tensor(tokens)
+        targets[row, : len(answers)] = torch.tensor(answers)
+    loss: torch.Tensor = model(input_ids=inputs, labels=targets, num_items_in_batch=count).loss
+    return loss
+
+
+def _drill(chat: ChatFormat, tokenizer: PreTrainedTokenizerBase, rng: np.random.Generator) -> Row:
     """Token ids and labels: up to 24 random words, then a run of one to three of them."""
     known = sorted(word for word in tokenizer.get_vocab() if word[0] == " " and word[1:].isalpha())
     words = [known[n] for n in rng.integers(len(known), size=int(rng.integers(4, 25)))]
