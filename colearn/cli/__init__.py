@@ -10,6 +10,7 @@ import typer
 import colearn
 from colearn.errors import ColearnError, line_of
 from colearn.heap import one_heap
+from colearn.masking import MaskedStream, masked
 
 from . import compare, evaluate, export, gateway, listing, new, play, serve, sft, study, train
 
@@ -62,9 +63,20 @@ _MOST = 900
 def main() -> None:
     """Run a command; a ColearnError becomes one line on stderr and exit code 2."""
     one_heap()
+    arguments = sys.argv[1:]
+    sys.argv[1:] = map(masked, arguments)  # trackers record the command line
+    errors = sys.stderr
+    sys.stderr = MaskedStream(errors)
+    try:
+        _run(arguments)
+    finally:
+        sys.stderr = errors
+
+
+def _run(arguments: list[str]) -> None:
     sys.path.append("")  # `module:Class` may name a file in the folder one stands in
     try:
-        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = app(args=arguments or ["--help"], standalone_mode=False)
     except (ColearnError, typer.TyperException) as error:
         told = error.format_message() if isinstance(error, typer.TyperException) else str(error)
         print(f"error: {_one_line(told)}", file=sys.stderr)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from colearn.masking import masked
+
 from .options import ConfigName, Devices, Out, Sets, read_devices, tell_own_code
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def _telling_how_to_continue() -> Iterator[None]:
 
 
 def _command_line() -> str:
-    return "colearn " + shlex.join(sys.argv[1:])
+    return "colearn " + shlex.join(map(masked, sys.argv[1:]))
 
 
 def _show(folder: Path) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from colearn.masking import SECRETS
+
 from .options import Devices, Sets, read_devices, tell_own_code
 
 if TYPE_CHECKING:
@@ -84,7 +86,9 @@ def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume:
     from colearn.record import open_run
 
     if config is not None:
-        return load_config(config, sets)
+        loaded = load_config(config, sets)
+        os.environ.pop(SECRETS, None)  # programs that the run starts inherit the environment
+        return loaded
     if not resume:
         raise ConfigError("config: missing; name a shipped config (colearn configs) or a .yaml")
     if out is None:

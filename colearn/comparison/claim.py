@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import colearn
+from colearn.config import recorded_settings
 from colearn.errors import CheckpointError
 from colearn.record import (
     ComparisonEntry,
@@ -42,7 +43,7 @@ def check_claim(plan: Plan, out: Path) -> None:
 
 def _first_difference(plan: Plan, folder: ComparisonFolder) -> str:
     for run in plan.runs:
-        recorded, planned = folder.settings(run.name), run.config.model_dump(mode="json")
+        recorded, planned = folder.settings(run.name), recorded_settings(run.config)
         key = first_difference(recorded, planned) if recorded else None
         if key is not None:
             return f"first difference: {run.algorithm}'s {told_difference(key, recorded, planned)}"

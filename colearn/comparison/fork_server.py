@@ -111,6 +111,7 @@ def _become(request: dict[str, Any], answers: int, server: int, new_python: bool
         os.dup2(file, stream)
     os.close(null)
     os.close(log)
+    os.environ.update(request["environment"])
     os.environ["COLEARN_PARENT"] = str(server)  # the run ends with that process
     if new_python:
         os.execv(sys.executable, [sys.executable, "-m", "colearn", *request["arguments"]])

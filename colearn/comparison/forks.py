@@ -83,15 +83,28 @@ class Forks:
                 start_new_session=True,  # Ctrl-C is for us; we tell the runs
             )
 
-    def start(self, arguments: Sequence[str], log: Path, *, append: bool) -> Fork:
-        """Start `colearn ARGUMENTS`; its output goes to the file `log`.
+    def start(
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        *,
+        append: bool,
+        environment: Mapping[str, str] | None = None,
+    ) -> Fork:
+        """Start `colearn ARGUMENTS`; its output goes to the file `log`. `environment`: variables
+        that it has beside the server's.
 
         Errors: ColearnError where no process can be started.
         """
         self.begin()
         assert self._server is not None
         self._used = True
-        request = {"arguments": list(arguments), "log": str(log), "append": append}
+        request = {
+            "arguments": list(arguments),
+            "log": str(log),
+            "append": append,
+            "environment": dict(environment or {}),
+        }
         pipe = self._server.stdin
         assert pipe is not None
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from types import FrameType
 
 from colearn.config import Config, dump_config
 from colearn.errors import ColearnError
+from colearn.masking import SECRETS, masked_keys
 from colearn.record import ComparisonFolder, RunFolder
 from colearn.record.files import write_text
 from colearn.record.log import last_error, log_lines, log_size
@@ -195,13 +197,15 @@ def _start(
     config = ComparisonFolder(job.out).config(job.run.name)
     config.parent.mkdir(exist_ok=True)
     write_text(config, dump_config(job.run.config))
+    secrets = dict(masked_keys(job.run.config.model_dump(mode="json")))
+    given = {SECRETS: json.dumps(secrets)} if secrets else {}
     resume = folder.status != "not started"
     past = log_size(folder.log) if resume else 0
     handle: subprocess.Popen[bytes] | Fork
     if command is None:
         arguments = ["train", str(config), "--out", str(folder.path)]
         arguments += ["--resume"] if resume else []
-        handle = forks.start(arguments, folder.log, append=resume)
+        handle = forks.start(arguments, folder.log, append=resume, environment=given)
     else:
         with folder.log.open("ab" if resume else "wb") as log:
             handle = subprocess.Popen(
@@ -209,7 +213,7 @@ def _start(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_environment(job.run.config.run.threads or share),
+                env={**_environment(job.run.config.run.threads or share), **given},
                 start_new_session=True,
             )
     watcher.started(job.name, _how(folder) if resume else "started")

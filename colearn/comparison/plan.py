@@ -17,6 +17,7 @@ from colearn.config import (
     build_task,
     known_settings,
     load_config,
+    recorded_settings,
     resolve,
 )
 from colearn.config.renamed import remedy
@@ -76,7 +77,8 @@ class Plan:
     @property
     def digest(self) -> str:
         """Hash of the shared settings: the config without algorithms, seeds and `FREE` keys."""
-        data = self.config.model_dump(mode="json", exclude={"algorithm"})
+        data = recorded_settings(self.config)
+        del data["algorithm"]
         del data["run"]["seed"]
         return _hash(_without(data, FREE))
 
@@ -89,7 +91,7 @@ class Plan:
         """
         digests: dict[str, str] = {}
         for run in self.runs:
-            data = run.config.model_dump(mode="json")
+            data = recorded_settings(run.config)
             del data["run"]["seed"]
             free = set(FREE) - ({BUDGET} if scheduled(data) else set())
             digests[run.algorithm] = _hash(_without(data, free))

@@ -1,7 +1,14 @@
 """Run settings: typed classes with every default, YAML loading, building and resolving."""
 
 from .build import build_algorithm, build_program, build_task, build_tracker
-from .load import dump_config, is_suite, load_config, load_suite, shipped_configs
+from .load import (
+    dump_config,
+    is_suite,
+    load_config,
+    load_suite,
+    recorded_settings,
+    shipped_configs,
+)
 from .parts import build_part, known_settings, own_code, part_name
 from .resolve import resolve
 from .resolved_run import ResolvedRun
@@ -64,6 +71,7 @@ __all__ = [
     "own_code",
     "parse_yaml",
     "part_name",
+    "recorded_settings",
     "resolve",
     "shipped_configs",
 ]

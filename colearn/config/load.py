@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from colearn import registry
 from colearn.errors import ConfigError, nearest
+from colearn.masking import masked_settings, with_secrets
 
 from .base import with_base
 from .messages import one_line
@@ -93,6 +94,7 @@ def _validated(
     pairs = overrides.items() if isinstance(overrides, Mapping) else map(_split, overrides)
     for key, value in pairs:
         data = _set(data, key.split("."), value, key)
+    data = with_secrets(data)
     if cls is Config:
         data = with_base(data)
     wrong = check_numbers(cls, data)
@@ -113,9 +115,16 @@ def shipped_configs() -> dict[str, Path]:
     }
 
 
+def recorded_settings(config: Config) -> dict[str, Any]:
+    """The resolved config as plain data for files and trackers, every default spelled out and its
+    secrets masked."""
+    settings: dict[str, Any] = masked_settings(config.model_dump(mode="json"))
+    return settings
+
+
 def dump_config(config: Config) -> str:
-    """The resolved config as YAML, every default spelled out."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    """`recorded_settings` as YAML."""
+    return yaml.safe_dump(recorded_settings(config), sort_keys=False)
 
 
 def _configs_folder() -> Path:

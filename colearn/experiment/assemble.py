@@ -23,6 +23,7 @@ from colearn.contract import (
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
+from colearn.masking import check_unmasked
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers, read_config
 from colearn.models.run_bases import Bases, bases_of
@@ -101,8 +102,10 @@ class Assembly:
 def assemble(config: Config) -> Assembly:
     """Load and connect all parts of a run.
 
-    Errors: ConfigError, one line that names the key and the remedy.
+    Errors: ConfigError, one line that names the key and the remedy, also for a setting that is
+    masked in the folder that it was read from.
     """
+    check_unmasked(config.model_dump(mode="json"))
     resolved = resolve(config)
     check_evaluation(resolved)
     folders = base_folders(resolved, resolved.networks)

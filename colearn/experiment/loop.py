@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from colearn.config import Config, build_tracker
+from colearn.config import Config, build_tracker, recorded_settings
 from colearn.contract import Generator
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
@@ -158,7 +158,7 @@ class Experiment:
         return max(share, progress.iteration / train.iterations)
 
     def _train(self, report: Report) -> None:
-        plain = self.config.model_dump(mode="json")
+        plain = recorded_settings(self.config)
         chosen = self.config.run.trackers if self.processes.main else ()
         trackers = [build_tracker(one, self.folder, plain) for one in chosen]
         log = MetricsLog(self.record, trackers)

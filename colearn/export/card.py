@@ -11,6 +11,7 @@ import yaml
 
 import colearn
 from colearn.config import ModelSettings
+from colearn.masking import masked_settings
 from colearn.models.embedded import EMBEDDED
 from colearn.statistics import MeanEstimate
 
@@ -156,7 +157,7 @@ def _optimiser(model: ModelSettings, epochs: int) -> str:
 
 
 def _choice(name: str, settings: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{key}: {_cell(value)}" for key, value in settings.items())
+    told = ", ".join(f"{key}: {_cell(value)}" for key, value in masked_settings(settings).items())
     named = f"`{name}`" if name else ""
     return f"{named} ({told})" if named and told else named or told
 

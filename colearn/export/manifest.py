@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from colearn.config import SamplingSettings
 from colearn.errors import ConfigError
+from colearn.masking import masked_settings
 
 MANIFEST = "agent.json"
 
@@ -21,7 +22,8 @@ class AgentManifest(BaseModel):
     format: Literal[1] = 1
     agent: str
     task: str
-    task_settings: dict[str, Any] = {}
+    task_settings: Annotated[dict[str, Any], AfterValidator(masked_settings)] = {}
+    """Settings of the task; their secrets are masked."""
     algorithm: str
     system: str | None = None
     """The role prompt, before everything else in the history."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.config import Config, ResolvedRun, resolve
+from colearn.masking import check_unmasked
 from colearn.models.folders import base_folders
 from colearn.models.run_bases import bases_of, check_bases
 from colearn.record import Progress, RunFolder, RunRecord, open_run
@@ -39,13 +40,16 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     """A run at one of its checkpoints.
 
     Errors: CheckpointError for a folder that holds no run, a comparison, or no such checkpoint, and
-    for one on base models that have changed since.
+    for one on base models that have changed since; ConfigError for a masked setting of an agent,
+    such as a key in its system prompt.
     """
     there = open_run(folder)
     record = there.record()
     checkpoint = there.checkpoints.choose(step)
     checkpoint.say_passed()
-    run = resolve(there.config(), agents=record.agents)
+    config = there.config()
+    check_unmasked(config.model_dump(mode="json"), ("agents", "base", "models", "players"))
+    run = resolve(config, agents=record.agents)
     folders = base_folders(run, (key for key in run.networks if key.kind == "actor"))
     check_bases(checkpoint.path, checkpoint.bases, bases_of(run, folders))
     return Trained(

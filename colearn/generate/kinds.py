@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from colearn.contract import Generator, GeneratorKind
 from colearn.errors import ConfigError, nearest
+from colearn.masking import masked
 
 if TYPE_CHECKING:
     from colearn.agents import Voice
@@ -175,7 +176,7 @@ class VLLMServer(GeneratorKind):
         lines = []
         for agents in run.players_by_base:
             urls = self._servers_of(agents)
-            where = "a vLLM server that the run starts" if urls is None else ", ".join(urls)
+            where = "a vLLM server that the run starts" if urls is None else masked(", ".join(urls))
             if urls is not None and len(urls) > 1:
                 where = f"{len(urls)} vLLM servers in turn: {where}"
             lines.append(f"generation for {', '.join(agents)}: {where}")

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
 from colearn.errors import ColearnError, MissingExtra, ServerLost, printable
+from colearn.masking import masked
 
 try:
     import httpx
@@ -48,13 +49,15 @@ class ServerLink:
     """
 
     def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
-        self.url, self.timeout = url.rstrip("/"), timeout
+        url = url.rstrip("/")
+        self.url, self.timeout = masked(url), timeout
+        """`url`: without user and password."""
         headers = {"Accept-Encoding": "identity"}  # a few bytes may unpack to any number of them
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         self._kept, self._new = (
             httpx.AsyncClient(
-                base_url=self.url,
+                base_url=url,
                 headers=headers,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=idle),
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 from colearn import registry
 from colearn.config import EACH, AgentSettings, Config, load_config, shipped_configs
 from colearn.errors import ConfigError, nearest
+from colearn.masking import check_unmasked
 from colearn.record import open_run
 from colearn.record.folder import COMPARISON, CONFIG
 
@@ -18,7 +19,9 @@ def load_source(source: str, overrides: Sequence[str] = ()) -> Config:
     Errors: ConfigError, one line that names the key and the remedy.
     """
     if any((Path(source) / name).is_file() for name in (CONFIG, COMPARISON)):
-        return open_run(source).config(overrides)
+        config = open_run(source).config(overrides)
+        check_unmasked(config.model_dump(mode="json"))
+        return config
     if source in shipped_configs() or source.endswith((".yaml", ".yml")):
         return load_config(source, overrides)
     tasks = registry.names("tasks")

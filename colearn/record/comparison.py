@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from colearn.config import SuiteSettings, load_suite
 from colearn.config.renamed import current_suite
 from colearn.errors import CheckpointError, ConfigError
+from colearn.masking import masked_settings
 
 from .files import read_fields, read_yaml, write_text
 from .folder import COMPARISON, RUN, RUNS, RunFolder
@@ -111,7 +112,8 @@ class SuiteFolder:
             raise CheckpointError(f"{self.path / SUITE}: {error}; delete the file") from None
 
     def write(self, settings: SuiteSettings, command: str | None) -> None:
-        record = SuiteRecord(command=command, settings=settings.model_dump(mode="json"))
+        plain = masked_settings(settings.model_dump(mode="json"))
+        record = SuiteRecord(command=command, settings=plain)
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.path / SUITE, record.model_dump_json(indent=1) + "\n")
 

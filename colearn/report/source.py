@@ -9,6 +9,7 @@ from typing import Any
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
+from colearn.masking import masked, masked_settings
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
 
 from .settings import Setting, settings_table
@@ -87,7 +88,7 @@ def read_source(path: Path) -> Source:
 
 
 def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
-    read = [(run.algorithm, run.folder.settings()) for run in runs]
+    read = [(run.algorithm, masked_settings(run.folder.settings())) for run in runs]
     configs = dict(read)
     budgets = {config.get("train", {}).get("environment_steps") for _, config in read}
     judged = {run.record.headline for run in runs}
@@ -111,7 +112,7 @@ def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
         evaluation=dict(config.get("evaluation", {})),
         settings=settings_table(configs[label] for label in order),
         versions=_different(run.record.version for run in runs),
-        command=None if record is None else record.command,
+        command=None if record is None or record.command is None else masked(record.command),
     )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table as TerminalTable
 
 import colearn
 from colearn.config import SuiteSettings
+from colearn.masking import masked, masked_settings
 from colearn.statistics import MeanEstimate
 
 from .page import render
@@ -36,8 +37,10 @@ def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) 
     Errors: CheckpointError if a file of a run cannot be read.
     """
     figures = read_figures(suite, folder)
+    command = None if command is None else masked(command)
+    summary = masked_settings(_summary(suite, figures, command))
     (folder / "summary.json").write_text(
-        json.dumps(_summary(suite, figures, command), indent=1, allow_nan=False) + "\n",
+        json.dumps(summary, indent=1, allow_nan=False) + "\n",
         encoding="utf-8",
     )
     (folder / f"{suite.name}.md").write_text(_markdown(suite, figures, command), encoding="utf-8")

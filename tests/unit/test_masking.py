@@ -1,0 +1,142 @@
+"""Masking of secrets: what is hidden, what stays as it is, and which settings are refused."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from colearn.config import load_config, recorded_settings, shipped_configs
+from colearn.errors import ConfigError
+from colearn.masking import (
+    MASK,
+    SECRETS,
+    MaskedStream,
+    check_unmasked,
+    masked,
+    masked_keys,
+    masked_settings,
+    with_secrets,
+)
+
+HIDDEN = [
+    "http://ada:SWORDFISH@host:8000/v1",
+    "https://SWORDFISH@host/v1",
+    "https://ada:p@SWORDFISH@host",
+    "postgres://ada:SWORDFISH@db:5432/x",
+    "see http://ada:SWORDFISH@host, or http://b:SWORDFISH@c",
+    "ada:SWORDFISH@127.0.0.1:8000",
+    "http://host/v1?api_key=SWORDFISH",
+    "http://host/v1?a=1&key=SWORDFISH&b=2",
+    "http://host/v1?X-Amz-Signature=SWORDFISH",
+    "http://host/#access_token=SWORDFISH",
+    "--set task.api_key=SWORDFISH",
+    "--api-key SWORDFISH --port 3",
+    "--token=SWORDFISH",
+    "OPENAI_API_KEY=SWORDFISH python judge.py",
+    "ANTHROPIC_KEY='SWORDFISH' python judge.py",
+    "password = SWORDFISH",
+    '{"password": "SWORDFISH"}',
+    "{'apiKey': 'SWORDFISH'}",
+    "Authorization: Bearer SWORDFISH123",
+    "sk-proj-SWORDFISHSWORDFISH12",
+    "hf_SWORDFISHSWORDFISH12",
+    "github_pat_SWORDFISHSWORDFISH12",
+]
+PLAIN = [
+    "http://127.0.0.1:8000/v1",
+    "https://host/v1?api-version=2024-02-01",
+    "https://medium.com/@ada",
+    "ada@host.org",
+    "mailto:ada@host.org",
+    "git@github.com:ada/repo.git",
+    "image:tag@sha256:00aa",
+    "max_tokens=16",
+    "--max-tokens 16",
+    "pad_token=<pad>",
+    "tokenizer=Qwen/Qwen3-0.6B",
+    "key=prompt",
+    "the password is not told",
+    "a token of Bearer form",
+    '{"token_ids": "1"}',
+    "10:30 at noon",
+]
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_secret_in_a_text_is_masked(text):
+    shown = masked(text)
+    assert "SWORDFISH" not in shown and MASK in shown
+    assert masked(shown) == shown
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_a_text_without_secrets_stays_as_it_is(text):
+    assert masked(text) == text
+
+
+def test_settings_are_masked_by_their_names_and_texts():
+    given = {
+        "url": "http://ada:x@host",
+        "api_key": "x",
+        "apiKey": "x",
+        "headers": {"Authorization": "x", "accept": "json"},
+        "arguments": ["--api-key", "x", "--port", "3", "--token=x"],
+        "environment": {"OPENAI_API_KEY": "x"},
+        "token": "",
+        "pad_token": "<pad>",
+        "max_tokens": 3,
+        "key": "prompt",
+    }
+    assert masked_settings(given) == {
+        "url": f"http://{MASK}@host",
+        "api_key": MASK,
+        "apiKey": MASK,
+        "headers": {"Authorization": MASK, "accept": "json"},
+        "arguments": ["--api-key", MASK, "--port", "3", f"--token={MASK}"],
+        "environment": {"OPENAI_API_KEY": MASK},
+        "token": "",
+        "pad_token": "<pad>",
+        "max_tokens": 3,
+        "key": "prompt",
+    }
+
+
+def test_masked_texts_return_from_the_environment(monkeypatch):
+    given = {"task": {"url": "http://ada:x@host", "list": ["--token", "x"]}, "name": "x"}
+    secrets = dict(masked_keys(given))
+    assert secrets == {"task.url": "http://ada:x@host", "task.list.1": "x"}
+    monkeypatch.setenv(SECRETS, json.dumps({**secrets, "name": "another"}))
+    assert with_secrets(masked_settings(given)) == given
+
+
+@pytest.mark.parametrize("told", ["{", "[]", '{"a": 1}'])
+def test_a_damaged_variable_is_one_line(monkeypatch, told):
+    monkeypatch.setenv(SECRETS, told)
+    with pytest.raises(ConfigError, match="COLEARN_SECRETS: is no JSON object"):
+        with_secrets({"a": MASK})
+
+
+def test_a_masked_setting_is_refused_with_its_key_and_the_remedy():
+    data = masked_settings({"task": {"reward": {"url": "http://ada:x@host"}}})
+    with pytest.raises(ConfigError, match=r"^task\.reward\.url: is masked .* --set task\.reward"):
+        check_unmasked(data)
+    check_unmasked(data, ("agents",))
+
+
+@pytest.mark.parametrize("name", sorted(shipped_configs()))
+def test_no_setting_of_a_shipped_config_is_taken_for_a_secret(name):
+    try:
+        config = load_config(name)
+    except ConfigError:
+        pytest.skip("a suite")
+    assert recorded_settings(config) == config.model_dump(mode="json")
+
+
+def test_a_stream_masks_what_is_written_to_it():
+    below = io.StringIO()
+    stream = MaskedStream(below)
+    print("lost http://ada:SWORDFISH@host", file=stream)
+    assert below.getvalue() == f"lost http://{MASK}@host\n"
+    assert not stream.isatty()
