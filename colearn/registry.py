@@ -19,6 +19,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import own_code
 from .errors import ColearnError, ConfigError, line_of, nearest, reason_of
 from .given import given, is_given
 
@@ -176,7 +177,7 @@ def _import(module: str, attribute: str, name: str, where: str) -> Any:
     if is_given(name):
         return given(name, where)
     try:
-        imported = importlib.import_module(module)
+        imported = own_code.imported(module)
     except ColearnError:
         raise
     except (Exception, SystemExit) as error:

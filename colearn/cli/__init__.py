@@ -11,6 +11,7 @@ import colearn
 from colearn.errors import ColearnError, line_of
 from colearn.heap import one_heap
 from colearn.masking import MaskedStream, masked
+from colearn.own_code import find_in
 
 from . import compare, evaluate, export, gateway, listing, new, play, serve, sft, study, train
 
@@ -63,18 +64,19 @@ _MOST = 900
 def main() -> None:
     """Run a command; a ColearnError becomes one line on stderr and exit code 2."""
     one_heap()
+    find_in("")  # `module:Class` may name a file in the folder one stands in
     arguments = sys.argv[1:]
     sys.argv[1:] = map(masked, arguments)  # trackers record the command line
     errors = sys.stderr
     sys.stderr = MaskedStream(errors)
     try:
         _run(arguments)
-    finally:
-        sys.stderr = errors
+    except SystemExit:
+        sys.stderr = errors  # not after another error, whose traceback is yet to be printed
+        raise
 
 
 def _run(arguments: list[str]) -> None:
-    sys.path.append("")  # `module:Class` may name a file in the folder one stands in
     try:
         code = app(args=arguments or ["--help"], standalone_mode=False)
     except (ColearnError, typer.TyperException) as error:

@@ -59,7 +59,9 @@ def tell_own_code(config: Config) -> None:
     """Print on stderr which code a config names, before it is imported."""
     from colearn.config import own_code
     from colearn.notes import note
+    from colearn.own_code import told_of
 
     if targets := own_code(config):
+        told_of(targets.values())
         told = ", ".join(f"{key}: {target}" for key, target in targets.items())
         note(f"runs code that the config names ({told})")

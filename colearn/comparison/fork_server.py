@@ -114,7 +114,7 @@ def _become(request: dict[str, Any], answers: int, server: int, new_python: bool
     os.environ.update(request["environment"])
     os.environ["COLEARN_PARENT"] = str(server)  # the run ends with that process
     if new_python:
-        os.execv(sys.executable, [sys.executable, "-m", "colearn", *request["arguments"]])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "colearn", *request["arguments"]])
     sys.argv = ["colearn", *request["arguments"]]
     runpy.run_module("colearn", run_name="__main__", alter_sys=True)  # as `python -m colearn` does
 

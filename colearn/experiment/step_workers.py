@@ -14,6 +14,7 @@ from typing import Any
 
 from colearn.contract import DecPOMDP
 from colearn.errors import ConfigError, reason_of
+from colearn.own_code import begin_worker, folder, safe_path
 
 _TASK = "task"
 """Stands for the task in what is sent to a worker, which holds its own copy."""
@@ -31,7 +32,7 @@ def step_workers(
     if not count or task.steps_here:
         yield None
         return
-    with StepWorkers(count, task, context) as pool:
+    with safe_path() as added, StepWorkers(count, task, context, added=added) as pool:
         yield pool
 
 
@@ -39,13 +40,18 @@ class StepWorkers(Executor):
     """Each worker receives the task once; a call sends the state and the actions alone."""
 
     def __init__(
-        self, count: int, task: DecPOMDP[Any, Any], context: BaseContext | None = None
+        self,
+        count: int,
+        task: DecPOMDP[Any, Any],
+        context: BaseContext | None = None,
+        *,
+        added: bool = False,
     ) -> None:
         self._task = task
         self.costs: Counter[str] = Counter()
         """What the task spent in the workers, by name."""
-        sent = _pickled("the task", task)
-        self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(sent,))
+        given = (_pickled("the task", task), folder(), added)
+        self._pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=given)
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Errors: ConfigError for a state or an action that cannot be pickled."""
@@ -102,9 +108,10 @@ def _task() -> DecPOMDP[Any, Any]:
     return _OWN[0]
 
 
-def _begin(sent: bytes) -> None:
+def _begin(sent: bytes, own_folder: str | None, added: bool) -> None:
     # Ctrl-C reaches the workers, too, and is the trainer's to answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker(own_folder, added)
     _OWN[:] = [pickle.loads(sent)]
 
 

@@ -54,7 +54,7 @@ class ServerProcess:
         kept = {name: value for name, value in os.environ.items() if name not in _LAUNCHER}
         with log.open("wb") as output:
             self._keeper = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(os.getpid()), *command],
+                [sys.executable, "-P", "-m", __name__, str(os.getpid()), *command],
                 env=kept | dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

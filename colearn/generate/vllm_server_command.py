@@ -14,6 +14,7 @@ from .server_process import ServerStart
 from .vllm_server_checks import adapters_of, slots_of
 
 _ENVIRONMENT = {
+    "PYTHONSAFEPATH": "1",  # `python -m` would import files of the current folder first
     "VLLM_SERVER_DEV_MODE": "1",  # weight updates and versions
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
     "VLLM_USE_V2_MODEL_RUNNER": "0",  # the sampler that `score_before_cuts` wraps

@@ -28,7 +28,7 @@ def replace_process(
     environment = dict(os.environ)
     if token is not None:
         environment["VLLM_API_KEY"] = token  # other users see a command line
-    os.execve(sys.executable, [sys.executable, *command], environment)
+    os.execve(sys.executable, [sys.executable, "-P", *command], environment)
 
 
 def vllm_command(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from colearn.errors import ConfigError
+from colearn.registry import own_function
 
 WAYS = ("Rock", "Paper", "Scissors")
 
@@ -89,13 +89,7 @@ def phrasing(env: str, chosen: str | None) -> Phrasing:
     name = env.replace(".", "/")
     if chosen is None:
         return _KNOWN.get(name if "/" in name else f"classic/{name}", Plain)(env)
-    place, _, attribute = chosen.partition(":")
-    try:
-        kind = getattr(importlib.import_module(place), attribute)
-    except (ModuleNotFoundError, AttributeError, ValueError):
-        raise ConfigError(
-            f"task.phrasing: no class '{chosen}'; write module:Class of a Phrasing"
-        ) from None
+    kind = own_function(chosen, "task.phrasing")
     if not (isinstance(kind, type) and issubclass(kind, Phrasing)):
         raise ConfigError(f"task.phrasing: '{chosen}' is no Phrasing; derive it from one")
     return kind(env)

@@ -39,6 +39,7 @@ LAYERS = (
         "heap",
         "json_text",
         "masking",
+        "own_code",
         "pictures",
         "sandbox",
         "tabular",
