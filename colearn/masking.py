@@ -138,13 +138,13 @@ def with_secrets(data: Any) -> Any:
     return _filled(data, secrets, "")
 
 
-def check_unmasked(data: Any, sections: tuple[str, ...] = ()) -> None:
-    """Errors: ConfigError that names the first masked text, in `sections` where these are given."""
+def check_unmasked(data: Any) -> None:
+    """Errors: ConfigError that names the first masked text."""
     for key, text in _texts(data, ""):
-        if MASK in text and (not sections or key.partition(".")[0] in sections):
+        if MASK in text:
             raise ConfigError(
                 f"{key}: is masked in the folder, as it holds a secret; give the config again, "
-                f'or set it with --set {key}=... or by {SECRETS}=\'{{"{key}": "..."}}\''
+                f"or set it with --set {key}=... or in {SECRETS}, a JSON object by dotted key"
             )
 
 

@@ -48,7 +48,9 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     checkpoint = there.checkpoints.choose(step)
     checkpoint.say_passed()
     config = there.config()
-    check_unmasked(config.model_dump(mode="json"), ("agents", "base", "models", "players"))
+    exported = {"agents", "base", "models"}  # an endpoint's agent is not
+    hidden = {"agents": {"__all__": {"endpoint"}}}
+    check_unmasked(config.model_dump(mode="json", include=exported, exclude=hidden))
     run = resolve(config, agents=record.agents)
     folders = base_folders(run, (key for key in run.networks if key.kind == "actor"))
     check_bases(checkpoint.path, checkpoint.bases, bases_of(run, folders))

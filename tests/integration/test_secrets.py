@@ -152,7 +152,7 @@ def test_a_run_is_resumed_with_its_config_or_with_its_secrets_and_else_refused(p
     told = colearn("train", "own.yaml", "--out", str(run), cwd=folder)
     more = ["train", "--out", str(run), "--resume", "--set"]
     refused = colearn(*more, "train.environment_steps=8", cwd=folder, code=2)
-    assert re.search(r"error: task\.reward\.0\.url: is masked .* or by COLEARN_SECRETS", refused)
+    assert re.search(r"error: task\.reward\.0\.url: is masked .* or in COLEARN_SECRETS", refused)
     secrets = {
         "task.reward.0.url": config["task"]["reward"][0]["url"],
         "players.rival.endpoint": config["players"]["rival"]["endpoint"],
