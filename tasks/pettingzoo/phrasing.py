@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from colearn.errors import ConfigError
-from colearn.registry import own_function
+from colearn.own_code import imported
 
 WAYS = ("Rock", "Paper", "Scissors")
 
@@ -89,7 +89,13 @@ def phrasing(env: str, chosen: str | None) -> Phrasing:
     name = env.replace(".", "/")
     if chosen is None:
         return _KNOWN.get(name if "/" in name else f"classic/{name}", Plain)(env)
-    kind = own_function(chosen, "task.phrasing")
+    place, _, attribute = chosen.partition(":")
+    try:
+        kind = getattr(imported(place), attribute)
+    except (ModuleNotFoundError, AttributeError, ValueError):
+        raise ConfigError(
+            f"task.phrasing: no class '{chosen}'; write module:Class of a Phrasing"
+        ) from None
     if not (isinstance(kind, type) and issubclass(kind, Phrasing)):
         raise ConfigError(f"task.phrasing: '{chosen}' is no Phrasing; derive it from one")
     return kind(env)
