@@ -59,6 +59,9 @@ class NumberedChat:
     def continuation(self, text: str, last: Action) -> Observation:
         return Observation(text, (self._number[text],))
 
+    def opened_reasoning(self, observation: str) -> str:
+        return ""
+
 
 class TableGenerator(Generator):
     """Draws actions from tables, where an agent's private history selects its row."""

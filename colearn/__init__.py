@@ -1,7 +1,8 @@
 """colearn trains teams of language models jointly and deploys each agent independently.
 
     train(task, models=..., reward=...)     one run from Python objects
-    Trainer(task, ...)                      the same, step by step
+    Trainer(task, ...).run()                the same run; its parts are attributes
+    Result(metrics, folder, run)            what `train` returns
     load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
     compare(config, "out")                  algorithms x seeds on one task; writes a report
     Experiment(config, "out").run()         one run: one algorithm, one seed

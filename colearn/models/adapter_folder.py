@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ _PROMPTS = ("PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "PREFIX_TUNING", "P_TUNI
 def is_adapter(path: str) -> bool:
     """Whether a path is the folder of an adapter. transformers, too, reads such a folder as one
     where it also holds a config.json."""
-    return (Path(path) / CONFIG).is_file()
+    return os.path.isfile(os.path.join(path, CONFIG))  # False for a name that no file can have
 
 
 def adapter_base(path: str, field: str) -> str:

@@ -59,7 +59,7 @@ def config_from(
     return load_config(settings), names
 
 
-_ARGUMENTS = ("task", "algorithm", "models", "critic", "reward", "data", "out", "callbacks", "seed")
+_ARGUMENTS = ("task", "algorithm", "models", "critic", "reward", "data", "out", "seed", "resume")
 
 
 def _task(

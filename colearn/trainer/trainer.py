@@ -21,7 +21,7 @@ from .settings import config_from
 
 
 class Trainer(Experiment):
-    """`train`, for a program that drives the run itself.
+    """The run that `train` makes, before it runs: its parts, and `run()`.
 
     What can be named is recorded in the run's config by name; an object that cannot is recorded as
     `object:NAME`, and a resume needs it again.

@@ -10,7 +10,6 @@ import sys
 import time
 
 from math_verify import parse
-from sympy import Eq
 
 SECONDS = 2
 """Of processor time for an answer; what takes longer ends this process."""
@@ -23,7 +22,7 @@ def value(answer: str) -> float | None:
     # its own time limit needs signals, and leaves a long whole-number power alone
     parsed = parse("\\boxed{" + answer.strip().strip("$") + "}", parsing_timeout=None)
     expression = parsed[0] if parsed else None
-    if isinstance(expression, Eq) and expression.lhs.is_Symbol:
+    if getattr(expression, "rel_op", None) == "==" and expression.lhs.is_Symbol:
         expression = expression.rhs  # x = 5
     if expression is None or not getattr(expression, "is_number", False):
         return None

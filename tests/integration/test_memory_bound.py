@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import load_config
+from colearn.contract.worker import Worker
 from colearn.estimate import estimate
 from colearn.estimate.ledger import Ledger
 from colearn.experiment.evaluation.evaluate import evaluate_team
@@ -21,6 +23,20 @@ SHAPES: dict[str, dict[str, Any]] = {
     "chains": {"name": "marloo", "rollout": {"name": "parallel", "k": 2}},
     "trees": {"name": "magrpo", "rollout": {"k": 2}},
 }
+
+
+@contextmanager
+def in_worker_threads(ledger: Ledger) -> Iterator[None]:
+    """A dispatch mode is active in its own thread alone, and generators work in theirs."""
+    work = Worker._work
+
+    def counted(worker: Worker[Any, Any]) -> None:
+        with ledger:
+            work(worker)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "_work", counted)
+        yield
 
 
 def allocated(shape: str, at_once: int | None, model: str, folder: Path) -> dict[str, list[int]]:
@@ -62,7 +78,8 @@ def allocated(shape: str, at_once: int | None, model: str, folder: Path) -> dict
                     ledger._note(weight.untyped_storage())
             weights = ledger.live
             ledger.begin()
-            play()
+            with in_worker_threads(ledger):
+                play()
         found[phase] = [phases[phase] - always, ledger.peak - weights]
     return found
 

@@ -122,9 +122,9 @@ def test_a_kind_of_learner_is_shown_every_base_before_a_network_stands_on_it(mod
 def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
     usual, _ = learned(config_of(model))
     parts, _ = learned(config_of(model, run={"host": "backward_host:Backward"}))
-    # in each of two updates: the critic's pass, its step, both actors' passes with their steps
+    # in each of two updates: the critic's pass with its step, both actors' passes with theirs
     actors = ["actor-ben", "actor-ada"]
-    assert 2 * [["critic-team"], ["critic-team"], actors] == backward_host.CALLED
+    assert 2 * [["critic-team"], actors] == backward_host.CALLED
     assert alike(weights(parts), weights(usual))
 
 

@@ -31,7 +31,7 @@ from colearn.rollout.validate import validate_outcome
 from colearn.types import Outcome
 from tests.credited import credited
 from tests.trees import chain, tree
-from tests.updates import learner_of, new_trainer, value_network
+from tests.updates import learner_of, new_critics, value_gradients, value_network
 
 WITH = (1.0, None, 0.0, 0.5)
 WITHOUT = (1.0, 0.0, 0.5)
@@ -152,13 +152,9 @@ def test_a_critic_learns_the_same_with_and_without_an_unscored_episode(frozen):
         network = value_network(0)
         settings = ValueLoss(frozen_targets=frozen)
         learners = {"team": learner_of("team", network)}
-        trainer = new_trainer(Centralized(), GAE(lam=1.0), learners, settings)
-        episodes, old = credited(trees), None
-        trainer.prepare(trees)
-        if frozen:
-            old = trainer.read(trees)
-            trainer.freeze(episodes, old)
-        trainer.train(episodes, old)
+        critics = new_critics(Centralized(), learners)
+        old = critics.read(trees) if frozen else None
+        value_gradients(critics, GAE(lam=1.0), credited(trees), settings, old)
         return [p.grad.clone() for p in network.parameters() if p.grad is not None]
 
     scored = [chain([1.0, 2.0]), chain([0.5])]
