@@ -2,7 +2,7 @@
 
     train(task, models=..., reward=...)     one run from Python objects
     Trainer(task, ...).run()                the same run; its parts are attributes
-    Result(metrics, folder, run)            what `train` returns
+    Result(run)                             what `train` returns: metrics, curve, folder
     load_config("quickstart")               settings from a shipped config, a .yaml or a mapping
     compare(config, "out")                  algorithms x seeds on one task; writes a report
     Experiment(config, "out").run()         one run: one algorithm, one seed
