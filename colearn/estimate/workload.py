@@ -89,9 +89,21 @@ def read_workload(config: Config) -> Workload:
     return Workload(task, train, held_out, missing, Architectures(task, config))
 
 
+def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
+    """The first item with the most turns. Items behind one of `task.horizon` turns are not read:
+    some are drawn when they are read, at a cost."""
+    longest = items[0]
+    for item in items:
+        if task.horizon_of(item) > task.horizon_of(longest):
+            longest = item
+        if task.horizon_of(longest) == task.horizon:
+            break
+    return longest
+
+
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
     probes = list(items[:_PROBES])
-    longest = max(items, key=task.horizon_of)
+    longest = _longest(task, items)
     if task.horizon_of(longest) > max(map(task.horizon_of, probes)):
         probes.append(longest)
     read = [read_script(task, item, number) for number, item in enumerate(probes)]
