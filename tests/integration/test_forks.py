@@ -50,7 +50,8 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 def test_a_run_has_its_own_session_and_what_it_needs(forks: Forks, tmp_path: Path) -> None:
     fork = forks.start(["check", "probe:Task"], tmp_path / "log", append=False)
     assert fork.wait(120) == 2, "the module holds no task"
-    told, mistake = (tmp_path / "log").read_text().splitlines()
+    note, told, mistake = (tmp_path / "log").read_text().splitlines()
+    assert note.startswith("note: imports ") and note.endswith("probe.py, which the config names")
     assert json.loads(told) == {
         "threads": "3",
         "parent": True,
@@ -107,7 +108,8 @@ def test_where_there_is_an_accelerator_a_run_starts_python_anew(
     with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
         fork = forks.start(["check", "probe:Task"], tmp_path / "log", append=False)
         assert fork.wait(120) == 2
-    told = json.loads((tmp_path / "log").read_text().splitlines()[0])
+    _, told, _ = (tmp_path / "log").read_text().splitlines()
+    told = json.loads(told)
     assert told["imported"] is False
     assert (told["threads"], told["parent"], told["own session"]) == ("3", True, True)
 

@@ -114,6 +114,7 @@ def test_a_server_on_a_gpu_has_a_larger_cache_and_none_of_the_cpus_options() -> 
 
 def test_a_started_servers_variables(base: Base) -> None:
     always = {
+        "PYTHONSAFEPATH": "1",
         "VLLM_SERVER_DEV_MODE": "1",
         "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
         "VLLM_USE_V2_MODEL_RUNNER": "0",
