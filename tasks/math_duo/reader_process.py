@@ -22,9 +22,11 @@ def value(answer: str) -> float | None:
     # its own time limit needs signals, and leaves a long whole-number power alone
     parsed = parse("\\boxed{" + answer.strip().strip("$") + "}", parsing_timeout=None)
     expression = parsed[0] if parsed else None
+    if expression is None:
+        return None
     if getattr(expression, "rel_op", None) == "==" and expression.lhs.is_Symbol:
         expression = expression.rhs  # x = 5
-    if expression is None or not getattr(expression, "is_number", False):
+    if not getattr(expression, "is_number", False):
         return None
     try:
         real = float(expression.doit().evalf())
