@@ -23,6 +23,17 @@ class Metric:
     better: Literal["higher", "lower"] | None = None
 
 
+def agent_name(name: str, agent: str) -> str:
+    """Name of one agent's share of a metric, as it is logged where agents differ."""
+    return f"{name}/{agent}"
+
+
+def of_agent(metrics: Mapping[str, float | None], name: str, agent: str) -> float | None:
+    """An agent's value of a metric of the whole team, whose own name holds it where all agents are
+    equal. None if neither was logged."""
+    return metrics.get(agent_name(name, agent), metrics.get(name))
+
+
 EVALUATION = {
     "return": Metric(
         "Mean undiscounted reward of an episode: the team's, or the players' mean payoff.",

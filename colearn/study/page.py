@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from colearn.errors import ConfigError, nearest
+from colearn.metrics import of_agent
 from colearn.record import Line, Run, RunFolder
 from colearn.report.curves import small_svg
 from colearn.report.page import render
@@ -17,7 +19,7 @@ from colearn.report.result_table import ResultCell, ResultTable
 from colearn.report.show import show_estimate
 from colearn.report.source import Source, read_source
 from colearn.report.summarise import curve
-from colearn.report.summary import Curve
+from colearn.report.summary import OBJECTIVE, Curve
 from colearn.report.write import write_tables
 from colearn.statistics import MeanEstimate, estimate
 
@@ -37,7 +39,8 @@ class Study:
     teams: dict[str, MeanEstimate | None]
     """Metric of each assembled team, by title."""
     rewards: dict[str, Curve]
-    """Mean training return by agent, standardised within each run, over environment steps."""
+    """Mean credited training return by agent, standardised within each run, over environment
+    steps."""
     turns: Curve | None
     """Turns of an evaluation episode, over environment steps."""
 
@@ -69,7 +72,7 @@ def write_study(
     study = Study(
         metric=metric,
         teams={team.title: _played(team, by_label, together, metric) for team in teams},
-        rewards={agent: drawn for agent in agents if (drawn := _rewards(runs, agent))},
+        rewards=rewards_by_agent(runs, agents),
         turns=curve(runs, "environment_steps", lambda run: _evaluated(run, turns)),
     )
     out = source.folder
@@ -93,6 +96,17 @@ def table(study: Study) -> ResultTable:
         columns=(study.metric,),
         rows=rows,
     )
+
+
+def rewards_by_agent(runs: Sequence[Run], agents: Sequence[str]) -> dict[str, Curve]:
+    """Each agent's objective in training, standardised within each run; without agents that have
+    none."""
+    curves = {}
+    for agent in agents:
+        drawn = curve(runs, "environment_steps", partial(_standardised, agent))
+        if drawn is not None:
+            curves[agent] = drawn
+    return curves
 
 
 def _runs(source: Source, label: str) -> list[Run]:
@@ -119,15 +133,10 @@ def _played(
     return estimate(values)
 
 
-def _rewards(runs: Sequence[Run], agent: str) -> Curve | None:
-    return curve(runs, "environment_steps", lambda run: _standardised(run, f"return/{agent}"))
-
-
-def _standardised(run: Run, metric: str) -> list[tuple[Line, float]]:
-    """A metric's z-scores over the updates of one run."""
-    points = [
-        (line, value) for line in run.updates if (value := line.metrics.get(metric)) is not None
-    ]
+def _standardised(agent: str, run: Run) -> list[tuple[Line, float]]:
+    """Z-scores of an agent's objective over the updates of one run."""
+    values_by_line = ((line, of_agent(line.metrics, OBJECTIVE, agent)) for line in run.updates)
+    points = [(line, value) for line, value in values_by_line if value is not None]
     if not points:
         return []
     values = np.array([value for _, value in points])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from colearn.comparison.claim import claim
 from colearn.comparison.plan import make_plan
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.experiment.loop import Experiment
+from colearn.record.checksums import write_checksums
 from colearn.study import write_study
 from colearn.study.crossing import Member, crossings
 
@@ -79,21 +82,40 @@ def test_a_team_as_it_was_trained_plays_as_at_its_last_evaluation(compared: Path
     assert "policies swapped" in text and text.count("<svg") == 0 and "data:image/svg" in text
 
 
+def _with_planner(folder: Path, out: Path, change: Callable[[Path], None]) -> Path:
+    """A copy of a comparison in which `change` was applied to each checkpoint of `at_grpo`."""
+    shutil.copytree(folder, out)
+    for step in (out / "runs" / "at_grpo-s0" / "checkpoints").glob("step-*"):
+        change(step)
+        write_checksums(step)
+    return out
+
+
+def _same_as_tool(step: Path) -> None:
+    shutil.rmtree(step / "actor-plan")
+    shutil.copytree(step / "actor-tool", step / "actor-plan")
+
+
+def _silent(step: Path) -> None:
+    """All logits are 0: greedily the planner says its first token for ever."""
+    file = step / "actor-plan" / "weights.safetensors"
+    save_file({name: 0 * value for name, value in load_file(file).items()}, file)
+
+
+def _means(folder: Path) -> list[float]:
+    write_study(folder, together="at_grpo", metric="objective/tool")
+    teams = json.loads((folder / "study.json").read_text())["teams"]
+    return [team["mean"] for team in teams.values()]
+
+
 @pytest.mark.slow
 def test_a_seat_is_played_by_who_was_trained_for_another(compared: Path, tmp_path: Path) -> None:
-    """Where the planner's weights are the tool user's, swapping changes nothing."""
-    same = tmp_path / "same"
-    shutil.copytree(compared, same)
-    for step in (same / "runs" / "at_grpo-s0" / "checkpoints").glob("step-*"):
-        shutil.rmtree(step / "actor-plan")
-        shutil.copytree(step / "actor-tool", step / "actor-plan")
-        (step / "checksums.json").unlink(missing_ok=True)
-    write_study(same, together="at_grpo", metric="return")
-    teams = json.loads((same / "study.json").read_text())["teams"]
-    assert len({team["mean"] for team in teams.values()}) == 1
-    write_study(compared, together="at_grpo", metric="return")
-    teams = json.loads((compared / "study.json").read_text())["teams"]
-    assert len({team["mean"] for team in teams.values()}) == 2
+    """Where the planner's weights are the tool user's, swapping changes nothing; where the planner
+    can say nothing, swapping silences the tool user, who is paid for what it says."""
+    together, swapped = _means(_with_planner(compared, tmp_path / "same", _same_as_tool))
+    assert together == swapped
+    together, swapped = _means(_with_planner(compared, tmp_path / "silent", _silent))
+    assert together > swapped + 0.2
 
 
 @pytest.mark.slow

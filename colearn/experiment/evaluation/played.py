@@ -13,6 +13,7 @@ from colearn.contract import Credit, DecPOMDP, Paid
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.errors import TaskError
+from colearn.metrics import agent_name
 from colearn.rollout.transition import items_of
 from colearn.scored import as_number, as_reward, mean_scored
 from colearn.types import Credited, Tree
@@ -62,7 +63,7 @@ def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, f
         return {}
     if len(set(means.values())) == 1:
         return {name: next(iter(means.values()))}
-    by_name = {f"{name}/{agent}": mean for agent, mean in means.items()}
+    by_name = {agent_name(name, agent): mean for agent, mean in means.items()}
     return {name: float(np.mean(list(means.values())))} | by_name
 
 

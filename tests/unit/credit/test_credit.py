@@ -21,6 +21,7 @@ from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.errors import ConfigError
 from colearn.experiment.evaluation.played import mean_objective, mean_returns
+from colearn.metrics import of_agent
 from colearn.types import Node, Outcome, Sources, Tree
 
 Edges = Mapping[int, Mapping[str, Any]]
@@ -98,6 +99,17 @@ def test_the_objective_is_the_credited_return_and_names_agents_that_differ():
     assert mean_objective([PAID], Team()) == {"objective": 5.0}
     metrics = mean_objective([PAID], Payoff())
     assert metrics == {"objective": 0.75, "objective/alice": -0.5, "objective/bob": 2.0}
+
+
+def test_an_agents_objective_is_read_where_it_is_logged():
+    """By its own name where agents differ, by the team's where they are equal."""
+    metrics = mean_objective([PAID], Payoff())
+    assert (of_agent(metrics, "objective", "alice"), of_agent(metrics, "objective", "bob")) == (
+        -0.5,
+        2.0,
+    )
+    assert of_agent(mean_objective([PAID], Team()), "objective", "alice") == 5.0
+    assert of_agent({"return": 1.0}, "objective", "alice") is None
 
 
 def test_the_return_is_the_teams_reward_whatever_else_is_paid():
