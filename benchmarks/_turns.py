@@ -33,6 +33,6 @@ def seconds_by_turn(chains: Assembly, count: int, seed: int) -> list[float]:
         spent.append(time.process_time() - started)
 
     with patch.object(TransformersGenerator, "_prepared", timed):
-        grow(Eight(), list(range(count)), chains.players, chains.parts.rollout, seed=seed)
+        grow(Eight(), list(range(count)), chains.players, chains.run.parts.rollout, seed=seed)
     assert len(spent) == 16, "eight turns of two agents"
     return [spent[n] + spent[n + 1] for n in range(0, 16, 2)]

@@ -74,8 +74,8 @@ class Measured:
                 "run": {"device": "cpu"},
             }
         )
-        self.parts = assemble(config)
-        self.items = self.parts.task.items("train")
+        self.assembly = assemble(config)
+        self.items = self.assembly.run.task.items("train")
         self.rows: list[dict[str, float]] = []
 
     def iterate(self) -> None:
@@ -83,21 +83,23 @@ class Measured:
         from colearn.rollout.grow import grow
         from colearn.types import Credited
 
-        parts, number = self.parts, len(self.rows)
+        parts, number = self.assembly, len(self.rows)
         assert parts.updater is not None
         began = time.process_time()
         trees, counts = grow(
-            parts.task,
+            parts.run.task,
             self.items,
             parts.players,
-            parts.parts.rollout,
+            parts.run.parts.rollout,
             seed=number,
-            credit=parts.parts.credit,
+            credit=parts.run.parts.credit,
             first_episode=number * len(self.items),
         )
         grown = time.process_time()
-        credited = [Credited(tree=t, rewards=parts.parts.credit(t), discount=1.0) for t in trees]
-        parts.parts.advantage(credited)
+        credited = [
+            Credited(tree=t, rewards=parts.run.parts.credit(t), discount=1.0) for t in trees
+        ]
+        parts.run.parts.advantage(credited)
         scored = time.process_time()
         parts.updater.update(trees, number)
         ended = time.process_time()

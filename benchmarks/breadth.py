@@ -78,7 +78,7 @@ def train(name: str, method: str, seed: int, out: Path, times: int) -> dict[str,
     record = open_run(folder)
     checkpoint = record.checkpoints.choose("last")
     parts = assemble(record.config(HOT))
-    hot = evaluate_weights(parts, {key: checkpoint.path / str(key) for key in parts.learners})
+    hot = evaluate_weights(parts, {key: checkpoint.path / str(key) for key in parts.host.learners})
     told = [
         line.metrics["critic/explained_variance"]
         for line in record.lines()

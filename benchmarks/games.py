@@ -103,12 +103,12 @@ def of_run(run: Path, name: str, given: argparse.Namespace) -> list[dict[str, An
         return []
     parts = assemble(folder.config({} if chosen is None else {"task.test_games": chosen}))
     if not given.first:
-        load_learners(folder.checkpoints.choose().path, parts.learners)
-        for generator in parts.generators:
+        load_learners(folder.checkpoints.choose().path, parts.host.learners)
+        for generator in parts.host.generators:
             generator.sync()
     return [
         {"run": name, **row}
-        for item in parts.task.items("test")
+        for item in parts.run.task.items("test")
         for row in of_game(parts, item, given)
     ]
 
@@ -136,24 +136,24 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
     name = given.opponent or ("equilibrium" if hidden(game) else "mcts")
     settings = {"simulations": given.simulations} if name == "mcts" else {}
     rival = Program(build_program(Named(name=name, **settings), "--opponent"))
-    trained = {agent: parts.players[agent] for agent in parts.task.agents}
+    trained = {agent: parts.players[agent] for agent in parts.run.task.agents}
     alone = cooperative(game)
     trees = []
     for first in range(0, given.games, AT_ONCE):
         played, _ = grow(
-            parts.task,
+            parts.run.task,
             [item] * min(AT_ONCE, given.games - first),
             trained if alone else {**trained, RIVAL: rival},
             Chain(),
-            seed=derive_seed(parts.config.run.seed, "games"),
-            credit=parts.parts.credit,
+            seed=derive_seed(parts.run.config.run.seed, "games"),
+            credit=parts.run.parts.credit,
             cast=Own() if alone else Against(),
             first_episode=first,
             greedy=given.greedy,
         )
         trees += played
     rows = []
-    for seat in parts.task.agents:
+    for seat in parts.run.task.agents:
         result = tally(trees, seat, seat)
         rows.append(
             {
@@ -163,7 +163,7 @@ def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict
                 "games": result.games,
                 "payoff": result.payoff,
                 "error": result.error,
-                "optimum": optimum(item.name, name, seat=parts.task.agents.index(seat)),
+                "optimum": optimum(item.name, name, seat=parts.run.task.agents.index(seat)),
                 "won": result.won,
                 "drawn": result.drawn,
                 "lost": result.lost,

@@ -65,14 +65,14 @@ def measure(name: str, iterations: int, sets: Sequence[str]) -> dict[str, Any]:
     config = load_config(name, list(sets))
     with tempfile.TemporaryDirectory() as folder:
         run = Experiment(config, Path(folder) / "run")
-        updater = run.parts.updater
+        updater = run.assembly.updater
         if updater is None:
             raise SystemExit(f"{name}: nothing is learned; name another config")
         run._iteration(updater, None, ())
-        clock, task = Clock(), run.parts.task
+        clock, task = Clock(), run.assembly.run.task
         for part in TASK:
             setattr(task, part, clock.timed(getattr(task, part), "game"))
-        for generator in run.parts.generators:
+        for generator in run.assembly.host.generators:
             generator.generate = clock.timed(generator.generate, "generation")  # type: ignore[method-assign]
         update = clock.timed(run._update, "update")
         run._update = update  # type: ignore[method-assign]

@@ -120,7 +120,7 @@ def measure(
         }
     )
     assembled = assemble(config)
-    players, native = assembled.players, assembled.task
+    players, native = assembled.players, assembled.run.task
     ways: dict[int, DecPOMDP[Any, Any]] = {0: native}
     for workers in worker_counts:
         ways[workers] = Gateway(

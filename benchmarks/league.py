@@ -83,8 +83,8 @@ def members(text: str) -> list[tuple[str, Assembly]]:
     assemblies = []
     for checkpoint in chosen:
         parts = assemble(folder.config())
-        load_learners(checkpoint.path, parts.learners)
-        for generator in parts.generators:
+        load_learners(checkpoint.path, parts.host.learners)
+        for generator in parts.host.generators:
             generator.sync()
         assemblies.append((f"{folder.name}@{checkpoint.iteration}", parts))
     return assemblies

@@ -74,19 +74,19 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
     config = config_of(shipped, name)
     parts = assemble(config)
     assert parts.updater is not None
-    train = parts.task.items("train")
+    train = parts.run.task.items("train")
     items = [train[number % len(train)] for number in range(questions)]
     spent = {"rollout": 0.0, "update": 0.0}
     answers = 0
     for iteration in range(iterations + 1):
         began = time.process_time()
         trees, counts = grow(
-            parts.task,
+            parts.run.task,
             items,
             parts.players,
-            parts.parts.rollout,
+            parts.run.parts.rollout,
             seed=iteration,
-            credit=parts.parts.credit,
+            credit=parts.run.parts.credit,
             first_episode=iteration * questions,
         )
         grown = time.process_time()
@@ -95,7 +95,7 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
             spent["rollout"] += grown - began
             spent["update"] += time.process_time() - grown
             answers += counts.generations
-    sizes = [sum(w.numel() for w in one.weights().values()) for one in parts.learners.values()]
+    sizes = [sum(w.numel() for w in one.weights().values()) for one in parts.host.learners.values()]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         **{part: 1e3 * seconds / answers for part, seconds in spent.items()},

@@ -46,10 +46,12 @@ def flop(team: Any, trees: Any) -> dict[str, float]:
     """Products of a rollout, and of forward and backward over its packed rows."""
     from colearn.learn.row import actor_rows
 
-    base = next(iter(team.networks.values())).base
+    base = next(iter(team.host.networks.values())).base
     head = base.config.vocab_size * base.config.hidden_size
     weights = sum(p.numel() for p in base.causal.parameters()) - head
-    rows = [row for tree in trees for agent in team.task.agents for row in actor_rows(tree, agent)]
+    rows = [
+        row for tree in trees for agent in team.run.task.agents for row in actor_rows(tree, agent)
+    ]
     tokens = sum(len(row.tokens) for row in rows)
     actions = sum(row.action_tokens for row in rows)
     return {
@@ -99,7 +101,7 @@ def main() -> None:
         for number in range(options.rounds + 1):
             forget_peak()
             started = time.process_time()
-            trees, _ = grow(team.task, items, team.players, team.parts.rollout, seed=number)
+            trees, _ = grow(team.run.task, items, team.players, team.run.parts.rollout, seed=number)
             grown = time.process_time()
             peaks["rollout"] = max(peaks["rollout"], peak_memory())
             forget_peak()
@@ -130,7 +132,7 @@ def main() -> None:
         )
         if options.profile:
             with torch.profiler.profile() as profile:
-                grow(team.task, items, team.players, team.parts.rollout, seed=99)
+                grow(team.run.task, items, team.players, team.run.parts.rollout, seed=99)
             text = profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25)
             with torch.profiler.profile() as profile:
                 team.updater.update(trees, 0)

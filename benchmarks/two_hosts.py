@@ -40,23 +40,23 @@ def main() -> None:
         overlaps = []
         for number in range(arguments.rounds + 1):
             for once, team in teams.items():
-                assert team.parts.updater is not None
+                assert team.assembly.updater is not None
                 start = time.perf_counter()
-                team.parts.updater.update(trees, number)
+                team.assembly.updater.update(trees, number)
                 end = time.perf_counter()
                 if number:  # the first warms up
                     seconds[once].append(end - start)
                 if number and once:
                     overlaps.append(overlap(team, start, end))
         apart = max(
-            float((one - teams[True].parts.learners[key].weights()[name]).abs().max())
-            for key, learner in teams[False].parts.learners.items()
+            float((one - teams[True].assembly.host.learners[key].weights()[name]).abs().max())
+            for key, learner in teams[False].assembly.host.learners.items()
             for name, one in learner.weights().items()
         )
         assert apart < 1e-6, f"weights differ by {apart}"
         turns, together = (statistics.median(seconds[once]) for once in (False, True))
         for team in teams.values():
-            team.parts.host.close()
+            team.assembly.host.close()
         print("| updates in turns (s) | at once (s) | updates per second | busy together |")
         print("|---|---|---|---|")
         print(

@@ -43,7 +43,7 @@ def main() -> None:
         }
         team = assemble(load_config(config))
         for episodes in arguments.episodes:
-            items = (list(team.task.items("train")) * episodes)[:episodes]
+            items = (list(team.run.task.items("train")) * episodes)[:episodes]
             times: dict[bool, list[float]] = {False: [], True: []}
             said = set()
             for number in range(2 * arguments.rounds + 2):
@@ -51,7 +51,7 @@ def main() -> None:
                 place = property(lambda self, apart=apart: id(self.base) if apart else "cpu")
                 with patch.object(TransformersGenerator, "place", place):
                     start = time.perf_counter()
-                    trees, _ = grow(team.task, items, team.players, Chain(), seed=1)
+                    trees, _ = grow(team.run.task, items, team.players, Chain(), seed=1)
                     seconds = time.perf_counter() - start
                 said.add(repr([[node.actions for node in tree.nodes] for tree in trees]))
                 if number > 1:  # the first of each kind warms up

@@ -339,7 +339,7 @@ def ideas(folder: Path, rounds: int) -> None:
         "run": {"device": "cpu"},
     }
     team = assemble(Config.model_validate(settings))
-    shape, updater = team.parts.rollout, team.updater
+    shape, updater = team.run.parts.rollout, team.updater
 
     def players(**off: bool) -> dict[str, Player]:
         if not off:
@@ -352,7 +352,7 @@ def ideas(folder: Path, rounds: int) -> None:
         return players
 
     def rollout(who: Mapping[str, Player]) -> Callable[[], Any]:
-        return lambda: grow(team.task, [0], who, shape, seed=0)[0]
+        return lambda: grow(team.run.task, [0], who, shape, seed=0)[0]
 
     trees = rollout(team.players)()
 

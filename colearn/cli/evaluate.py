@@ -33,5 +33,7 @@ def evaluate(
 
     parts = assemble(config)
     check_bases(checkpoint.path, checkpoint.bases, parts.bases)
-    metrics = evaluate_weights(parts, {key: checkpoint.path / str(key) for key in parts.learners})
+    metrics = evaluate_weights(
+        parts, {key: checkpoint.path / str(key) for key in parts.host.learners}
+    )
     print(json.dumps({"checkpoint": str(checkpoint.path), **metrics}, indent=1))

@@ -39,8 +39,8 @@ def gateway(
     if out is not None and (out.exists() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: name a new file in a folder that exists")
     parts = _assembled(source, step, sets)
-    evaluation, seed = parts.config.evaluation, parts.config.run.seed
-    trial = Trial(parts.task, parts.players, evaluation, seed=seed, timeout=timeout, out=out)
+    evaluation, seed = parts.run.config.evaluation, parts.run.config.run.seed
+    trial = Trial(parts.run.task, parts.players, evaluation, seed=seed, timeout=timeout, out=out)
     trial.play(episodes)
 
 
@@ -63,6 +63,6 @@ def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
     checkpoint.say_passed()
     parts = assemble(config)
     check_bases(checkpoint.path, checkpoint.bases, parts.bases)
-    load_learners(checkpoint.path, parts.learners)
+    load_learners(checkpoint.path, parts.host.learners)
     parts.host.publish()
     return parts

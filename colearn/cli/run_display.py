@@ -37,8 +37,8 @@ class RunDisplay:
 
     def started(self, experiment: Experiment) -> Report:
         """Show a start; the result receives the experiment's reports."""
-        self._judged = experiment.headline
-        train, at = experiment.config.train, experiment.progress.iteration
+        run, at = experiment.assembly.run, experiment.progress.iteration
+        self._judged, train = run.headline, run.config.train
         if self._watcher is None:
             goal = Goal(train.environment_steps, train.iterations, self._judged.metric)
             self._watcher = watch(Console(), {self._name: goal}) if speaks() else Silence()

@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from colearn.agents import ChatFormat, Language, Voice
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import (
-    Cast,
-    DecPOMDP,
-    Follower,
-    Generator,
-    Learner,
-    ModelHost,
-    NetworkKey,
-    Parts,
-    Player,
-)
+from colearn.contract import Follower, ModelHost, NetworkKey, Player
 from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
@@ -41,10 +30,11 @@ class Assembly:
     """The objects of a run."""
 
     run: ResolvedRun
+    """What its config says: task, parts, cast."""
     players: dict[str, Player]
     """Every player that may take a seat, by name."""
     host: ModelHost
-    """The models."""
+    """The models: learners, generators, networks."""
     updater: Updater | None
     """None if the algorithm does not learn."""
     exact: ExactEvaluator | QueriedEvaluator | None
@@ -52,51 +42,10 @@ class Assembly:
     bases: Bases
     """Digests of the files of its models."""
 
-    @property
-    def config(self) -> Config:
-        """The config with every agent and model spelled out."""
-        return self.run.config
-
-    @property
-    def task(self) -> DecPOMDP[Any, Any]:
-        return self.run.task
-
-    @property
-    def parts(self) -> Parts:
-        return self.run.parts
-
-    @property
-    def cast(self) -> Cast:
-        return self.run.cast
-
-    @property
-    def generators(self) -> list[Generator]:
-        return self.host.generators
-
-    @property
-    def learners(self) -> Mapping[NetworkKey, Learner]:
-        """Learners of every trained network, actors and critics."""
-        return self.host.learners
-
-    @property
-    def networks(self) -> Mapping[NetworkKey, Any]:
-        """Actors and critics in this process."""
-        return self.host.networks
-
-    @property
-    def followers(self) -> dict[NetworkKey, Follower]:
-        """Copies of trained models that belong to the run's state."""
-        followers = self.host.followers.items()
-        return {key: one for key, one in followers if key.kind == "past" or self.run.moving}
-
-    @property
-    def past(self) -> dict[int, dict[str, Follower]]:
-        """Past selves by slot of the cast's pool and model name."""
-        by_slot: dict[int, dict[str, Follower]] = {}
-        for key, follower in self.followers.items():
-            if key.slot is not None:
-                by_slot.setdefault(key.slot, {})[key.model] = follower
-        return by_slot
+    followers: Mapping[NetworkKey, Follower]
+    """Copies of trained models that belong to the run's state."""
+    past: Mapping[int, Mapping[str, Follower]]
+    """Past selves by slot of the cast's pool and model name."""
 
 
 def assemble(config: Config) -> Assembly:
@@ -120,7 +69,23 @@ def assemble(config: Config) -> Assembly:
         updater=_updater(run, host, tokenizers) if run.learns else None,
         exact=_exact(run, host, players) if run.config.evaluation.exact else None,
         bases=bases_of(resolved, folders),
+        followers=_state_followers(resolved, host),
+        past=_past(host),
     )
+
+
+def _state_followers(run: ResolvedRun, host: ModelHost) -> dict[NetworkKey, Follower]:
+    """Past selves, and references if they move: what does not move is loaded, not restored."""
+    followers = host.followers.items()
+    return {key: one for key, one in followers if key.kind == "past" or run.moving}
+
+
+def _past(host: ModelHost) -> dict[int, dict[str, Follower]]:
+    by_slot: dict[int, dict[str, Follower]] = {}
+    for key, follower in host.followers.items():
+        if key.slot is not None:
+            by_slot.setdefault(key.slot, {})[key.model] = follower
+    return by_slot
 
 
 def _updater(

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from colearn.config import Config, build_tracker, recorded_settings
-from colearn.contract import Generator
+from colearn.contract import Generator, ModelHost
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
@@ -57,45 +57,45 @@ class Experiment:
         with contextlib.ExitStack() as undo:
             undo.callback(self.record.close)
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
-            self.parts: Assembly = assemble(config)
-            undo.callback(self.parts.task.close)
+            self.assembly: Assembly = assemble(config)
+            run, host, updater = self.assembly.run, self.assembly.host, self.assembly.updater
+            undo.callback(run.task.close)
             self.timeline = Timeline()
-            self._timed = _timed(self.parts)
+            self._timed = _timed(host)
             for name, one in self._timed.items():
                 one.timeline, one.timed_as = self.timeline, name
-            items = items_of(self.parts.task, "train")
+            items = items_of(run.task, "train")
             self.record.open()
-            self.config = self.parts.config
             self.folder = folder
             self.checkpoints = CheckpointManager(
                 self.record,
-                self.parts.learners,
-                self.config.run,
+                host.learners,
+                run.config.run,
                 self.processes,
-                self.parts.followers,
-                self.parts.bases,
+                self.assembly.followers,
+                self.assembly.bases,
             )
             resumed = self.checkpoints.load() if resume else None
-            self._summary = RunSummary(self.record, self.parts, resumed=resume)
+            self._summary = RunSummary(self.record, self.assembly, resumed=resume)
             self.record.rewind(resumed)
             if resumed is not None:
-                self.parts.host.publish()
+                host.publish()
             self.progress = resumed or Progress()
-            self.parts.parts.advantage.restore(self.progress.baselines)
-            if self.parts.updater is not None:
-                self.parts.updater.random_rewards = self.progress.random_rewards
-            self.parts.cast.restore(self.progress.cast)
+            run.parts.advantage.restore(self.progress.baselines)
+            if updater is not None:
+                updater.random_rewards = self.progress.random_rewards
+            run.cast.restore(self.progress.cast)
             self.episodes = TrainingEpisodes(
-                task=self.parts.task,
+                task=run.task,
                 items=items,
-                players=self.parts.players,
-                rollout=self.parts.parts.rollout,
-                credit=self.parts.parts.credit,
-                cast=self.parts.cast,
-                seed=self.config.run.seed,
-                count=self.config.train.episodes,
-                order=self.config.run.order,
-                at_once=self.config.train.at_once,
+                players=self.assembly.players,
+                rollout=run.parts.rollout,
+                credit=run.parts.credit,
+                cast=run.cast,
+                seed=run.config.run.seed,
+                count=run.config.train.episodes,
+                order=run.config.run.order,
+                at_once=run.config.train.at_once,
             )
             self.experience: Experience = self._experience()
             undo.callback(self.experience.close)
@@ -103,19 +103,18 @@ class Experiment:
                 self.experience.restore(self.checkpoints.loaded, self._at)
             self.checkpoints.experience = self.experience
             undo.pop_all()
-        self.headline = self.parts.run.headline
         self.interruption = Interruption(self.processes)
-        if self.parts.updater is not None:
-            self.parts.updater.changing = self.interruption.hold
+        if updater is not None:
+            updater.changing = self.interruption.hold
 
     def _experience(self) -> Experience:
-        staleness = self.config.train.staleness if self.parts.updater is not None else 0
+        run, host = self.assembly.run, self.assembly.host
+        staleness = run.config.train.staleness if run.learns else 0
         if not staleness:
             return Now(self.episodes, self.processes)
-        for generator in self.parts.generators:
+        for generator in host.generators:
             generator.lags = True
-        publish = self.parts.host.publish
-        return Ahead(self.episodes, self.processes, self.parts.learners, publish, staleness)
+        return Ahead(self.episodes, self.processes, host.learners, host.publish, staleness)
 
     def run(self, report: Report | None = None) -> RunRecord:
         """Train to the end of the budget, or evaluate once if the algorithm does not learn; returns
@@ -151,32 +150,32 @@ class Experiment:
     def _done(self) -> float:
         """Used fraction of the training budget, in joint actions or iterations, whichever ends the
         run first."""
-        train, progress = self.config.train, self.progress
+        train, progress = self.assembly.run.config.train, self.progress
         share = progress.environment_steps / train.environment_steps
         if train.iterations is None:
             return share
         return max(share, progress.iteration / train.iterations)
 
     def _train(self, report: Report) -> None:
-        plain = recorded_settings(self.config)
-        chosen = self.config.run.trackers if self.processes.main else ()
+        plain = recorded_settings(self.assembly.run.config)
+        chosen = self.assembly.run.config.run.trackers if self.processes.main else ()
         trackers = [build_tracker(one, self.folder, plain) for one in chosen]
         log = MetricsLog(self.record, trackers)
         with (
-            step_workers(self.config.run.step_workers, self.parts.task) as pool,
+            step_workers(self.assembly.run.config.run.step_workers, self.assembly.run.task) as pool,
             few_collections(),
             contextlib.ExitStack() as stack,
         ):
             for tracker in trackers:
                 stack.callback(tracker.close)
-            stack.callback(self.parts.task.close)
-            stack.callback(self.parts.host.close)
+            stack.callback(self.assembly.run.task.close)
+            stack.callback(self.assembly.host.close)
             stack.callback(self.experience.close)
-            for player in self.parts.players.values():
+            for player in self.assembly.players.values():
                 stack.callback(player.close)
             if pool is not None:
                 self._summary.elsewhere = pool.costs
-            updater = self.parts.updater
+            updater = self.assembly.updater
             over = False
             while not over:
                 over = updater is None or self._done >= 1.0
@@ -210,7 +209,7 @@ class Experiment:
     def _evaluation_due(self, over: bool) -> bool:
         """Whether this state is due for evaluation and was not evaluated before a resume."""
         at = self.progress.iteration
-        due = over or at % self.config.evaluation.every == 0
+        due = over or at % self.assembly.run.config.evaluation.every == 0
         return due and self.progress.evaluated != at
 
     def _iteration(
@@ -228,8 +227,8 @@ class Experiment:
         """Whether an interrupted update can be given up before it changes a model: the resumed run
         makes it again. Experience rolled out ahead is used up by then, and models in other threads
         or processes change beside this one."""
-        local = self.config.run.learner.name == "local"
-        return local and self.parts.host.serial and not self.config.train.staleness
+        local = self.assembly.run.config.run.learner.name == "local"
+        return local and self.assembly.host.serial and not self.assembly.run.config.train.staleness
 
     def _update(
         self,
@@ -241,14 +240,14 @@ class Experiment:
         log: MetricsLog,
     ) -> dict[str, float]:
         """Everything that changes the state, and the line that tells of it."""
-        progress, train = self.progress, self.config.train
+        progress, train = self.progress, self.assembly.run.config.train
         metrics = updater.update(
             trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
         )
         self.interruption.hold()
-        if self.parts.cast.pool:
+        if self.assembly.run.cast.pool:
             self._settle(trees)
-        progress.baselines = dict(self.parts.parts.advantage.state())
+        progress.baselines = dict(self.assembly.run.parts.advantage.state())
         progress.random_rewards = updater.random_rewards
         progress.iteration += 1
         progress.episodes += train.episodes
@@ -259,20 +258,20 @@ class Experiment:
         lost: ServerLost | None = None
         try:
             if self.experience.refresh(self._at):
-                self.parts.host.publish()
+                self.assembly.host.publish()
             self.experience.published(self._at)
         except ServerLost as error:  # raised once the iteration is complete, and then kept
             lost = error
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
-            **mean_returns(trees, self.parts.task.pays),
-            **mean_objective(trees, self.parts.parts.credit),
+            **mean_returns(trees, self.assembly.run.task.pays),
+            **mean_objective(trees, self.assembly.run.parts.credit),
             "overflow": mean_overflow(trees),
             "seconds/rollout": rolled - started,
             "seconds/update": ended - rolled,
             **time_use(self.timeline.take(started, ended), self._timed, ended - started),
-            **lost_episodes(trees, self.parts.task),
+            **lost_episodes(trees, self.assembly.run.task),
             "tokens_per_action": counts.tokens_per_action,
             **parity_gaps(self._timed),
             **self.experience.metrics(),
@@ -284,31 +283,31 @@ class Experiment:
 
     def _settle(self, trees: Sequence[Tree[Any]]) -> None:
         """Report the episodes to the cast, and copy the models into the slot it chooses."""
-        slot = self.parts.cast.settle(self.parts.parts.credited(trees))
+        slot = self.assembly.run.cast.settle(self.assembly.run.parts.credited(trees))
         if slot is not None:
-            for follower in self.parts.past[slot].values():
+            for follower in self.assembly.past[slot].values():
                 follower.follow()
-        self.progress.cast = dict(self.parts.cast.state())
+        self.progress.cast = dict(self.assembly.run.cast.state())
 
     def _evaluate(self, report: Report, pool: Executor | None, log: MetricsLog) -> bool:
         """Evaluate; returns whether it is the best evaluation so far."""
         self.experience.settle()
         with self._kept_if_lost():
-            if self.config.train.staleness:
-                self.parts.host.publish()
+            if self.assembly.run.config.train.staleness:
+                self.assembly.host.publish()
             evaluation = evaluate_team(
-                self.parts.task,
-                self.parts.players,
-                self.config.evaluation,
-                seed=self.config.run.seed,
-                credit=self.parts.parts.credit,
-                cast=self.parts.cast,
+                self.assembly.run.task,
+                self.assembly.players,
+                self.assembly.run.config.evaluation,
+                seed=self.assembly.run.config.run.seed,
+                credit=self.assembly.run.parts.credit,
+                cast=self.assembly.run.cast,
                 processes=self.processes,
                 pool=pool,
             )
-        if self.parts.exact is not None:
-            evaluation.metrics.update(self.parts.exact.metrics())
-        progress, headline = self.progress, self.headline
+        if self.assembly.exact is not None:
+            evaluation.metrics.update(self.assembly.exact.metrics())
+        progress, headline = self.progress, self.assembly.run.headline
         if headline.metric not in evaluation.metrics:
             raise ConfigError(
                 f"evaluation.headline: no metric '{headline.metric}'; "
@@ -316,13 +315,13 @@ class Experiment:
             )
         value = evaluation.metrics[headline.metric]
         improved = headline.improves(value, progress.best.value if progress.best else None)
-        shown = evaluation.trees[: self.config.evaluation.transcripts]
+        shown = evaluation.trees[: self.assembly.run.config.evaluation.transcripts]
         with self.interruption.held():
             progress.evaluated = progress.iteration
             if improved:
                 progress.best = Best(iteration=progress.iteration, value=value)
             episodes = [
-                {"iteration": progress.iteration, **transcript(self.parts.task, tree)}
+                {"iteration": progress.iteration, **transcript(self.assembly.run.task, tree)}
                 for tree in shown
             ]
             log.transcripts(progress, episodes)
@@ -343,15 +342,14 @@ def parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
     }
 
 
-def _timed(parts: Assembly) -> dict[str, Timed]:
+def _timed(host: ModelHost) -> dict[str, Timed]:
     """Generators and learners by their names in the timeline: a model's learner has the model's
     name, one of several generators that of its first player."""
     timed: dict[str, Timed] = {}
-    players = parts.host.players.items()
-    for generator in parts.generators:
-        first = next(name for name, hosted in players if hosted.generator is generator)
-        several = len(parts.generators) > 1
+    for generator in host.generators:
+        first = next(name for name, one in host.players.items() if one.generator is generator)
+        several = len(host.generators) > 1
         timed[f"generator/{first}" if several else "generator"] = generator
-    for key, learner in parts.learners.items():
+    for key, learner in host.learners.items():
         timed[f"critic/{key.model}" if key.kind == "critic" else key.model] = learner
     return timed

@@ -21,8 +21,8 @@ RunStatus = Literal["running", "interrupted", "finished"]
 class RunSummary:
     """The content of a run's run.json as the run goes on."""
 
-    def __init__(self, writer: RunWriter, parts: Assembly, *, resumed: bool) -> None:
-        self.writer, self.parts = writer, parts
+    def __init__(self, writer: RunWriter, assembly: Assembly, *, resumed: bool) -> None:
+        self.writer, self.assembly = writer, assembly
         self._earlier_costs = writer.folder.record().costs if resumed else {}
         self.elsewhere: Mapping[str, float] = {}
         """Costs of the task's services in worker processes."""
@@ -30,7 +30,7 @@ class RunSummary:
 
     def write(self, status: RunStatus, progress: Progress) -> RunRecord:
         """Write run.json; returns its content."""
-        config, task = self.parts.config, self.parts.task
+        config, task = self.assembly.run.config, self.assembly.run.task
         evaluations = self.writer.folder.evaluations()
         record = RunRecord(
             status=status,
@@ -52,7 +52,7 @@ class RunSummary:
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,
             optimum=task.optimum,
-            headline=self.parts.run.headline,
+            headline=self.assembly.run.headline,
             best=progress.best,
             costs=self._costs(),
             first=evaluations[0].metrics if evaluations else {},
@@ -65,12 +65,12 @@ class RunSummary:
         """By actor's model or critic, the number of its trained parameters."""
         return {
             key.model if key.kind == "actor" else str(key): number
-            for key, number in self.parts.host.parameters.items()
+            for key, number in self.assembly.host.parameters.items()
         }
 
     def _costs(self) -> dict[str, float]:
         """Costs of the task's services in this process and, if resumed, in the ones before."""
-        parts = (self._earlier_costs, self.parts.task.costs(), self.elsewhere)
+        parts = (self._earlier_costs, self.assembly.run.task.costs(), self.elsewhere)
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 

@@ -68,9 +68,9 @@ def play_crossing(
     folders = {}
     for seat, member in crossing.seats.items():
         checkpoint = runs[member.label].checkpoints.choose()
-        config = bind_agents(runs[member.label].config(), parts.task.agents)
+        config = bind_agents(runs[member.label].config(), parts.run.task.agents)
         trained = NetworkKey("actor", own_model(config, member.agent))
-        key = NetworkKey("actor", own_model(parts.config, seat))
+        key = NetworkKey("actor", own_model(parts.run.config, seat))
         folders[key] = checkpoint.path / str(trained)
     return evaluate_weights(parts, folders)
 

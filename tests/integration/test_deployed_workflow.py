@@ -97,34 +97,34 @@ def test_roles_behind_servers_answer_as_in_training_under_greedy_decoding(made, 
     folders = export_run(tmp_path / "run", tmp_path / "roles")
     source = load_source(str(tmp_path / "run"))
     parts = assemble(source)
-    load_learners(RunFolder(tmp_path / "run").checkpoints.choose().path, parts.learners)
+    load_learners(RunFolder(tmp_path / "run").checkpoints.choose().path, parts.host.learners)
     local = evaluate_team(
-        parts.task,
+        parts.run.task,
         parts.players,
         source.evaluation,
         seed=source.run.seed,
-        credit=parts.parts.credit,
-        cast=parts.cast,
+        credit=parts.run.parts.credit,
+        cast=parts.run.cast,
         processes=Processes(resolve_device("cpu")),
     )
-    assert set(folders) == set(parts.task.agents)
+    assert set(folders) == set(parts.run.task.agents)
     with contextlib.ExitStack() as stack:
         addresses = [
             f"{role}={stack.enter_context(serving(folder, '--device', 'cpu')).url}"
             for role, folder in folders.items()
         ]
-        team = make_team(source, parts.task.agents, addresses)
+        team = make_team(source, parts.run.task.agents, addresses)
         remote = asyncio.run(
             play(
-                parts.task,
+                parts.run.task,
                 team,
                 source.evaluation,
                 seed=source.run.seed,
-                credit=parts.parts.credit,
+                credit=parts.run.parts.credit,
             )
         )
-        team = make_team(source, parts.task.agents, addresses)
-        alone = asyncio.run(play_item(parts.task, team, local.trees[1].item))
+        team = make_team(source, parts.run.task.agents, addresses)
+        alone = asyncio.run(play_item(parts.run.task, team, local.trees[1].item))
     assert not remote.lost and len(remote.episodes) == 3
     for episode, tree in zip(remote.episodes, local.trees, strict=True):
         assert ids(episode.tree) == ids(tree)

@@ -94,12 +94,12 @@ def test_greedy_answers_end_where_transformers_ends_them(model: tuple[str, list[
     config["agents"] = {"*": {"sampling": {"max_tokens": 40}}}
     parts = assemble(load_config(config, {"evaluation.greedy": True}))
     trees = evaluate_team(
-        parts.task,
+        parts.run.task,
         parts.players,
-        parts.config.evaluation,
+        parts.run.config.evaluation,
         seed=0,
-        credit=parts.parts.credit,
-        cast=parts.cast,
+        credit=parts.run.parts.credit,
+        cast=parts.run.cast,
         processes=Processes(torch.device("cpu")),
     ).trees
     causal = AutoModelForCausalLM.from_pretrained(folder)

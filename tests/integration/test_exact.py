@@ -55,8 +55,8 @@ def team(_cache: Any) -> Assembly:
 
 
 def played(team: Assembly, episodes: int) -> list[Any]:
-    items = list(team.task.items("test")) * episodes
-    return grow(team.task, items, team.players, Chain(), seed=3)[0]
+    items = list(team.run.task.items("test")) * episodes
+    return grow(team.run.task, items, team.players, Chain(), seed=3)[0]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def episodes(team: Assembly) -> list[Any]:
 
 def usual(team, agent, action):
     """Whether a reply is a legal word in its usual tokens, the end token included."""
-    if action.text not in team.task.action_words(agent):
+    if action.text not in team.run.task.action_words(agent):
         return False
     chat = team.players[agent].chat
     return list(action.tokens) == [*chat.tokenizer(action.text)["input_ids"], chat.end_id]
@@ -78,7 +78,7 @@ def strict_return(team, tree):
     total = 0.0
     for turn, node in enumerate(tree.nodes[1:]):
         if not all(usual(team, agent, action) for agent, action in node.actions.items()):
-            return total + team.task.rejection_reward(turn), True
+            return total + team.run.task.rejection_reward(turn), True
         total += node.reward
     return total, False
 
@@ -101,7 +101,7 @@ def test_replies_are_rejected_as_often_as_the_tables_say(team, episodes):
 
 def test_a_table_holds_the_generators_own_probabilities(team):
     policy, _ = team.exact.evaluate()
-    privates = {agent: team.exact.histories.private(agent) for agent in team.task.agents}
+    privates = {agent: team.exact.histories.private(agent) for agent in team.run.task.agents}
     seen = 0
     for tree in played(team, 200):
         if strict_return(team, tree)[1]:
@@ -109,7 +109,7 @@ def test_a_table_holds_the_generators_own_probabilities(team):
         history: dict[str, tuple[int, ...]] = dict.fromkeys(tree.agents, ())
         for turn, node in enumerate(tree.nodes[1:]):
             for agent, action in node.actions.items():
-                number = team.task.action_words(agent).index(action.text)
+                number = team.run.task.action_words(agent).index(action.text)
                 place = privates[agent][turn].index(history[agent])
                 drawn = np.exp(sum(action.logprobs))
                 assert policy[agent][turn][place, number] == pytest.approx(drawn, abs=1e-5)
@@ -120,13 +120,15 @@ def test_a_table_holds_the_generators_own_probabilities(team):
 
 
 def test_a_small_token_budget_changes_nothing(team):
-    small = team.exact.__class__(team.task, team.exact.voices, team.exact.networks, token_budget=12)
+    small = team.exact.__class__(
+        team.run.task, team.exact.voices, team.exact.networks, token_budget=12
+    )
     for agent, tables in team.exact.evaluate()[0].items():
         for table, other in zip(tables, small.evaluate()[0][agent], strict=True):
             assert table == pytest.approx(other, abs=1e-6)
     # 1e-6 of a probability, of each agent at each turn, moves the value by that much of a reward
-    largest = abs(team.task.model.reward).max() * team.task.reward_scale
-    bound = 1e-6 * largest * len(team.task.agents) * team.task.horizon
+    largest = abs(team.run.task.model.reward).max() * team.run.task.reward_scale
+    bound = 1e-6 * largest * len(team.run.task.agents) * team.run.task.horizon
     assert small.metrics() == pytest.approx(team.exact.metrics(), abs=bound)
 
 
@@ -141,7 +143,7 @@ def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
             with torch.no_grad():
                 network.base.causal.model.norm.weight *= 8.0  # all logits
         evaluator = ExactEvaluator(
-            parts.task, parts.exact.voices, parts.exact.networks, token_budget=token_budget
+            parts.run.task, parts.exact.voices, parts.exact.networks, token_budget=token_budget
         )
         sums = [
             table.sum(axis=1).max()
@@ -163,8 +165,8 @@ def test_the_cold_value_is_that_of_the_same_weights_sampled_colder(team):
 
 def test_the_greedy_value_is_what_a_greedy_episode_earns(team):
     """two_step is deterministic, and so is greedy decoding."""
-    items = list(team.task.items("test"))
-    [tree] = grow(team.task, items, team.players, Chain(), seed=3, greedy=True)[0]
+    items = list(team.run.task.items("test"))
+    [tree] = grow(team.run.task, items, team.players, Chain(), seed=3, greedy=True)[0]
     assert team.exact.metrics()["exact_return_greedy"] == pytest.approx(tree.returns(1.0)[0])
 
 

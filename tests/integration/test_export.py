@@ -90,14 +90,14 @@ def adapters(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
 def greedy(run: Path, step: int | None = None) -> list[Tree[Any]]:
     """Episodes on the held-out items as the trainer plays them."""
     parts = assemble(load_config(run / "config.yaml", {"evaluation.greedy": True}))
-    load_learners(RunFolder(run).checkpoints.choose(step or "last").path, parts.learners)
+    load_learners(RunFolder(run).checkpoints.choose(step or "last").path, parts.host.learners)
     return evaluate_team(
-        parts.task,
+        parts.run.task,
         parts.players,
-        parts.config.evaluation,
+        parts.run.config.evaluation,
         seed=0,
-        credit=parts.parts.credit,
-        cast=parts.cast,
+        credit=parts.run.parts.credit,
+        cast=parts.run.cast,
         processes=Processes(_CPU),
     ).trees
 

@@ -117,8 +117,8 @@ def test_a_workflow_in_lockstep_repeats_bit_for_bit(tmp_path):
 
     def played() -> list[Tree[Any]]:
         parts = assemble(config)
-        items = parts.task.items("train")[:3]
-        return grow(parts.task, items, parts.players, parts.parts.rollout, seed=0)[0]
+        items = parts.run.task.items("train")[:3]
+        return grow(parts.run.task, items, parts.players, parts.run.parts.rollout, seed=0)[0]
 
     one, other = played(), played()
     assert one == other

@@ -480,17 +480,21 @@ def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
         }
     )
     parts = assemble(config)
-    assert len(parts.learners) == len(set(played.values()))
+    assert len(parts.host.learners) == len(set(played.values()))
     trees, _ = grow(
-        parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
+        parts.run.task,
+        parts.run.task.items("train"),
+        parts.players,
+        parts.run.parts.rollout,
+        seed=0,
     )
     before = {
         name: {key: value.clone() for key, value in learner.weights().items()}
-        for name, learner in parts.learners.items()
+        for name, learner in parts.host.learners.items()
     }
     metrics = parts.updater.update(trees, 0)
     assert all(np.isfinite(value) for value in metrics.values())
-    for name, learner in parts.learners.items():
+    for name, learner in parts.host.learners.items():
         moved = [k for k, v in learner.weights().items() if not torch.equal(v, before[name][k])]
         assert moved, name
 

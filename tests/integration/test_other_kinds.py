@@ -49,10 +49,12 @@ def config_of(model: str, *, run: Any = None, algorithm: Any = None, lora: Any =
 
 def learned(config: Config) -> tuple[Assembly, dict[str, float]]:
     parts = assemble(config)
-    items = parts.task.items("train")
+    items = parts.run.task.items("train")
     metrics = {}
     for iteration in range(2):
-        trees, _ = grow(parts.task, items, parts.players, parts.parts.rollout, seed=iteration)
+        trees, _ = grow(
+            parts.run.task, items, parts.players, parts.run.parts.rollout, seed=iteration
+        )
         assert parts.updater is not None
         metrics = parts.updater.update(trees, iteration)
     return parts, metrics
@@ -61,7 +63,7 @@ def learned(config: Config) -> tuple[Assembly, dict[str, float]]:
 def weights(parts: Assembly) -> dict[str, torch.Tensor]:
     return {
         f"{key}.{name}": weight.clone()
-        for key, learner in parts.learners.items()
+        for key, learner in parts.host.learners.items()
         for name, weight in learner.weights().items()
     }
 
@@ -105,8 +107,8 @@ def test_its_values_are_those_of_the_agent_that_a_mark_names() -> None:
 def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(model: str) -> None:
     chosen = config_of(model, run={"learner": {"name": "plain_learner:Plain"}})
     parts, metrics = learned(chosen)
-    assert metrics["ada/learning_rate"] == 1e-2 and parts.learners
-    assert {learner.steps for learner in parts.learners.values()} == {2}
+    assert metrics["ada/learning_rate"] == 1e-2 and parts.host.learners
+    assert {learner.steps for learner in parts.host.learners.values()} == {2}
     networks = {memory.key: memory for memory in estimate(chosen).networks}
     own = networks[NetworkKey("actor", "ada")]
     assert (own.adam, own.gradients) == (0, 4 * own.trained) and own.trained > 0

@@ -115,18 +115,18 @@ def ids(tree: Tree[Any]) -> list[dict[str, tuple[int, ...]]]:
 def test_a_deployed_team_gives_the_tokens_of_the_trainer(deployed: Deployed, greedy: bool) -> None:
     config = load_source(str(deployed.run), [f"evaluation.greedy={greedy}"])
     parts = assemble(config)
-    load_learners(RunFolder(deployed.run).checkpoints.choose().path, parts.learners)
+    load_learners(RunFolder(deployed.run).checkpoints.choose().path, parts.host.learners)
     local = evaluate_team(
-        parts.task,
+        parts.run.task,
         parts.players,
         config.evaluation,
         seed=config.run.seed,
-        credit=parts.parts.credit,
-        cast=parts.cast,
+        credit=parts.run.parts.credit,
+        cast=parts.run.cast,
         processes=Processes(resolve_device("cpu")),
     )
-    team = make_team(config, parts.task.agents, deployed.addresses)
-    remote = asyncio.run(play(parts.task, team, config.evaluation, seed=config.run.seed))
+    team = make_team(config, parts.run.task.agents, deployed.addresses)
+    remote = asyncio.run(play(parts.run.task, team, config.evaluation, seed=config.run.seed))
     assert not remote.lost and len(remote.episodes) == 12
     for episode, tree in zip(remote.episodes, local.trees, strict=True):
         assert ids(episode.tree) == ids(tree)

@@ -61,8 +61,8 @@ def team():
 
 
 def play(team, shape):
-    items = list(team.task.items("train"))
-    trees, _ = grow(team.task, items, team.players, shape, seed=7)
+    items = list(team.run.task.items("train"))
+    trees, _ = grow(team.run.task, items, team.players, shape, seed=7)
     assert {node.turn for tree in trees for node in tree.nodes} == {0, 1, 2}
     return trees
 
@@ -72,7 +72,7 @@ def largest_gap(team, trees):
     largest = {}
     for agent in AGENTS:
         groups = [actor_rows(tree, agent, key=number) for number, tree in enumerate(trees)]
-        by_group = team.learners[NetworkKey("actor", agent)].evaluate(groups)
+        by_group = team.host.learners[NetworkKey("actor", agent)].evaluate(groups)
         gaps = []
         for rows, outputs in zip(groups, by_group, strict=True):
             for row, part in zip(rows, outputs, strict=True):
@@ -93,10 +93,14 @@ def digest(base):
 
 
 def test_the_weights_are_in_memory_once(team):
-    assert set(map(str, team.networks)) == {"actor-builder_1", "actor-builder_2", "critic-team"}
-    assert len({id(network.base) for network in team.networks.values()}) == 1
-    assert len(team.generators) == 1, "both agents speak in one batch"
-    trained = [set(map(id, network.trained().values())) for network in team.networks.values()]
+    assert set(map(str, team.host.networks)) == {
+        "actor-builder_1",
+        "actor-builder_2",
+        "critic-team",
+    }
+    assert len({id(network.base) for network in team.host.networks.values()}) == 1
+    assert len(team.host.generators) == 1, "both agents speak in one batch"
+    trained = [set(map(id, network.trained().values())) for network in team.host.networks.values()]
     assert (
         not trained[0] & trained[1] and not trained[0] & trained[2] and not trained[1] & trained[2]
     )
@@ -114,7 +118,7 @@ def test_the_history_keeps_the_model_s_own_start_token(team):
 @pytest.mark.parametrize("shape", [Chain(), KaryTree(2)], ids=["chain", "tree"])
 def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape):
     generator = torch.Generator().manual_seed(0)
-    for network in team.networks.values():  # B = 0 would make all adapters alike
+    for network in team.host.networks.values():  # B = 0 would make all adapters alike
         for name, parameter in network.trained().items():
             if "lora_B" in name:
                 noise = torch.randn(parameter.shape, generator=generator)
@@ -124,13 +128,13 @@ def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape)
     assert max(gaps.values()) < 1e-4, gaps
     # the same rows under the other agent's adapter: the adapters do differ, and routing matters
     rows = [actor_rows(tree, "builder_1", key=number) for number, tree in enumerate(trees)]
-    own = team.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
-    other = team.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
+    own = team.host.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
+    other = team.host.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
     assert float((own[0][0].logprobs - other[0][0].logprobs).abs().max()) > 1e-2
 
 
 def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
-    critic = team.networks[NetworkKey("critic", "team")]
+    critic = team.host.networks[NetworkKey("critic", "team")]
     base = critic.base
     assert critic.head is not None
     torch.nn.init.constant_(
@@ -139,7 +143,7 @@ def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
     frozen = digest(base)
     before = {
         name: {key: parameter.detach().clone() for key, parameter in network.trained().items()}
-        for name, network in team.networks.items()
+        for name, network in team.host.networks.items()
     }
     metrics = team.updater.update(play(team, Chain()), 0)
 
@@ -147,7 +151,7 @@ def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
     for agent in AGENTS:
         assert metrics[f"{agent}/ratio_mean"] == pytest.approx(1.0, abs=1e-4)
         assert metrics[f"{agent}/logprob_mismatch"] < 1e-4
-    for name, network in team.networks.items():
+    for name, network in team.host.networks.items():
         now = network.trained()
         assert all("lora_" in key or key.startswith("head.") for key in now)
         changed = {key for key, value in now.items() if not torch.equal(value, before[name][key])}

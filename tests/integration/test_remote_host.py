@@ -72,7 +72,7 @@ def config_of(host: Mapping[str, Any], case: str = "magrpo", **run: Any) -> Conf
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     return {
         f"{key}.{name}": weight.clone()
-        for key, learner in experiment.parts.learners.items()
+        for key, learner in experiment.assembly.host.learners.items()
         for name, weight in learner.weights().items()
     }
 
@@ -191,11 +191,11 @@ def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(
 def test_a_learner_in_a_worker_knows_the_version_of_its_weights(tmp_path: Path) -> None:
     config = config_of(PICKLED)
     run = Experiment(config, tmp_path / "run")
-    assert {learner.steps for learner in run.parts.learners.values()} == {0}
+    assert {learner.steps for learner in run.assembly.host.learners.values()} == {0}
     run.run()
-    assert {learner.steps for learner in run.parts.learners.values()} == {4}
+    assert {learner.steps for learner in run.assembly.host.learners.values()} == {4}
     again = Experiment(config, tmp_path / "run", resume=True)
-    assert {learner.steps for learner in again.parts.learners.values()} == {4}
+    assert {learner.steps for learner in again.assembly.host.learners.values()} == {4}
 
 
 def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:

@@ -52,8 +52,8 @@ def assembled(*arguments, **more):
 
 
 def games(parts, number, **settings):
-    items = list(parts.task.items("train")) * number
-    trees, _ = grow(parts.task, items, parts.players, Chain(), seed=0, **settings)
+    items = list(parts.run.task.items("train")) * number
+    trees, _ = grow(parts.run.task, items, parts.players, Chain(), seed=0, **settings)
     return trees
 
 
@@ -62,8 +62,8 @@ def test_the_measured_policy_is_the_one_that_plays():
     parts = assembled(exact=True)
     assert isinstance(parts.exact, QueriedEvaluator)
     asked = {}
-    for agent in parts.task.agents:
-        decisions = parts.task.decisions(agent)
+    for agent in parts.run.task.agents:
+        decisions = parts.run.task.decisions(agent)
         for decision, raw in zip(decisions, parts.exact._probabilities(agent), strict=True):
             for reply, chance in zip(decision.replies, raw[0], strict=True):
                 asked[agent, decision.history, decision.observation, reply] = chance
@@ -128,11 +128,12 @@ def test_a_play_says_that_it_is_sampled_where_exact_values_are_asked_for(
 def test_every_algorithm_of_self_play_moves_the_model(name):
     parts = assembled(name)
     before = {
-        k: v.clone() for k, v in parts.learners[NetworkKey("actor", "player")].weights().items()
+        k: v.clone()
+        for k, v in parts.host.learners[NetworkKey("actor", "player")].weights().items()
     }
     metrics = parts.updater.update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
-    after = parts.learners[NetworkKey("actor", "player")].weights()
+    after = parts.host.learners[NetworkKey("actor", "player")].weights()
     assert any(not before[key].equal(after[key]) for key in before)
 
 
@@ -144,7 +145,7 @@ def test_a_critic_of_both_hands_learns_from_payoffs():
     metrics = parts.updater.update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
     root = games(parts, 1)[0].nodes[0]
-    told = parts.parts.critic.seen(root, "player_0")
+    told = parts.run.parts.critic.seen(root, "player_0")
     assert told[-1].role == "hidden" and told[-1].text.count("card") == 2
 
 
@@ -159,7 +160,7 @@ def test_an_opponent_takes_each_seat_in_turn_and_is_not_trained():
         players={"rival": {"program": {"name": "equilibrium"}}}, cast={"name": "against"}
     )
     trees = games(parts, 6, cast=Against())
-    for seat in parts.task.agents:
+    for seat in parts.run.task.agents:
         assert tally(trees, seat, seat).games == 3
     for tree in trees:
         for node in tree.nodes:
@@ -175,10 +176,10 @@ def test_a_moving_baseline_is_in_the_checkpoint(tmp_path):
     )
     first = Experiment(config, tmp_path / "run")
     first.run()
-    kept = first.parts.parts.advantage.state()
+    kept = first.assembly.run.parts.advantage.state()
     again = Experiment(config, tmp_path / "run", resume=True)
     assert len(kept) == 2 and any(kept.values())
-    assert again.parts.parts.advantage.state() == kept
+    assert again.assembly.run.parts.advantage.state() == kept
 
 
 def league_run(folder, iterations, *, resume=False):
@@ -206,22 +207,24 @@ def weights_of(network):
 
 def test_a_league_seats_past_selves_that_are_not_trained(tmp_path):
     run = league_run(tmp_path / "run", 2)
-    now = weights_of(run.parts.networks[NetworkKey("actor", "player")])
-    past = {slot: weights_of(models["player"].network) for slot, models in run.parts.past.items()}
+    now = weights_of(run.assembly.host.networks[NetworkKey("actor", "player")])
+    past = {
+        slot: weights_of(models["player"].network) for slot, models in run.assembly.past.items()
+    }
     assert all(a.equal(b) for a, b in zip(now, past[0], strict=True)), "slot 0 is the policy of now"
     assert not all(a.equal(b) for a, b in zip(now, past[1], strict=True))
-    assert run.parts.cast.members == (0,)
+    assert run.assembly.run.cast.members == (0,)
 
-    trees = games(run.parts, 40, cast=run.parts.cast)
+    trees = games(run.assembly, 40, cast=run.assembly.run.cast)
     against = [tree for tree in trees if tree.cast]
     assert {name for tree in against for name in tree.cast.values()} == {"player_0@0", "player_1@0"}
     assert 20 <= len(against) <= 38
-    run.parts.updater.update(trees, 2)
+    run.assembly.updater.update(trees, 2)
     assert all(
         a.equal(b)
-        for a, b in zip(past[0], weights_of(run.parts.past[0]["player"].network), strict=True)
+        for a, b in zip(past[0], weights_of(run.assembly.past[0]["player"].network), strict=True)
     )
-    changed = weights_of(run.parts.networks[NetworkKey("actor", "player")])
+    changed = weights_of(run.assembly.host.networks[NetworkKey("actor", "player")])
     assert not all(a.equal(b) for a, b in zip(now, changed, strict=True))
 
 
@@ -229,10 +232,12 @@ def test_a_resumed_league_has_the_same_past_selves_and_win_rates(tmp_path):
     whole = league_run(tmp_path / "whole", 5)
     league_run(tmp_path / "part", 3)
     part = league_run(tmp_path / "part", 5, resume=True)
-    assert part.parts.cast.state() == whole.parts.cast.state()
-    assert whole.parts.cast.state()["taken"] == 2.0
+    assert part.assembly.run.cast.state() == whole.assembly.run.cast.state()
+    assert whole.assembly.run.cast.state()["taken"] == 2.0
     for slot in (0, 1):
-        one, other = (weights_of(run.parts.past[slot]["player"].network) for run in (part, whole))
+        one, other = (
+            weights_of(run.assembly.past[slot]["player"].network) for run in (part, whole)
+        )
         assert all(a.equal(b) for a, b in zip(one, other, strict=True))
 
 

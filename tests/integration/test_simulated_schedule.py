@@ -42,7 +42,7 @@ def test_an_iteration_takes_the_simulated_time_within_a_quarter(
     transfers: list[float] = []
     monkeypatch.setattr(TrainingEpisodes, "grow", timed(TrainingEpisodes.grow, rollouts))
     monkeypatch.setattr(Updater, "update", timed(Updater.update, updates))
-    host = experiment.parts.host
+    host = experiment.assembly.host
     if staleness:  # the experience was given the method itself
         monkeypatch.setattr(experiment.experience, "_publish", timed(host.publish, transfers))
     monkeypatch.setattr(host, "publish", timed(host.publish, transfers))

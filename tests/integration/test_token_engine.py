@@ -73,7 +73,7 @@ def test_a_config_names_it_and_trains_with_it(
         }
     )
     experiment = Experiment(config, tmp_path / "run")
-    updater = experiment.parts.updater
+    updater = experiment.assembly.updater
     assert updater is not None
     for iteration in range(2):
         trees = experiment.trees()
@@ -81,9 +81,9 @@ def test_a_config_names_it_and_trains_with_it(
         assert versions == {iteration}
         metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
         gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
-        assert len(gaps) == len(experiment.config.models)
+        assert len(gaps) == len(experiment.assembly.run.config.models)
         assert max(gaps) < TOLERANCE
         names = ["generator"] if lora else ["generator/ada", "generator/ben"]
         parity = {key: value for key, value in metrics.items() if key.startswith("parity_gap/")}
         assert list(parity) == [f"parity_gap/{name}" for name in names]
-        assert list(parity.values()) == [one.gap for one in experiment.parts.generators]
+        assert list(parity.values()) == [one.gap for one in experiment.assembly.host.generators]

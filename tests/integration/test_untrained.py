@@ -53,8 +53,8 @@ def test_it_evaluates_once_and_finishes_without_a_step(model: str, tmp_path: Pat
 
 def test_no_model_is_trained_and_no_critic_loaded(model: str) -> None:
     parts = assemble(load_config(settings(model)))
-    assert (parts.updater, parts.learners) == (None, {})
-    networks = parts.networks.values()
+    assert (parts.updater, parts.host.learners) == (None, {})
+    networks = parts.host.networks.values()
     assert len(networks) == 2
     assert not any(p.requires_grad for n in networks for p in n.base.causal.parameters())
 
@@ -62,7 +62,7 @@ def test_no_model_is_trained_and_no_critic_loaded(model: str) -> None:
 def test_adapters_are_left_out(model: str) -> None:
     models = {"*": {"path": model, "lora": {"rank": 2}}}
     parts = assemble(load_config(settings(model, models=models)))
-    assert {network.adapter for network in parts.networks.values()} == {None}
+    assert {network.adapter for network in parts.host.networks.values()} == {None}
 
 
 def test_it_plays_as_a_trained_run_plays_before_training(model: str, tmp_path: Path) -> None:

@@ -104,21 +104,21 @@ def test_two_iterations_train_on_fresh_weights(
         }
     )
     experiment = Experiment(config, tmp_path / "run")
-    learners = experiment.parts.learners.values()
+    learners = experiment.assembly.host.learners.values()
     try:
         for _ in range(2):
-            updater = experiment.parts.updater
+            updater = experiment.assembly.updater
             assert updater is not None
             before = [weights_of(learner) for learner in learners]
             metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
             gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
-            assert len(gaps) == len(experiment.config.models)
+            assert len(gaps) == len(experiment.assembly.run.config.models)
             assert max(gaps) < TOLERANCE
             for old, learner in zip(before, learners, strict=True):
                 now = weights_of(learner)
                 assert any(not torch.equal(now[name], tensor) for name, tensor in old.items())
     finally:
-        for generator in experiment.parts.generators:
+        for generator in experiment.assembly.host.generators:
             generator.close()
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [1, 2]

@@ -210,18 +210,24 @@ def settings(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_a_config_seats_a_program_and_trains_the_others(settings: dict[str, Any]) -> None:
     parts = assemble(Config.model_validate(settings))
-    assert set(parts.learners) == {NetworkKey("actor", "ada")}
+    assert set(parts.host.learners) == {NetworkKey("actor", "ada")}
     trees, _ = grow(
-        parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
+        parts.run.task,
+        parts.run.task.items("train"),
+        parts.players,
+        parts.run.parts.rollout,
+        seed=0,
     )
     assert {n.actions["ben"].text for t in trees for n in t.nodes[1:]} == {"oak"}
     assert parts.updater is not None
-    before = {k: v.clone() for k, v in parts.learners[NetworkKey("actor", "ada")].weights().items()}
+    before = {
+        k: v.clone() for k, v in parts.host.learners[NetworkKey("actor", "ada")].weights().items()
+    }
     metrics = parts.updater.update(trees, 0)
-    after = parts.learners[NetworkKey("actor", "ada")].weights()
+    after = parts.host.learners[NetworkKey("actor", "ada")].weights()
     assert any(not torch.equal(after[key], before[key]) for key in before)
     assert not any(key.startswith("ben/") for key in metrics)
-    again, _ = grow(parts.task, parts.task.items("train"), parts.players, Chain(), seed=1)
+    again, _ = grow(parts.run.task, parts.run.task.items("train"), parts.players, Chain(), seed=1)
     versions = {agent: again[0].nodes[1].actions[agent].version for agent in ("ada", "ben")}
     assert versions == {"ada": 1, "ben": 0}
 

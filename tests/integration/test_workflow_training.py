@@ -77,20 +77,20 @@ def trained(config: Config):
     parts = assemble(config)
     before = {
         name: {key: value.clone() for key, value in learner.weights().items()}
-        for name, learner in parts.learners.items()
+        for name, learner in parts.host.learners.items()
     }
     trees, _ = grow(
-        parts.task,
-        parts.task.items("train")[:2],
+        parts.run.task,
+        parts.run.task.items("train")[:2],
         parts.players,
-        parts.parts.rollout,
+        parts.run.parts.rollout,
         seed=0,
-        credit=parts.parts.credit,
+        credit=parts.run.parts.credit,
     )
     metrics = parts.updater.update(trees, 0)
     moved = {
         str(name)
-        for name, learner in parts.learners.items()
+        for name, learner in parts.host.learners.items()
         if any(not torch.equal(v, before[name][key]) for key, v in learner.weights().items())
     }
     return parts, trees, metrics, moved
@@ -130,11 +130,11 @@ def test_mappo_trains_critics_beside_the_roles(folder, algorithm):
 def test_token_values_are_those_of_every_prefix_read_alone(folder):
     """All contexts of a role stand in one row; V before a token sees its own prompt and no more."""
     parts = assemble(config_of(folder, "full", "mappo"))
-    for learner in parts.learners.values():
+    for learner in parts.host.learners.values():
         if learner.name.startswith("critic"):
             torch.manual_seed(0)
             torch.nn.init.normal_(learner.network.head.linear.weight)
-    trees, _ = grow(parts.task, ["ash"], parts.players, Parallel(2), seed=0)
+    trees, _ = grow(parts.run.task, ["ash"], parts.players, Parallel(2), seed=0)
     (tree,), critic = trees, parts.updater.critic
     (values,) = critic.read(trees)
     read = 0

@@ -74,14 +74,14 @@ def learn(config, iterations=1):
     parts = assemble(config)
     before = {
         name: {key: value.clone() for key, value in learner.weights().items()}
-        for name, learner in parts.learners.items()
+        for name, learner in parts.host.learners.items()
     }
     for iteration in range(iterations):
         trees, _ = grow(
-            parts.task,
-            parts.task.items("train"),
+            parts.run.task,
+            parts.run.task.items("train"),
             parts.players,
-            parts.parts.rollout,
+            parts.run.parts.rollout,
             seed=iteration,
         )
         metrics = parts.updater.update(trees, iteration)
@@ -89,7 +89,7 @@ def learn(config, iterations=1):
         str(name): {
             key for key, v in learner.weights().items() if not torch.equal(v, before[name][key])
         }
-        for name, learner in parts.learners.items()
+        for name, learner in parts.host.learners.items()
     }
     return parts, metrics, moved
 
@@ -174,7 +174,7 @@ def test_a_critic_learns_wherever_it_lives(paths, name, value, place):
     }
     readers = {"collm_cc": {"critic-team"}, "collm_dc": {"critic-ada", "critic-ben"}}[name]
     assert heads == ({"actor-ada", "actor-ben"} if "head" in place else readers)
-    assert len(parts.networks) == len(parts.learners)
+    assert len(parts.host.networks) == len(parts.host.learners)
 
 
 def test_a_shared_base_is_loaded_once_and_frozen(paths):
@@ -182,7 +182,7 @@ def test_a_shared_base_is_loaded_once_and_frozen(paths):
         paths, {"name": "collm_cc"}, lora=LORA, critic={"path": paths["actor"], "lora": LORA}
     )
     parts, _, moved = assert_learned(config, iterations=2)
-    bases = {id(network.base) for network in parts.networks.values()}
+    bases = {id(network.base) for network in parts.host.networks.values()}
     assert len(bases) == 1
     for name, keys in moved.items():
         others = {key for other in moved if other != name for key in moved[other]}
@@ -198,7 +198,11 @@ def test_a_critic_learns_without_global_info(paths, name):
 def test_global_info_reaches_the_critic_and_no_agent(paths):
     parts = assemble(config_of(paths, {"name": "collm_cc"}))
     trees, _ = grow(
-        parts.task, parts.task.items("train"), parts.players, parts.parts.rollout, seed=0
+        parts.run.task,
+        parts.run.task.items("train"),
+        parts.players,
+        parts.run.parts.rollout,
+        seed=0,
     )
     tokenize = parts.updater.critic.tokenize
     told = tuple(tokenize("\n[global 1]\nturn 1"))
@@ -299,7 +303,7 @@ def test_a_frozen_agent_plays_and_does_not_learn(paths, name, critic):
     assert "actor-ada" in moved and "actor-ben" not in moved
     still = {name for name, keys in moved.items() if not keys}
     assert still == moved.keys() & {"critic-ben"}, "a critic that nobody who learns would ask"
-    frozen = parts.networks[NetworkKey("actor", "ben")].base.causal
+    frozen = parts.host.networks[NetworkKey("actor", "ben")].base.causal
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
 
 

@@ -91,16 +91,16 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     Errors: CheckpointError for a folder that cannot be read or is of another model.
     """
     for key, folder in folders.items():
-        parts.learners[key].load(folder)
+        parts.host.learners[key].load(folder)
     parts.host.publish()
-    with closing(parts.task):
+    with closing(parts.run.task):
         metrics = evaluate_team(
-            parts.task,
+            parts.run.task,
             parts.players,
-            parts.config.evaluation,
-            seed=parts.config.run.seed,
-            credit=parts.parts.credit,
-            cast=parts.cast,
-            processes=Processes(resolve_device(parts.config.run.device)),
+            parts.run.config.evaluation,
+            seed=parts.run.config.run.seed,
+            credit=parts.run.parts.credit,
+            cast=parts.run.cast,
+            processes=Processes(resolve_device(parts.run.config.run.device)),
         ).metrics
     return metrics if parts.exact is None else metrics | parts.exact.metrics()

@@ -30,7 +30,7 @@ def networks(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
                 }
             )
         )
-        return {str(key): network.checkpointing for key, network in team.networks.items()}
+        return {str(key): network.checkpointing for key, network in team.host.networks.items()}
 
     return build
 
