@@ -3,8 +3,9 @@
 One update of CoLLM-CC on the quickstart runs under a profiler. Counted are the files of colearn
 whose functions run on the way from the command to the gradient, and the record types (dataclasses)
 of which an instance is made between the first request for an action and that gradient. The other
-counts are read from the source: public class names with two homes, members of `DecPOMDP`, entries
-at the top of `colearn/`, and lines of Python.
+counts are read from the source: public class names with two homes, members of `DecPOMDP`, forms of
+a config, properties that only pass on a part of what their object holds, entries at the top of
+`colearn/`, and lines of Python.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 import sys
 import tempfile
 import threading
@@ -26,6 +28,9 @@ from colearn.contract import DecPOMDP
 PACKAGE = Path(colearn.__file__).parent
 LINKED = {"algorithms", "configs", "tasks"}
 """Links in `colearn/` to folders at the top of the repository."""
+CONFIG_FOLDERS = ("config", "experiment", "comparison", "trainer", "export")
+"""Where a config is resolved and read."""
+FORMS = ("Config", "ResolvedRun")
 ACTION_FOLDERS = ("agents", "contract", "experiment", "generate", "learn", "packing", "rollout")
 FIRST_REQUEST, GRADIENT = "Growth.start", "backward"
 
@@ -106,6 +111,43 @@ def task_members() -> list[str]:
     return sorted({name for name in named if not name.startswith("_")})
 
 
+def passed_on() -> list[str]:
+    """Properties of the form `return self.held.name` in `CONFIG_FOLDERS`."""
+    found = []
+    for folder in CONFIG_FOLDERS:
+        for file in sorted((PACKAGE / folder).rglob("*.py")):
+            for kind in ast.walk(ast.parse(file.read_text())):
+                if isinstance(kind, ast.ClassDef):
+                    found += [f"{kind.name}.{name}" for name in _passing(kind)]
+    return found
+
+
+def _passing(kind: ast.ClassDef) -> list[str]:
+    names = []
+    for function in kind.body:
+        if not isinstance(function, ast.FunctionDef) or not function.decorator_list:
+            continue
+        body = function.body[1:] if ast.get_docstring(function) else function.body
+        told = ast.unparse(body[-1]) if body else ""
+        if len(body) == 1 and re.fullmatch(r"return self\.\w+\.\w+", told):
+            names.append(function.name)
+    return names
+
+
+def config_forms() -> list[str]:
+    """The forms of a run's config: the mapping, and the classes in whose fields the whole of it
+    stands. That of a running experiment is its `Assembly`."""
+    holders = []
+    for folder in ("config", "experiment", "trainer"):
+        for file in sorted((PACKAGE / folder).rglob("*.py")):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.ClassDef):
+                    fields = (one for one in ast.walk(node) if isinstance(one, ast.AnnAssign))
+                    if any(ast.unparse(one.annotation) in FORMS for one in fields):
+                        holders.append(node.name)
+    return ["Mapping", "Config", *holders]
+
+
 def lines(files: list[Path]) -> int:
     """Lines of all files together."""
     return sum(len(file.read_text().splitlines()) for file in files)
@@ -120,6 +162,8 @@ def main() -> None:
         "record types of one action": sorted(found.records),
         "class names with two homes": [f"{name}: {', '.join(f)}" for name, f in twice.items()],
         "members of DecPOMDP": members,
+        "forms of a config": config_forms(),
+        "properties that pass on what another form holds": passed_on(),
         "folders and modules at the top of colearn/": sorted(set(tops) - LINKED - {"py.typed"}),
     }
     for name, entries in rows.items():

@@ -58,7 +58,8 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
     check_claim(plan, out)
     folder = ComparisonFolder(out)
     planned = [
-        ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.seed) for run in plan.runs
+        ComparisonEntry(run=run.name, algorithm=run.algorithm, seed=run.config.run.seed)
+        for run in plan.runs
     ]
     digests = plan.digests
     if folder.exists():

@@ -44,12 +44,8 @@ class PlannedRun:
     """Name of the headline metric."""
 
     @property
-    def seed(self) -> int:
-        return self.config.run.seed
-
-    @property
     def name(self) -> str:
-        return f"{self.algorithm}-s{self.seed}"
+        return f"{self.algorithm}-s{self.config.run.seed}"
 
     def extends(self, record: RunRecord) -> bool:
         """Whether a finished run has budget left."""

@@ -9,12 +9,12 @@ from .resolved_run import ResolvedRun
 
 def check_run(run: ResolvedRun) -> None:
     """Errors: ConfigError for models, a critic or exact evaluation that do not fit the run."""
-    if run.learns:
+    if run.algorithm.learns:
         check_learning(run)
     if run.config.evaluation.exact:
         check_exact(run)
     check_quantized(run)
-    if run.learns and run.config.train.staleness:
+    if run.algorithm.learns and run.config.train.staleness:
         check_stale(run)
     _ = run.value_models  # checks the critic
     run.generator.check(run)

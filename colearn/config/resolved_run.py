@@ -48,10 +48,6 @@ class ResolvedRun:
         return build_task(self.config) if self.given is None else self.given
 
     @property
-    def learns(self) -> bool:
-        return self.algorithm.learns
-
-    @property
     def headline(self) -> Headline:
         """The config's headline, else the task's."""
         chosen = self.config.evaluation.headline
@@ -63,7 +59,7 @@ class ResolvedRun:
     @property
     def budget(self) -> int:
         """Training budget in environment steps; 0 if the algorithm does not learn."""
-        return self.config.train.environment_steps if self.learns else 0
+        return self.config.train.environment_steps if self.algorithm.learns else 0
 
     @property
     def heads(self) -> bool:

@@ -106,7 +106,7 @@ def _layouts(estimated: Estimate) -> Iterator[Proposal]:
         yield start
     else:
         yield start.changed({"placement": spread(estimated)})
-    if named or not run.learns or run.config.run.learner != LearnerChoice():
+    if named or not run.algorithm.learns or run.config.run.learner != LearnerChoice():
         return
     several = max(processes, machine.count)
     for stage in _STAGES:

@@ -126,7 +126,7 @@ def estimate(
                 scripts, voices, {name: one.overflow for name, one in config.voices.items()}
             )
         updates = None
-        if voices is not None and run.learns:
+        if voices is not None and run.algorithm.learns:
             work.grow(run, voices)
             updates = work.updates(run)
         rehearsed = {} if rehearsed is None else rehearsed
@@ -158,7 +158,7 @@ def estimate(
             given=given,
             run=run,
             workload=work,
-            steps=_steps(run, scripts, voices, updates) if run.learns else None,
+            steps=_steps(run, scripts, voices, updates) if run.algorithm.learns else None,
             networks=memory,
             phases=None if phases is None else phases.peaks,
             caches=None if phases is None else phases.caches,

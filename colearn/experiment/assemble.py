@@ -66,7 +66,7 @@ def assemble(config: Config) -> Assembly:
         run=resolved,
         players=players,
         host=host,
-        updater=_updater(run, host, tokenizers) if run.learns else None,
+        updater=_updater(run, host, tokenizers) if run.algorithm.learns else None,
         exact=_exact(run, host, players) if run.config.evaluation.exact else None,
         bases=bases_of(resolved, folders),
         followers=_state_followers(resolved, host),

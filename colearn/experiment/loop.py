@@ -109,7 +109,7 @@ class Experiment:
 
     def _experience(self) -> Experience:
         run, host = self.assembly.run, self.assembly.host
-        staleness = run.config.train.staleness if run.learns else 0
+        staleness = run.config.train.staleness if run.algorithm.learns else 0
         if not staleness:
             return Now(self.episodes, self.processes)
         for generator in host.generators:

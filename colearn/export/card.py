@@ -29,7 +29,7 @@ def model_card(
 
     `exact`: the chat template spells training's own ids.
     """
-    model = trained.config.models[trained.config.agents[manifest.agent].model]
+    model = trained.run.config.models[trained.run.config.agents[manifest.agent].model]
     scores = read_scores(trained, comparison)
     parts = [
         _header(manifest, model),
@@ -64,7 +64,7 @@ def _introduction(trained: Trained, manifest: AgentManifest) -> str:
 
 
 def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -> str:
-    config, progress = trained.config, trained.progress
+    config, progress = trained.run.config, trained.progress
     sharing = [
         agent
         for agent, settings in config.agents.items()
@@ -95,7 +95,7 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
 
 
 def _evaluation(trained: Trained, scores: Scores) -> str:
-    settings = trained.config.evaluation
+    settings = trained.run.config.evaluation
     metrics = list(
         dict.fromkeys(
             (

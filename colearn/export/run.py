@@ -71,7 +71,7 @@ def _share_files(folder: Path) -> None:
 def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) -> AgentManifest:
     from .weights import base_reference
 
-    config = trained.config
+    config = trained.run.config
     settings = config.agents[agent]
     task: dict[str, Any] = config.task.settings
     if config.wrapper is not None:
@@ -100,7 +100,7 @@ def _write_agent(trained: Trained, manifest: AgentManifest, folder: Path) -> boo
     from .template import spells_training, write_template
     from .weights import load_actor, save_adapter, save_merged
 
-    settings = trained.config.agents[manifest.agent]
+    settings = trained.run.config.agents[manifest.agent]
     field = f"models.{settings.model}.path"
     path = trained.paths[settings.model]
     tokenizer: Any = load_tokenizer(path, field=field)

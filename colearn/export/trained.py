@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from colearn.config import Config, ResolvedRun, resolve
+from colearn.config import ResolvedRun, resolve
 from colearn.masking import check_unmasked
 from colearn.models.folders import base_folders
 from colearn.models.run_bases import bases_of, check_bases
@@ -28,12 +28,8 @@ class Trained:
     """By physical model: the folder or hub name that its tokenizer and base weights come from."""
 
     @property
-    def config(self) -> Config:
-        return self.run.config
-
-    @property
     def agents(self) -> list[str]:
-        return list(self.config.agents)
+        return list(self.run.config.agents)
 
 
 def read_trained(folder: Path, step: Step = "last") -> Trained:

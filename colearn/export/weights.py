@@ -27,7 +27,7 @@ def load_actor(trained: Trained, name: str) -> Network:
 
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """
-    config, key = trained.config, NetworkKey("actor", name)
+    config, key = trained.run.config, NetworkKey("actor", name)
     # an adapter is folded into weights that were not rounded to 4 bits
     settings = {"path": trained.paths[name], "device": "cpu", "quantization": None}
     models = {**config.models, name: config.models[name].model_copy(update=settings)}
@@ -79,7 +79,7 @@ def base_reference(path: str) -> str:
 
 def check_adapter(trained: Trained) -> None:
     """Errors: ConfigError where a model of the run is no adapter on a base."""
-    for name, model in trained.config.models.items():
+    for name, model in trained.run.config.models.items():
         if not model.trained:
             raise ConfigError(
                 f"--adapter: models.{name} was not trained and has no adapter; leave --adapter out"

@@ -61,7 +61,7 @@ class Ray(HostKind):
                 "run.host: a worker of ray is one process, and run.learner: deepspeed divides a "
                 "model among several; set run.host: local and start with torchrun"
             )
-        if run.learns and run.config.train.staleness:
+        if run.algorithm.learns and run.config.train.staleness:
             raise ConfigError(
                 "train.staleness: a worker of ray generates and updates in turn; set it to 0, or "
                 "run.host: local"

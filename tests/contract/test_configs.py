@@ -324,7 +324,7 @@ def offline(name: str) -> Config:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_config_is_a_run_of_its_own_without_an_entry_of_its_comparison(name: str) -> None:
     """As `colearn train NAME` takes it."""
-    assert resolve(offline(name)).learns
+    assert resolve(offline(name)).algorithm.learns
 
 
 PAPERS = {"search_mhgpo": "mhgpo", "search": "mappo", "code_loop": "mappo", "marshal": "marshal"}

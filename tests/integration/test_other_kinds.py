@@ -117,7 +117,7 @@ def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(mode
 def test_a_kind_of_learner_is_shown_every_base_before_a_network_stands_on_it(model: str) -> None:
     halved = {"learner": {"name": "plain_learner:Plain", "halved": True}}
     for run, kind in ((halved, torch.bfloat16), (None, torch.float32)):
-        networks = assemble(config_of(model, run=run)).networks.values()
+        networks = assemble(config_of(model, run=run)).host.networks.values()
         assert {next(one.base.causal.parameters()).dtype for one in networks} == {kind}
 
 

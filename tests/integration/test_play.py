@@ -195,7 +195,7 @@ def test_a_server_killed_and_started_again_loses_no_episode(
                 [sys.executable, "-m", "colearn", *words], stdout=subprocess.DEVNULL
             )
 
-    task = assemble(config).task
+    task = assemble(config).run.task
     result = asyncio.run(play(task, team, config.evaluation, seed=0, at_once=1, tell=restart))
     assert not result.lost and result.recovered == {"builder_2": 1}
     assert result.retries["builder_2"] >= 1

@@ -183,4 +183,4 @@ def test_the_config_gives_every_agent_a_generator_of_its_own(
             "run": {"device": "cpu", "generator": {"batch_agents": together}},
         }
     )
-    assert len(assemble(config).generators) == generators
+    assert len(assemble(config).host.generators) == generators
