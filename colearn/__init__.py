@@ -8,6 +8,7 @@
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
+    load_critic("critic-team")              a critic that outlived its run; scores episodes
 
 Interfaces to implement are in `colearn.contract` (`DecPOMDP` is a task), a check of a task is
 `colearn.testing.check_task`. On the command line: `colearn --help`.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .trainer.result import Result
     from .trainer.trainer import Trainer
     from .types import Tree
+    from .value_model.loaded import LoadedCritic, load_critic
 
 __version__ = "0.1.0"
 
@@ -43,6 +45,8 @@ _HOMES = {
     "Result": "trainer.result",
     "Trainer": "trainer.trainer",
     "train": "trainer.api",
+    "LoadedCritic": "value_model.loaded",
+    "load_critic": "value_model.loaded",
 }
 """The top-level names and their modules, imported lazily."""
 
@@ -50,12 +54,14 @@ _HOMES = {
 __all__ = [
     "Config",
     "Experiment",
+    "LoadedCritic",
     "Result",
     "Trainer",
     "Tree",
     "__version__",
     "compare",
     "load_config",
+    "load_critic",
     "open_run",
     "read_run",
     "train",

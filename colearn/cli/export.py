@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,6 +40,9 @@ def export(
     dtype: Annotated[
         Dtype | None, typer.Option(help="Of merged weights; default: the run's compute type.")
     ] = None,
+    critics: Annotated[
+        bool, typer.Option("--critics", help="The run's critics, one folder each, not its agents.")
+    ] = False,
     comparison: Annotated[
         Path | None,
         typer.Option(help="Comparison whose seeds give the card's intervals; default: the run's."),
@@ -48,9 +51,10 @@ def export(
         bool, typer.Option("--overwrite", help="Replace agents exported there before.")
     ] = False,
 ) -> None:
-    """Write each agent of a run as a folder for transformers, vLLM, peft and `colearn serve`."""
+    """Write each agent of a run as a folder for transformers, vLLM, peft and `colearn serve`; or
+    each critic, for transformers, `critic.from` and `colearn.load_critic`."""
     from colearn.errors import ConfigError
-    from colearn.export import export_run, push_agents
+    from colearn.export import export_critics, export_run, push_agents, push_critics
 
     from .options import read_step
 
@@ -58,21 +62,29 @@ def export(
         raise ConfigError("--to: name a folder, or a hub's user or organisation with --push")
     if push is None and (private or name is not None):
         raise ConfigError("--name and --private belong to --push; add it or leave them out")
+    chosen: dict[str, Any] = {
+        "adapter": adapter,
+        "step": read_step(step),
+        "dtype": None if dtype is None else dtype.value,
+        "overwrite": overwrite,
+    }
+    if critics and comparison is not None:
+        raise ConfigError("--comparison: a critic's card has no such intervals; leave it out")
     with tempfile.TemporaryDirectory() as scratch:
-        folders = export_run(
-            run,
-            to or scratch,
-            adapter=adapter,
-            step=read_step(step),
-            dtype=None if dtype is None else dtype.value,
-            comparison=comparison,
-            overwrite=overwrite,
+        folders = (
+            export_critics(run, to or scratch, **chosen)
+            if critics
+            else export_run(run, to or scratch, comparison=comparison, **chosen)
         )
         if to is not None:
-            for agent, folder in folders.items():
+            for one, folder in folders.items():
                 size = sum(path.stat().st_size for path in folder.iterdir())
-                print(f"{agent}: {folder} ({size / 1e6:.1f} MB)")
-        if push is not None:
+                print(f"{one}: {folder} ({size / 1e6:.1f} MB)")
+        if push is not None and critics:
+            named = name or run.absolute().name
+            for critic, repository in push_critics(folders, push, named, private=private).items():
+                print(f"{critic}: {repository}")
+        elif push is not None:
             pushed = push_agents(folders, push, name or run.absolute().name, private=private)
             for agent, repository in pushed.agents.items():
                 print(f"{agent}: {repository}")

@@ -1,8 +1,18 @@
 """Exports trained agents, one folder each, loadable without this library; pushes to a hub."""
 
 from .checksums import verify
-from .hub import PushedTeam, push_agents
+from .critics import export_critics
+from .hub import PushedTeam, push_agents, push_critics
 from .manifest import AgentManifest, read_manifest
 from .run import export_run
 
-__all__ = ["AgentManifest", "PushedTeam", "export_run", "push_agents", "read_manifest", "verify"]
+__all__ = [
+    "AgentManifest",
+    "PushedTeam",
+    "export_critics",
+    "export_run",
+    "push_agents",
+    "push_critics",
+    "read_manifest",
+    "verify",
+]

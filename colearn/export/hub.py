@@ -70,6 +70,27 @@ def push_agents(
     return PushedTeam(agents=at, team=team, collection=collection.url)
 
 
+def push_critics(
+    folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
+) -> dict[str, str]:
+    """Upload exported critics as NAMESPACE/NAME-critic-MODEL; the repositories by value model.
+    Errors: ConfigError with the hub's answer if it refuses."""
+    from huggingface_hub import HfApi
+
+    at = {model: f"{namespace}/{name}-critic-{model}" for model in folders}
+    api = HfApi()
+    with _told(namespace):
+        for model, repository in at.items():
+            api.create_repo(repository, private=private, exist_ok=True)
+            api.upload_folder(
+                repo_id=repository,
+                folder_path=folders[model],
+                delete_patterns="*",
+                commit_message=f"Export by colearn: {name}",
+            )
+    return at
+
+
 def _check_bases(manifests: Mapping[str, AgentManifest], namespace: str) -> None:
     for agent, manifest in manifests.items():
         if manifest.base is not None and Path(manifest.base).is_absolute():

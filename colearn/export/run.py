@@ -56,14 +56,14 @@ def export_run(
             card = model_card(trained, manifest, comparison=comparison_folder, exact=exact)
             (folder / "README.md").write_text(card, encoding="utf-8")
             manifest.write(folder)
-            _share_files(folder)
+            share_files(folder)
             write_checksums(folder)
     return {agent: Path(to) / agent for agent in trained.agents}
 
 
-def _share_files(folder: Path) -> None:
+def share_files(folder: Path, manifest: str = MANIFEST) -> None:
     """safetensors writes files that only their owner reads; a server is often another user."""
-    mode = (folder / MANIFEST).stat().st_mode
+    mode = (folder / manifest).stat().st_mode
     for path in folder.glob("*.safetensors"):
         path.chmod(mode)
 

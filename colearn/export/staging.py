@@ -13,14 +13,17 @@ from .manifest import MANIFEST
 
 
 @contextmanager
-def staged(to: Path, names: Sequence[str], *, overwrite: bool) -> Iterator[dict[str, Path]]:
+def staged(
+    to: Path, names: Sequence[str], *, overwrite: bool, marker: str = MANIFEST
+) -> Iterator[dict[str, Path]]:
     """Empty folders, by name, that become `to`/NAME when the block ends and go away if it fails.
 
     Errors: ConfigError, before anything is made, for a name that is no folder's, a target that
-    exists (with `overwrite`: one that is no exported agent), or a place that cannot be written.
+    exists (with `overwrite`: one that does not hold the file `marker`), or a place that cannot be
+    written.
     """
     for name in names:
-        _check(to, name, overwrite)
+        _check(to, name, overwrite, marker)
     made = [folder for folder in (to, *to.parents) if not folder.exists()]
     asides = {name: to / f".{name}.partial" for name in names}
     try:
@@ -42,7 +45,7 @@ def staged(to: Path, names: Sequence[str], *, overwrite: bool) -> Iterator[dict[
                 folder.rmdir()
 
 
-def _check(to: Path, name: str, overwrite: bool) -> None:
+def _check(to: Path, name: str, overwrite: bool, marker: str) -> None:
     if not name or name != Path(name).name or name.startswith("."):
         raise ConfigError(f"agents.{name}: no name for a folder; rename the agent in its task")
     target = to / name
@@ -50,9 +53,10 @@ def _check(to: Path, name: str, overwrite: bool) -> None:
         return
     if not overwrite:
         raise ConfigError(f"--to {to}: {target} exists; name another folder or give --overwrite")
-    if not (target / MANIFEST).is_file():
+    if not (target / marker).is_file():
+        kind = "agent" if marker == MANIFEST else "critic"
         raise ConfigError(
-            f"--to {to}: {target} is no exported agent and is not overwritten; name another folder"
+            f"--to {to}: {target} is no exported {kind} and is not overwritten; name another folder"
         )
 
 

@@ -6,18 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
 
 from colearn.contract import NetworkKey
-from colearn.errors import CheckpointError, ConfigError, reason_of
-from colearn.learn.checkpoint_files import WEIGHTS
+from colearn.errors import ConfigError
+from colearn.learn.checkpoint_network import checkpoint_network
 from colearn.models.load import DTYPES
 from colearn.models.merging import merged
 from colearn.models.network import Network
-from colearn.models.team import TeamBuilder
 
 from .trained import Trained
 
@@ -27,15 +23,12 @@ def load_actor(trained: Trained, name: str) -> Network:
 
     Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
     """
-    config, key = trained.run.config, NetworkKey("actor", name)
     # an adapter is folded into weights that were not rounded to 4 bits
     settings = {"path": trained.paths[name], "device": "cpu", "quantization": None}
+    config = trained.run.config
     models = {**config.models, name: config.models[name].model_copy(update=settings)}
     run = replace(trained.run, config=config.model_copy(update={"models": models}))
-    network = TeamBuilder(run).network(key)
-    if key in run.learners:
-        _copy_weights(network, trained.checkpoint / str(key) / WEIGHTS)
-    return network
+    return checkpoint_network(run, NetworkKey("actor", name), trained.checkpoint)
 
 
 def save_merged(network: Network, folder: Path, dtype: str) -> None:
@@ -89,29 +82,3 @@ def check_adapter(trained: Trained) -> None:
                 f"--adapter: models.{name} was trained in full and has no adapter; leave "
                 "--adapter out"
             )
-
-
-def _copy_weights(network: Network, path: Path) -> None:
-    weights = _read(path)
-    parameters = network.trained()
-    odd = sorted(set(weights) ^ set(parameters))
-    odd += [n for n, p in parameters.items() if not odd and weights[n].shape != p.shape]
-    if odd:
-        raise CheckpointError(
-            f"{path}: does not fit the base in the run's config (first difference: {odd[0]}); give "
-            "the run the base that it was trained on"
-        )
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(weights[name])
-
-
-def _read(path: Path) -> dict[str, Tensor]:
-    """All tensors but those of a value head, which is a critic's."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {n: file.get_tensor(n) for n in file.keys() if not n.startswith("head.")}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(
-            f"{path}: cannot be read ({reason_of(error)}); take another --step"
-        ) from None

@@ -118,6 +118,9 @@ class RecordedTurn(_Fields):
     reward: Number = None
     observations: dict[str, str] = {}
     actions: dict[str, str] = {}
+    global_info: str = ""
+    """m_t, which critics may read."""
+    privileged_info: str = ""
     picture: dict[str, Any] | None = None
 
     @property

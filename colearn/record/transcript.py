@@ -33,11 +33,18 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
                 "reward": after.reward,
                 "observations": {a: o.text for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
+                **_told_critics(before),
                 **_plain_picture(task, after.state, name),
             }
             for before, after in itertools.pairwise(chain)
         ],
     }
+
+
+def _told_critics(node: Node[Any]) -> dict[str, str]:
+    """m_t and the privileged information, where there are any."""
+    told = {"global_info": node.global_info, "privileged_info": node.privileged_info}
+    return {name: text for name, text in told.items() if text}
 
 
 def _plain_picture(task: DecPOMDP[Any, Any], state: Any, item: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ LAYERS = (
     ("config", "rollout"),
     ("models", "record", "testing"),
     ("generate", "learn", "qa", "report"),
-    ("hosts", "workflow"),
+    ("hosts", "value_model", "workflow"),
     ("gateway", "rewards", "tools"),
     ("algorithms", "tasks"),
     ("experiment",),

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
 
 import numpy as np
 
 from colearn.contract import Advantages, AgentValues, Episodes
-from colearn.scored import mean_scored
-
-ROUNDING = 1e-9
-"""Returns that differ by less, relative to the largest, are equal: there is nothing to explain."""
+from colearn.value_model.judgement import explained_variance, pairs
 
 
 def advantage_metrics(
@@ -32,22 +28,11 @@ def advantage_metrics(
     if len(flat):
         metrics |= {"advantage/mean": float(np.mean(flat)), "advantage/std": float(np.std(flat))}
     if values is not None:
-        pairs = []
-        for episode, by_agent in zip(episodes, values, strict=True):
-            below = episode.tree.below()
-            for agent, series in by_agent.items():
-                returns = episode.returns(agent)
-                pairs += [
-                    (v, actual)
-                    for k, v in enumerate(series)
-                    if v is not None and (edges := below[k] if of_state else [k])
-                    if not isnan(actual := mean_scored(returns[edge] for edge in edges))
-                ]
-        if not pairs:
+        told = list(pairs(episodes, values, of_state=of_state))
+        if not told:
             return metrics  # no trained agent acted, or nothing is scored
-        predicted, reached = np.array(pairs).T
-        spread = float(np.var(reached))
-        if spread > (ROUNDING * np.abs(reached).max()) ** 2:
-            metrics["critic/explained_variance"] = 1 - float(np.var(reached - predicted)) / spread
-        metrics["critic/value_mean"] = float(predicted.mean())
+        explained = explained_variance(told)
+        if explained is not None:
+            metrics["critic/explained_variance"] = explained
+        metrics["critic/value_mean"] = float(np.mean([pair.value for pair in told]))
     return metrics

@@ -1,0 +1,127 @@
+"""README.md of an exported critic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+import colearn
+from colearn.masking import masked_settings
+from colearn.models.critic_folder import CriticManifest, TurnWorth
+
+from .trained import Trained
+
+_KINDS = {
+    "v": "V of the history before a joint action",
+    "q": "Q of the history and the joint action after it",
+    "counterfactual": "Q of the history and the joint action, with one agent's answer last",
+    "token": "V before every token of an agent's answer",
+}
+
+
+def critic_card(trained: Trained, manifest: CriticManifest) -> str:
+    """Markdown with the YAML header of a model hub."""
+    fields: dict[str, Any] = {
+        "library_name": "transformers" if manifest.base is None else "peft",
+        "pipeline_tag": "text-classification",
+        "tags": ["colearn", "critic", "multi-agent", "reinforcement-learning", manifest.algorithm],
+    }
+    if manifest.base is not None:
+        fields["base_model"] = manifest.base
+    return "\n".join(
+        [
+            f"---\n{yaml.safe_dump(fields, sort_keys=False)}---",
+            f"# {manifest.value_model}: a critic of {manifest.task}\n",
+            f"Predicts the return of a team ({', '.join(manifest.agents)}) from its text. It was "
+            f"trained beside the team by {manifest.algorithm}.\n",
+            _table(trained, manifest),
+            worth_table(manifest.explained),
+            _use(manifest),
+        ]
+    )
+
+
+def worth_table(explained: tuple[TurnWorth, ...]) -> str:
+    """What a critic explains by turn, as a Markdown section."""
+    head = "| turn | values | explained variance | R^2, with bias |\n|---|---|---|---|"
+    rows = [
+        f"| {one.turn} | {one.values} | {_number(one.explained_variance)} | {_number(one.r2)} |"
+        for one in explained
+    ]
+    return "\n".join(
+        ["## On held-out episodes of its team\n", head, *rows, "", "-: all returns are equal.\n"]
+    )
+
+
+def _table(trained: Trained, manifest: CriticManifest) -> str:
+    rows = {
+        "values": _KINDS.get(str(manifest.reads.get("value")), _KINDS.get(manifest.part.value, "")),
+        "reads": _cell({"critic": manifest.critic, **manifest.reads}),
+        "task": f"`{manifest.task}` {_cell(masked_settings(manifest.task_settings))}",
+        "turns": f"at most {manifest.horizon}",
+        "rewards": f"{_cell(manifest.credit)}, discount {manifest.discount:g}",
+        "returns": f"centre {manifest.centre:.4g}, deviation {manifest.deviation:.4g}",
+        "trained on": f"{manifest.joint_actions} joint actions",
+        "checkpoint": f"iteration {trained.progress.iteration}",
+        "seed": str(trained.run.config.run.seed),
+        "exported with": f"colearn {colearn.__version__}",
+    }
+    lines = [f"| {name} | {text} |" for name, text in rows.items()]
+    return "\n".join(["## Training\n", "| | |", "|---|---|", *lines, ""])
+
+
+def _use(manifest: CriticManifest) -> str:
+    numbers = f"{manifest.centre!r} + {manifest.deviation!r} * (logit + {manifest.bias!r})"
+    loading = _TRANSFORMERS
+    if manifest.base is not None:
+        loading = _PEFT.format(base=json.dumps(manifest.base))
+    return _USE.format(loading=loading, numbers=numbers)
+
+
+def _cell(value: Any) -> str:
+    return f"`{json.dumps(value, ensure_ascii=False, default=str)}`".replace("|", "\\|")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+_TRANSFORMERS = 'model = AutoModelForSequenceClassification.from_pretrained(".")'
+_PEFT = """\
+from peft import PeftModel
+
+base = AutoModelForSequenceClassification.from_pretrained({base}, num_labels=1)
+model = PeftModel.from_pretrained(base, ".")"""
+
+_USE = """\
+## Use
+
+In a run of colearn: `critic: {{from: FOLDER}}`. To score recorded episodes:
+
+```python
+import colearn
+
+critic = colearn.load_critic(".")
+critic.score(episode)  # a line of episodes.jsonl: values by agent and turn
+```
+
+Without colearn, for one stream of text. Each piece is split into tokens by itself, and the value is
+read at the end of the last one:
+
+```python
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(".")
+{loading}
+pieces = [("all", 0, "what everybody sees"), ("alice", 0, "what she does")]
+ids = []
+for role, turn, text in pieces:
+    ids += tokenizer.encode(f"\\n[{{role}} {{turn}}]\\n{{text}}", add_special_tokens=False)
+with torch.no_grad():
+    logit = model(torch.tensor([ids])).logits.item()
+value = {numbers}
+```
+"""

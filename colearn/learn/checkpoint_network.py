@@ -1,0 +1,54 @@
+"""A network of a run with the weights of a checkpoint, without its learner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey
+from colearn.errors import CheckpointError, reason_of
+from colearn.models.network import Network
+from colearn.models.team import TeamBuilder
+
+from .checkpoint_files import WEIGHTS
+
+
+def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> Network:
+    """The network `key` at a checkpoint; one that is not trained is its base.
+
+    Errors: ConfigError for a missing base, CheckpointError for a damaged or foreign checkpoint.
+    """
+    network = TeamBuilder(run).network(key)
+    if key in run.learners:
+        _copy_weights(network, checkpoint / str(key) / WEIGHTS)
+    return network
+
+
+def _copy_weights(network: Network, path: Path) -> None:
+    weights, parameters = _read(path), network.state()
+    if network.head is None:  # a head on an actor is a critic
+        weights = {name: one for name, one in weights.items() if not name.startswith("head.")}
+    odd = sorted(set(weights) ^ set(parameters))
+    odd += [n for n, p in parameters.items() if not odd and weights[n].shape != p.shape]
+    if odd:
+        raise CheckpointError(
+            f"{path}: does not fit the base in the run's config (first difference: {odd[0]}); give "
+            "the run the base that it was trained on"
+        )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{path}: cannot be read ({reason_of(error)}); take another --step"
+        ) from None

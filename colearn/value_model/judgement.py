@@ -1,0 +1,71 @@
+"""What a critic explains of the returns, by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import isnan
+from typing import NamedTuple
+
+import numpy as np
+
+from colearn.contract import AgentValues, Episodes
+from colearn.models.critic_folder import TurnWorth
+from colearn.scored import mean_scored
+
+ROUNDING = 1e-9
+"""Returns that differ by less, relative to the largest, are equal: there is nothing to explain."""
+
+
+class Pair(NamedTuple):
+    """A value and the return that it predicts."""
+
+    turn: int
+    value: float
+    actual: float
+
+
+def pairs(episodes: Episodes, values: Sequence[AgentValues], *, of_state: bool) -> Iterator[Pair]:
+    """Every value with its scored return: the mean return after a node for values `of_state`, else
+    that of the edge into it. The turn is that of the joint action."""
+    for episode, by_agent in zip(episodes, values, strict=True):
+        nodes, below = episode.tree.nodes, episode.tree.below()
+        for agent, series in by_agent.items():
+            returns = episode.returns(agent)
+            for k, value in enumerate(series):
+                edges = below[k] if of_state else [k]
+                if value is None or not edges:
+                    continue
+                actual = mean_scored(returns[edge] for edge in edges)
+                if not isnan(actual):
+                    yield Pair(nodes[k].turn - (not of_state), value, actual)
+
+
+def explained_variance(told: Iterable[Pair]) -> float | None:
+    """1 - Var(G - V) / Var(G); None if returns differ by rounding only."""
+    return _fractions(told)[0]
+
+
+def worth_by_turn(told: Iterable[Pair]) -> tuple[TurnWorth, ...]:
+    """Explained variance and R^2 of each turn."""
+    by_turn: dict[int, list[Pair]] = {}
+    for pair in told:
+        by_turn.setdefault(pair.turn, []).append(pair)
+    return tuple(
+        TurnWorth(turn=turn, values=len(some), **dict(zip(_NAMES, _fractions(some), strict=True)))
+        for turn, some in sorted(by_turn.items())
+    )
+
+
+_NAMES = ("explained_variance", "r2")
+
+
+def _fractions(told: Iterable[Pair]) -> tuple[float | None, float | None]:
+    listed = list(told)
+    if not listed:
+        return None, None
+    values, actual = np.array([(p.value, p.actual) for p in listed]).T
+    spread = float(np.var(actual))
+    if spread <= (ROUNDING * float(np.abs(actual).max())) ** 2:
+        return None, None
+    errors = actual - values
+    return 1 - float(np.var(errors)) / spread, 1 - float(np.mean(errors**2)) / spread

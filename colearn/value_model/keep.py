@@ -1,0 +1,86 @@
+"""Writes a value model of a run's checkpoint as a folder of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey
+from colearn.learn.checkpoint_network import checkpoint_network
+from colearn.models.critic_folder import CriticManifest, head_numbers, named_part, save_critic
+from colearn.models.folders import base_folders
+from colearn.models.load import load_tokenizer, read_config
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+def keep_critic(
+    run: ResolvedRun,
+    key: NetworkKey,
+    checkpoint: Path,
+    folder: Path,
+    *,
+    joint_actions: int,
+    adapter: bool = False,
+    dtype: Dtype | None = None,
+) -> CriticManifest:
+    """Write weights, tokenizer and manifest of the value model `key` into an empty folder.
+
+    joint_actions: what the run's critic was trained on until the checkpoint. Errors: as for
+    `checkpoint_network` and `save_critic`.
+    """
+    given = run.config.critic
+    assert given is not None, "a run with a value model has its settings"
+    path = base_folders(run, [key])[run.path(key)]
+    tokenizer = load_tokenizer(path, field="critic.path")
+    # an adapter is folded into weights that were not rounded to 4 bits
+    changed: dict[str, Any] = {"path": path, "device": "cpu", "devices": {}, "quantization": None}
+    config = run.config.model_copy(update={"critic": given.model_copy(update=changed)})
+    network = checkpoint_network(replace(run, config=config), key, checkpoint)
+    assert network.head is not None, "a critic has a value head"
+    base = _reference(path) if adapter else None
+    manifest = CriticManifest(
+        **described(run, key),
+        max_length=given.longest_stream(read_config(path, "critic.path")),
+        joint_actions=joint_actions,
+        dtype=dtype or given.dtype,
+        weights="adapter" if adapter else "merged",
+        base=base,
+        **head_numbers(network.head),
+    )
+    save_critic(network, folder, dtype=manifest.dtype, base=base, pad=tokenizer.pad_token_id)
+    tokenizer.save_pretrained(folder)
+    manifest.write(folder)
+    return manifest
+
+
+def described(run: ResolvedRun, key: NetworkKey) -> dict[str, Any]:
+    """The fields of a manifest that a config decides: what is read, for whom, of which returns."""
+    config, critic = run.config, run.parts.critic
+    assert critic is not None, "a run with a value model has a critic"
+    name, reads = named_part(critic)
+    credit, credited = named_part(run.parts.credit)
+    task = config.task.settings
+    if config.wrapper is not None:
+        task = {**task, "wrapper": config.wrapper.plain()}
+    readers = critic.readers(run.agents)
+    return {
+        "value_model": key.model,
+        "critic": name,
+        "reads": reads,
+        "agents": tuple(run.agents),
+        "readers": {r: tuple(a) for r, a in readers.items() if run.value_models[r] == key.model},
+        "horizon": run.task.horizon,
+        "task": config.task.name,
+        "task_settings": task,
+        "algorithm": config.algorithm.name,
+        "credit": {"name": credit, **credited} if credited else credit,
+        "discount": run.parts.discount,
+    }
+
+
+def _reference(path: str) -> str:
+    """An adapter's reference to its base: a hub name, or a folder's absolute path."""
+    return str(Path(path).resolve()) if Path(path).is_dir() else path

@@ -1,0 +1,159 @@
+"""A kept critic, loaded to score episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from colearn.config import LoRASettings
+from colearn.contract import AgentValues, Critic, Episodes, Tokenize, Values
+from colearn.errors import ConfigError, reason_of
+from colearn.learn.score import evaluate
+from colearn.models.adapter_folder import WEIGHTS, adapter_config
+from colearn.models.base import Base
+from colearn.models.critic_folder import CriticManifest, TurnWorth, load_head, read_critic
+from colearn.models.load import load_base, load_tokenizer, resolve_device
+from colearn.models.network import Network
+from colearn.models.value_head import ValueHead
+from colearn.types import Tree
+
+from .judgement import pairs, worth_by_turn
+from .transcript_tree import transcript_tree
+
+_ADAPTER = "critic"
+_TOKENS = 4096
+"""Padded tokens of one pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedCritic:
+    """A value model that has left its run. It reads text: any team on its task can be scored."""
+
+    manifest: CriticManifest
+    critic: Critic
+    network: Network
+    tokenize: Tokenize
+
+    def score(self, episode: Mapping[str, Any]) -> dict[str, list[float | None]]:
+        """Values of an episode as recorded in episodes.jsonl, by agent and turn.
+
+        Turn t has V of the joint history before the joint action, or Q of the joint action; None
+        where the agent has none.
+        Errors: ConfigError for an episode with other agents, and for a critic of token ids.
+        """
+        if self.critic.reads_ids:
+            raise ConfigError(
+                f"{self.manifest.value_model}: this critic reads the agents' token ids, which a "
+                "transcript has not; give trees to `values`"
+            )
+        tree = transcript_tree(episode, self.manifest.agents)
+        (by_agent,) = self.values([tree])
+        turns = slice(0, -1) if self.critic.of_state else slice(1, None)
+        return {agent: list(series[turns]) for agent, series in by_agent.items()}
+
+    def worth(self, episodes: Episodes) -> tuple[TurnWorth, ...]:
+        """What it explains of these episodes' returns, by turn."""
+        values = self.values([episode.tree for episode in episodes])
+        return worth_by_turn(pairs(episodes, values, of_state=self.critic.of_state))
+
+    def values(self, trees: Sequence[Tree[Any]]) -> list[AgentValues]:
+        """Values of every tree, by agent and node.
+
+        Errors: ConfigError for a stream that is longer than the critic reads.
+        """
+        limit = self.manifest.max_length
+        by_tree: list[dict[str, Values]] = []
+        for tree in trees:
+            by_agent: dict[str, Values] = {}
+            for reader in self.manifest.readers:
+                row = self.critic.row(tree, reader, self.tokenize, limit=limit)
+                ((outputs,),) = evaluate(self.network, [[row]], token_budget=_TOKENS)
+                by_agent |= self.critic.values(tree, reader, row, outputs.values.tolist())
+            by_tree.append(by_agent)
+        return list(by_tree)
+
+
+def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
+    """A critic that `colearn export --critics` or `colearn critic fit` wrote, or one on the hub.
+
+    Errors: ConfigError, one line, for a folder without a critic, or a damaged one.
+    """
+    path = critic_folder(str(folder))
+    manifest = read_critic(path, str(folder))
+    part = manifest.part
+    place = resolve_device(device, "device")
+    base = load_base(
+        manifest.base or str(path),
+        compute=manifest.dtype,
+        trained=False,
+        device=place,
+        field=str(folder),
+        head=False,
+    )
+    if manifest.base is not None:
+        _adapt(base, path, str(folder))
+    head = ValueHead(base.config.hidden_size).to(place)
+    load_head(path, head, str(folder))
+    return LoadedCritic(
+        manifest=manifest,
+        critic=part,
+        network=Network(base, None if manifest.base is None else _ADAPTER, head),
+        tokenize=tokenizer_of(str(path), str(folder)),
+    )
+
+
+def tokenizer_of(path: str, field: str) -> Tokenize:
+    """Texts as token ids of the model in a folder. Errors: ConfigError naming `field`."""
+    tokenizer = load_tokenizer(path, field=field)
+
+    @lru_cache(maxsize=4096)
+    def tokenize(text: str) -> tuple[int, ...]:
+        return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    return tokenize
+
+
+def critic_folder(name: str) -> Path:
+    """The folder of a critic; one of the hub is downloaded first.
+
+    Errors: ConfigError where there is no such folder or repository.
+    """
+    path = Path(name)
+    if path.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        return path
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
+
+    try:
+        return Path(snapshot_download(name))
+    except (HTTPError, OSError, ValueError) as error:
+        raise ConfigError(
+            f"{name}: neither a folder here nor a repository of the hub ({reason_of(error)})"
+        ) from None
+
+
+def _adapt(base: Base, folder: Path, field: str) -> None:
+    """Put a critic's adapter on its base. Errors: ConfigError for one that does not fit it."""
+    from peft import set_peft_model_state_dict
+
+    config = adapter_config(str(folder), field)
+    try:
+        lora = LoRASettings(
+            rank=config["r"], alpha=config["lora_alpha"], targets=config["target_modules"]
+        )
+        weights = load_file(folder / WEIGHTS)
+        weights.pop("base_model.model.score.weight")  # it is in the value head's own file
+        base.add_adapter(_ADAPTER, lora)
+        odd = set_peft_model_state_dict(base.model, weights, adapter_name=_ADAPTER).unexpected_keys
+        if odd:
+            raise ValueError(f"the base has no place for {odd[0]}")
+    except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
+        raise ConfigError(
+            f"{field}: the adapter does not load ({reason_of(error)}); export the critic again"
+        ) from None

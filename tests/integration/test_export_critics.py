@@ -1,0 +1,237 @@
+"""A run's critics as folders: what plain transformers, peft and `load_critic` read from them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import register, save_model
+
+import colearn
+from colearn.cli import main
+from colearn.config import build_task, load_config
+from colearn.contract import AgentValues
+from colearn.critic.stream import piece_tag
+from colearn.errors import ConfigError
+from colearn.experiment.assemble import assemble
+from colearn.experiment.checkpoint_manager import load_learners
+from colearn.experiment.loop import Experiment
+from colearn.export import export_critics, verify
+from colearn.models.critic_folder import read_critic
+from colearn.record import RunFolder
+from colearn.record.transcript import transcript
+from colearn.study.held_out import held_out_episodes
+from colearn.types import Tree
+
+LORA = {"rank": 4, "alpha": 32.0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _notes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+def train(folder: Path, model: str, **changes: Any) -> Path:
+    settings = {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "algorithm": {"name": "collm_cc", "value_loss": {"rescale": True}},
+        "models": {"*": {"path": model, "learning_rate": 3e-2, "lora": LORA}},
+        "agents": {"*": {"sampling": {"max_tokens": 6}}},
+        "critic": {"path": model, "learning_rate": 3e-2},
+        "train": {"environment_steps": 8, "episodes": 2},
+        "run": {"device": "cpu", "checkpoint_every": 1},
+    } | changes
+    Experiment(load_config(settings), folder).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
+    return train(tmp_path_factory.mktemp("runs") / "full", model)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    return export_critics(run, tmp_path_factory.mktemp("kept"))["team"]
+
+
+def played(run: Path) -> tuple[list[Tree[Any]], list[AgentValues]]:
+    """Held-out episodes, and the values that the run's own critic gives them."""
+    folder = RunFolder(run)
+    checkpoint = folder.checkpoints.choose().path
+    trees = [episode.tree for episode in held_out_episodes(folder.config(), checkpoint)]
+    assembly = assemble(folder.config())
+    load_learners(checkpoint, assembly.host.learners)
+    assert assembly.updater is not None and assembly.updater.critic is not None
+    return trees, assembly.updater.critic.read(trees)
+
+
+def streams(tree: Tree[Any]) -> list[list[str]]:
+    """The pieces of a central critic's stream before each joint action, of a task whose agents see
+    different texts."""
+    read: list[str] = []
+    told = []
+    for node in tree.nodes[:-1]:
+        read = [*read, *(piece_tag(a, node.turn - 1) + x.text for a, x in node.actions.items())]
+        read = [*read, *(piece_tag(a, node.turn) + o.text for a, o in node.observations.items())]
+        if node.global_info:
+            read = [*read, piece_tag("global", node.turn) + node.global_info]
+        if node.privileged_info:
+            read = [*read, piece_tag("hidden", node.turn) + node.privileged_info]
+        told.append(read)
+    return told
+
+
+ALONE = """
+import json, sys
+sys.modules["colearn"] = None
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+folder, asked = json.load(sys.stdin)
+head = json.load(open(folder + "/critic.json"))
+tokenizer = AutoTokenizer.from_pretrained(folder)
+if head["base"] is None:
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+else:
+    from peft import PeftModel
+    base = AutoModelForSequenceClassification.from_pretrained(head["base"], num_labels=1)
+    model = PeftModel.from_pretrained(base, folder)
+values = []
+for pieces in asked:
+    ids = [i for p in pieces for i in tokenizer.encode(p, add_special_tokens=False)]
+    with torch.no_grad():
+        logit = model(torch.tensor([ids])).logits.item()
+    values.append(head["centre"] + head["deviation"] * (logit + head["bias"]))
+print(json.dumps(values))
+"""
+"""The values after each list of pieces, with nothing of colearn."""
+
+
+def alone(folder: Path, asked: list[list[str]]) -> list[float]:
+    command = [sys.executable, "-c", ALONE]
+    told = subprocess.run(
+        command, input=json.dumps([str(folder), asked]), capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stderr
+    values: list[float] = json.loads(told.stdout)
+    return values
+
+
+def of_run(values: list[AgentValues]) -> list[float]:
+    return [value for by_agent in values for value in by_agent["ada"] if value is not None]
+
+
+def test_plain_transformers_reads_the_run_s_values(run: Path, kept: Path) -> None:
+    trees, values = played(run)
+    expected = of_run(values)
+    assert len(expected) == 6 and max(expected) - min(expected) > 1e-3
+    asked = [pieces for tree in trees for pieces in streams(tree)]
+    assert alone(kept, asked) == pytest.approx(expected, abs=1e-5)
+
+
+def test_plain_peft_reads_the_values_of_a_critic_that_is_an_adapter(
+    model: str, tmp_path: Path
+) -> None:
+    run = train(
+        tmp_path / "run", model, critic={"path": model, "lora": LORA, "learning_rate": 3e-2}
+    )
+    folder = export_critics(run, tmp_path / "out", adapter=True)["team"]
+    trees, values = played(run)
+    asked = [pieces for tree in trees for pieces in streams(tree)]
+    assert alone(folder, asked) == pytest.approx(of_run(values), abs=1e-5)
+    again = colearn.load_critic(folder, device="cpu").values(trees)
+    assert of_run(again) == pytest.approx(of_run(values), abs=1e-5)
+
+
+def test_a_loaded_critic_scores_a_transcript_as_the_run_did(run: Path, kept: Path) -> None:
+    trees, values = played(run)
+    critic = colearn.load_critic(kept, device="cpu")
+    built = build_task(RunFolder(run).config())
+    for tree, by_agent in zip(trees, values, strict=True):
+        told = critic.score(json.loads(json.dumps(transcript(built, tree))))
+        for agent in ("ada", "ben"):
+            assert told[agent] == pytest.approx(by_agent[agent][:-1], abs=1e-5)
+
+
+def test_each_decentral_critic_is_kept_and_scores_its_own_agent(model: str, tmp_path: Path) -> None:
+    run = train(tmp_path / "run", model, algorithm={"name": "collm_dc"})
+    folders = export_critics(run, tmp_path / "out")
+    assert sorted(folders) == ["ada", "ben"]
+    trees, values = played(run)
+    for agent, folder in folders.items():
+        again = colearn.load_critic(folder, device="cpu").values(trees)
+        assert [list(one) for one in again] == [[agent]] * len(trees)
+        for mine, theirs in zip(again, values, strict=True):
+            assert mine[agent][:-1] == pytest.approx(theirs[agent][:-1], abs=1e-5)
+
+
+def test_a_critic_of_joint_actions_scores_each_turn_s_action(model: str, tmp_path: Path) -> None:
+    algorithm = {"name": "coma", "value_loss": {"rescale": True, "frozen_targets": True}}
+    run = train(tmp_path / "run", model, algorithm=algorithm)
+    folder = export_critics(run, tmp_path / "out")["team"]
+    trees, values = played(run)
+    critic = colearn.load_critic(folder, device="cpu")
+    built = build_task(RunFolder(run).config())
+    told = critic.score(transcript(built, trees[0]))
+    assert told["ben"] == pytest.approx(values[0]["ben"][1:], abs=1e-5)
+
+
+def test_the_card_says_what_it_explains_of_held_out_returns(run: Path, kept: Path) -> None:
+    manifest = read_critic(kept, "kept")
+    assert [one.turn for one in manifest.explained] == [0, 1]
+    assert {one.values for one in manifest.explained} == {6}  # three items, two agents
+    card = (kept / "README.md").read_text()
+    assert "| turn | values | explained variance | R^2, with bias |" in card
+    assert f"trained on | {manifest.joint_actions} joint actions" in card
+    verify(kept)
+
+
+def test_the_command_writes_critics_instead_of_agents(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["colearn", "export", str(run), "--critics", "--to", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    assert [path.name for path in tmp_path.iterdir()] == ["critic-team"]
+
+
+def test_a_run_without_a_critic_has_none_to_keep(model: str, tmp_path: Path) -> None:
+    algorithm = {"name": "magrpo", "rollout": {"k": 2}}
+    run = train(tmp_path / "run", model, algorithm=algorithm, critic=None)
+    with pytest.raises(ConfigError, match=r"^--critics: .*no critic of its own; magrpo trains"):
+        export_critics(run, tmp_path / "out")
+
+
+def test_damaged_folders_are_one_line(kept: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no critic in .*critic\.json"):
+        colearn.load_critic(tmp_path)
+    for name in ("critic.json", "value_head.safetensors", "model.safetensors"):
+        copy = tmp_path / name
+        copy.mkdir()
+        for path in kept.iterdir():
+            content = path.read_bytes()
+            (copy / path.name).write_bytes(content[:-40] if path.name == name else content)
+        with pytest.raises(ConfigError) as told:
+            colearn.load_critic(copy, device="cpu")
+        assert str(copy) in str(told.value) and "\n" not in str(told.value)
+
+
+def test_a_transcript_of_another_team_is_one_line(kept: Path) -> None:
+    critic = colearn.load_critic(kept, device="cpu")
+    episode = {"turns": [{"observations": {"eve": "hi"}, "actions": {"eve": "ho"}}]}
+    with pytest.raises(ConfigError, match="knows no agent 'eve'; it was trained with ada, ben"):
+        critic.score(episode)
