@@ -12,9 +12,12 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+
+from colearn.models.base import cache_argument
 
 SIZES = ((32, 2), (64, 2), (128, 4), (192, 4), (256, 6), (384, 8), (512, 8), (768, 12))
 """Width and layers."""
@@ -62,13 +65,15 @@ def _update(model: LlamaForCausalLM) -> Callable[[], None]:
 
 def _decoding(model: LlamaForCausalLM) -> Callable[[], None]:
     ids = torch.randint(VOCABULARY, (ROWS, LENGTH))
+    cache = DynamicCache(config=model.config)
+    given: dict[str, Any] = {cache_argument(model): cache, "use_cache": True}
     with torch.no_grad():
-        cache = model(input_ids=ids, use_cache=True).past_key_values
+        model(input_ids=ids, **given)
 
     @torch.no_grad()
     def work() -> None:
         for _ in range(8):
-            model(input_ids=ids[:, :1], past_key_values=cache, use_cache=True)
+            model(input_ids=ids[:, :1], **given)
         cache.crop(-8)
 
     return work

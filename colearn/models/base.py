@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -47,6 +48,8 @@ class Base(Adapted):
         self._lean: Lean = lean_layers(model)
         self.config: Any = model.config.get_text_config()
         """Config of the text model, also for models that read images."""
+        self.cache_argument = cache_argument(model.get_decoder())
+        """Name of the decoder's argument for a key/value cache."""
 
     @property
     def positions(self) -> int | None:
@@ -79,8 +82,8 @@ class Base(Adapted):
                 input_ids=input_ids,
                 attention_mask=None if mask is None else self._masks(mask, position_ids, cache),
                 position_ids=position_ids,
-                past_key_values=cache,
                 use_cache=cache is not None,
+                **{self.cache_argument: cache},
             ).last_hidden_state
         return states
 
@@ -211,3 +214,10 @@ class Base(Adapted):
             return mask
         added = torch.zeros(mask.shape, dtype=self.compute, device=mask.device)
         return added.masked_fill(~mask, torch.finfo(self.compute).min)
+
+
+def cache_argument(decoder: torch.nn.Module) -> str:
+    """Name of the argument for a key/value cache: `cache` since transformers 5.24,
+    `past_key_values` before and in models of other packages."""
+    name = "cache"
+    return name if name in inspect.signature(decoder.forward).parameters else "past_key_values"

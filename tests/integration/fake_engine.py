@@ -52,7 +52,7 @@ class FakeEngine(TokenEngine):
 
     def _hidden(self, ids: Tensor, cache: DynamicCache) -> Tensor:
         states: Tensor = self.base.causal.get_decoder()(
-            input_ids=ids, past_key_values=cache, use_cache=True
+            input_ids=ids, use_cache=True, **{self.base.cache_argument: cache}
         ).last_hidden_state
         return states
 
