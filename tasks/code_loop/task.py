@@ -12,7 +12,7 @@ import numpy as np
 from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, choose_mechanism, run_tests
-from colearn.workflow import Answer, Team, Tool, Workflow, WorkflowState
+from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
 from ..coop_humaneval.data import Problem, load_problems
 from ..coop_humaneval.parse import read_answer
@@ -39,7 +39,8 @@ class ReflectiveVerification(Workflow[Problem]):
     tests pass. Rewards (sec. 6): s_0 to planner and coder of round 0, s_i - s_{i-1} to the
     reflector of round i-1 and to planner and coder of round i. On top, the format penalty of -1 to
     a coder whose answer does not define the function. The team's reward is the last score, which
-    is s_0 plus the margins.
+    is s_0 plus the margins. A verifier that fails leaves the score as it was; the reflector reads
+    why.
 
     data: packaged, humaneval, mbpp or hub, or a .jsonl/.csv file, as for `coop_humaneval`.
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra.
@@ -93,6 +94,8 @@ class ReflectiveVerification(Workflow[Problem]):
             if not written.defined:
                 team.reward(BAD_FORMAT, to=code)
             report = await team.verify(written.code, item.entry_point, item.tests, item.prompt)
+            if isinstance(report, ToolError):
+                report = Report(before, report)
             earned: list[Answer] = [plan, code] if reflection is None else [reflection, plan, code]
             team.reward(report.score - before, to=earned)
             team.measure(
