@@ -5,17 +5,20 @@
 One row for each metric and algorithm, with the mean over seeds. A metric of evaluations is read at
 the evaluation nearest to each point of training (start, quarters, end), whose last value has
 Student's 95% interval. A metric of updates, such as `rewriter/similarity` or `return/rewriter`, is
-averaged over each part of training. A metric that both have is the evaluations'.
+averaged over each part of training; a part without updates is `-`. A metric that both have is the
+evaluations'.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from math import isnan, nan
 from pathlib import Path
 
 import numpy as np
 
+from colearn.errors import CheckpointError
 from colearn.record import Run
 from colearn.report.source import read_source
 from colearn.statistics import estimate
@@ -33,12 +36,13 @@ def at_points(run: Run, metric: str, parts: int) -> list[float] | None:
 
 
 def over_parts(run: Run, metric: str, parts: int) -> list[float] | None:
-    """The mean over the updates of each part of training; None if no update has the metric."""
+    """The mean over the updates of each part of training, NaN for a part without any; None if no
+    update has the metric."""
     lines = [line for line in run.updates if line.metrics.get(metric) is not None]
     if not lines:
         return None
     groups = np.array_split(np.array([line.metrics[metric] for line in lines]), parts)
-    return [float(group.mean()) for group in groups if len(group)]
+    return [float(group.mean()) if len(group) else nan for group in groups]
 
 
 def row(runs: Sequence[Run], metric: str, parts: int) -> str | None:
@@ -46,10 +50,12 @@ def row(runs: Sequence[Run], metric: str, parts: int) -> str | None:
     for read, lead in ((at_points, 0), (over_parts, 1)):
         found = [values for run in runs if (values := read(run, metric, parts)) is not None]
         if found:
-            ends = estimate([values[-1] for values in found])
-            assert ends is not None
-            means = [f"{mean:.3f}" for mean in np.mean(found, axis=0)]
-            if ends.low is not None and ends.high is not None:
+            columns = [
+                [value for value in part if not isnan(value)] for part in zip(*found, strict=True)
+            ]
+            means = [f"{np.mean(column):.3f}" if column else "-" for column in columns]
+            ends = estimate(columns[-1])
+            if ends is not None and ends.low is not None and ends.high is not None:
                 means[-1] += f" [{ends.low:.3f}, {ends.high:.3f}]"
             return " | ".join([*[""] * lead, *means])
     return None
@@ -61,7 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--metrics", nargs="+", required=True)
     parser.add_argument("--parts", type=int, default=4)
     given = parser.parse_args(arguments)
-    source = read_source(given.folder)
+    try:
+        source = read_source(given.folder)
+    except CheckpointError as error:
+        parser.exit(1, f"{error}\n")
     points = " | ".join(f"{part}/{given.parts}" for part in range(1, given.parts))
     print(f"| metric | algorithm | seeds | start | {points} | end |")
     print("|---" * (given.parts + 4) + "|")

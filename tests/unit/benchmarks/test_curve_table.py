@@ -8,7 +8,7 @@ import pytest
 from colearn.record import Line, RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from curve_table import at_points, over_parts, row
+from curve_table import at_points, main, over_parts, row
 
 from colearn.record import Run
 
@@ -60,3 +60,17 @@ def test_a_row_is_the_mean_over_seeds_with_the_interval_of_the_end():
 @pytest.mark.parametrize("metric", ["f2", "returns"])
 def test_a_metric_that_no_run_has_makes_no_row(metric):
     assert row([ONE], metric, 2) is None
+
+
+def test_a_run_with_fewer_updates_than_parts_has_gaps_which_no_mean_counts():
+    """One update in three parts: it is the first part's; of the other parts ONE has values."""
+    short = run([], [(20, 4.0)])
+    assert row([short], "return", 3) == " | 4.000 | - | -"
+    assert row([ONE, short], "return", 3) == " | 2.750 | 3.000 | 5.000"
+
+
+def test_a_folder_without_finished_runs_is_one_line(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([str(tmp_path), "--metrics", "f1"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"{tmp_path}: no finished run to report")
