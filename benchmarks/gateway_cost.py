@@ -28,7 +28,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from colearn.config import load_config
-from colearn.contract import DecPOMDP, Player
+from colearn.contract import DecPOMDP, LegalActions, Player
 from colearn.experiment.assemble import assemble
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_parts
@@ -40,7 +40,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples" / "gateway"
 COLOURS = ("red", "green", "blue", "gold")
 
 
-class Relay(Workflow[str]):
+class Relay(Workflow[str], LegalActions):
     """The two calls of `relay_langgraph.py`, with its texts."""
 
     agents, horizon, measures = ("lookout", "painter"), 4, ("reward",)

@@ -29,6 +29,7 @@ import psutil
 
 from colearn.config import SamplingSettings, load_config
 from colearn.config.build import build_task
+from colearn.contract import joint_observations
 from colearn.export import AgentManifest
 from colearn.models.embedded import embedded_model
 from colearn.models.load import load_base, load_tokenizer, resolve_device
@@ -285,7 +286,7 @@ def _observations() -> list[str]:
     task = build_task(load_config("quickstart", []))
     rng = np.random.default_rng(0)
     states = [task.reset(item, rng) for item in task.items("train")]
-    return [next(iter(task.joint_observations(state).values())).text for state in states]
+    return [next(iter(joint_observations(task, state).values())).text for state in states]
 
 
 def _load() -> str:

@@ -24,7 +24,14 @@ from typing import Any
 import numpy as np
 
 from colearn.advantage.finish import normalized
-from colearn.contract import Advantage, AgentValues, DecPOMDP, Episodes, NodeAdvantages
+from colearn.contract import (
+    Advantage,
+    AgentValues,
+    DecPOMDP,
+    Episodes,
+    LegalActions,
+    NodeAdvantages,
+)
 from colearn.types import Credited, Outcome
 
 STAKES, KEYS, ANSWERS = {"one": 1, "nine": 9}, ("red", "blue"), ("left", "right")
@@ -59,7 +66,7 @@ class Dealt:
     right: tuple[bool, ...] = ()
 
 
-class Stakes(DecPOMDP[int, Dealt]):
+class Stakes(DecPOMDP[int, Dealt], LegalActions):
     """The team of n agents; items are numbers, and the deal is drawn from the episode's seed."""
 
     horizon = 1

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Generator, Request, Sampled, Session
+from colearn.contract import DecPOMDP, Generator, Request, RewardStructure, Sampled, Session
 from colearn.types import Outcome
 
 VOCABULARY = 8192
@@ -62,7 +62,7 @@ class State:
     turn: int = 0
 
 
-class SharedWords(DecPOMDP[int, State]):
+class SharedWords(DecPOMDP[int, State], RewardStructure):
     """Words in, words out, a reward that costs nothing: all time is the trainer's own."""
 
     agents = AGENTS

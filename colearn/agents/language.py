@@ -11,6 +11,7 @@ from colearn.contract import (
     Generator,
     Listener,
     Player,
+    ProgramEpisodes,
     Request,
     Sampled,
     Spoken,
@@ -153,7 +154,9 @@ def _spoken(drawn: Sequence[Sampled], head: _Head) -> list[Spoken]:
 
 
 def _listener(ask: Ask) -> Listener | None:
-    listener = ask.task.listener(ask.state, ask.seat) if len(ask.seeds) == 1 else None
+    if len(ask.seeds) > 1:
+        return None
+    listener = ProgramEpisodes.of(ask.task).listener(ask.state, ask.seat)
     if listener is not None and (opened := _head(ask).opened):
         listener(opened)
     return listener

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.contract import View
+from colearn.contract import LegalActions, View
 from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
@@ -26,7 +26,7 @@ class Legal:
 
     def act(self, view: View) -> str:
         with asking(view.task, "legal_action"):
-            action = view.task.legal_action(view.state, view.seat, view.rng)
+            action = LegalActions.of(view.task).legal_action(view.state, view.seat, view.rng)
         if action is None:
             raise ConfigError(
                 "program: 'legal' needs a task with legal_action; name another program"

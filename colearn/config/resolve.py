@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKind
+from colearn.contract.optional import refuse_unread_members
 
 from .build import build_algorithm, build_task
 from .checks import check_run
@@ -29,6 +30,7 @@ def resolve(
     """
     if agents is None:
         task = build_task(config) if task is None else task
+        refuse_unread_members(task)
         agents = task.agents
     algorithm = build_algorithm(config)
     config = place(bind_agents(config, agents))

@@ -11,6 +11,7 @@ from colearn.contract import (
     Algorithm,
     Cast,
     DecPOMDP,
+    ExactlyMeasured,
     GeneratorKind,
     Headline,
     HostKind,
@@ -53,7 +54,9 @@ class ResolvedRun:
         chosen = self.config.evaluation.headline
         if chosen is not None:
             return Headline(chosen.metric, chosen.better)
-        exact = self.task.exact_headline if self.config.evaluation.exact else None
+        exact = (
+            ExactlyMeasured.of(self.task).exact_headline if self.config.evaluation.exact else None
+        )
         return exact or self.task.headline
 
     @property

@@ -30,11 +30,26 @@ from .learner import (
 )
 from .loss import PolicyBatch, PolicyLoss
 from .network_key import NetworkKey
+from .optional import (
+    Drawable,
+    ExactlyMeasured,
+    FiniteTask,
+    ItemHorizons,
+    LegalActions,
+    PlayedAlone,
+    PrivilegedInfo,
+    ProgramEpisodes,
+    QueriedTask,
+    ReadsActions,
+    RewardStructure,
+    Services,
+    horizon_of,
+)
 from .player import Acts, Ask, BatchedTable, Cast, Player, Said, Spoken, Table, View
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
 from .rollout import Branching, Child, Rollout, Round
-from .task import DecPOMDP
+from .task import DecPOMDP, joint_observations
 from .tracker import Tracker
 from .weight_sync import WeightUpdate
 
@@ -57,7 +72,10 @@ __all__ = [
     "Credit",
     "Critic",
     "DecPOMDP",
+    "Drawable",
     "Episodes",
+    "ExactlyMeasured",
+    "FiniteTask",
     "Follower",
     "Generator",
     "GeneratorKind",
@@ -65,10 +83,12 @@ __all__ = [
     "HostKind",
     "HostWorker",
     "Hosted",
+    "ItemHorizons",
     "Kept",
     "Learner",
     "LearnerConstructor",
     "LearnerKind",
+    "LegalActions",
     "Listener",
     "ModelHost",
     "NetworkKey",
@@ -76,19 +96,26 @@ __all__ = [
     "Objective",
     "Paid",
     "Parts",
+    "PlayedAlone",
     "Player",
     "PolicyBatch",
     "PolicyLoss",
     "Prepared",
+    "PrivilegedInfo",
+    "ProgramEpisodes",
+    "QueriedTask",
     "ReadAt",
+    "ReadsActions",
     "Request",
     "RewardFunction",
+    "RewardStructure",
     "Rollout",
     "Round",
     "Said",
     "Sampled",
     "Sampling",
     "Segment",
+    "Services",
     "Session",
     "Spoken",
     "Table",
@@ -100,4 +127,6 @@ __all__ = [
     "Values",
     "View",
     "WeightUpdate",
+    "horizon_of",
+    "joint_observations",
 ]

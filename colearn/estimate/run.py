@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import HostWorker, NetworkKey
+from colearn.contract import HostWorker, NetworkKey, Services
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
 
@@ -109,7 +109,7 @@ def estimate(
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
     given, work = config, read_workload(config) if workload is None else workload
-    with closing(work.task):
+    with closing(Services.of(work.task)):
         run = resolve(config, task=work.task)
         check_evaluation(run)
         config, parts = run.config, run.parts

@@ -17,11 +17,13 @@ from colearn.contract import (
     BatchedTable,
     DecPOMDP,
     Player,
+    PrivilegedInfo,
     Rollout,
     Sampling,
     Spoken,
     Table,
     Tokenize,
+    horizon_of,
 )
 from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length
@@ -68,7 +70,7 @@ def read_script(task: DecPOMDP[Any, Any], item: Any, number: int) -> Script:
     name = item_name(item)
     state = begin(task, item, rng, name)
     turns: list[ScriptedTurn] = []
-    horizon = task.horizon_of(item)
+    horizon = horizon_of(task, item)
     for _ in range(horizon):
         seen = prompts(task, state, name)
         if not seen:
@@ -188,7 +190,7 @@ class _ScriptPlace:
     turn: int
 
 
-class _Played(DecPOMDP[Script, _ScriptPlace]):
+class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
     """A script as a task; actions have no effect."""
 
     def __init__(self, agents: tuple[str, ...], horizon: int) -> None:

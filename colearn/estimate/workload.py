@@ -9,7 +9,7 @@ from typing import Any
 
 from colearn.agents import Voice
 from colearn.config import Config, ResolvedRun, build_task
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, horizon_of
 from colearn.errors import DataNotHere, MissingExtra, TaskError
 from colearn.rollout.transition import items_of
 from colearn.types import Tree
@@ -94,9 +94,9 @@ def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
     some are drawn when they are read, at a cost."""
     longest = items[0]
     for item in items:
-        if task.horizon_of(item) > task.horizon_of(longest):
+        if horizon_of(task, item) > horizon_of(task, longest):
             longest = item
-        if task.horizon_of(longest) == task.horizon:
+        if horizon_of(task, longest) == task.horizon:
             break
     return longest
 
@@ -104,7 +104,7 @@ def _longest(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> Any:
 def _scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
     probes = list(items[:_PROBES])
     longest = _longest(task, items)
-    if task.horizon_of(longest) > max(map(task.horizon_of, probes)):
+    if horizon_of(task, longest) > max(horizon_of(task, item) for item in probes):
         probes.append(longest)
     read = [read_script(task, item, number) for number, item in enumerate(probes)]
     if not any(read):

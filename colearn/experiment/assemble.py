@@ -9,7 +9,7 @@ from functools import lru_cache
 from colearn.agents import ChatFormat, Language, Voice
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import Follower, ModelHost, NetworkKey, Player
-from colearn.contract.decisions import QueriedTask
+from colearn.contract.optional import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.masking import check_unmasked

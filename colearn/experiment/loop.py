@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from colearn.config import Config, build_tracker, recorded_settings
-from colearn.contract import Generator, ModelHost
+from colearn.contract import Generator, ModelHost, RewardStructure, Services
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
@@ -59,7 +59,7 @@ class Experiment:
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
             self.assembly: Assembly = assemble(config)
             run, host, updater = self.assembly.run, self.assembly.host, self.assembly.updater
-            undo.callback(run.task.close)
+            undo.callback(Services.of(run.task).close)
             self.timeline = Timeline()
             self._timed = _timed(host)
             for name, one in self._timed.items():
@@ -168,7 +168,7 @@ class Experiment:
         ):
             for tracker in trackers:
                 stack.callback(tracker.close)
-            stack.callback(self.assembly.run.task.close)
+            stack.callback(Services.of(self.assembly.run.task).close)
             stack.callback(self.assembly.host.close)
             stack.callback(self.experience.close)
             for player in self.assembly.players.values():
@@ -265,7 +265,7 @@ class Experiment:
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
-            **mean_returns(trees, self.assembly.run.task.pays),
+            **mean_returns(trees, RewardStructure.of(self.assembly.run.task).pays),
             **mean_objective(trees, self.assembly.run.parts.credit),
             "overflow": mean_overflow(trees),
             "seconds/rollout": rolled - started,

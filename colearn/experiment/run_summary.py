@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 
 import colearn
+from colearn.contract import RewardStructure, Services
 from colearn.record import Progress, RunRecord, RunWriter
 
 from .assemble import Assembly
@@ -51,7 +52,7 @@ class RunSummary:
             generations=progress.generations,
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,
-            optimum=task.optimum,
+            optimum=RewardStructure.of(task).optimum,
             headline=self.assembly.run.headline,
             best=progress.best,
             costs=self._costs(),
@@ -70,7 +71,7 @@ class RunSummary:
 
     def _costs(self) -> dict[str, float]:
         """Costs of the task's services in this process and, if resumed, in the ones before."""
-        parts = (self._earlier_costs, self.assembly.run.task.costs(), self.elsewhere)
+        parts = (self._earlier_costs, Services.of(self.assembly.run.task).costs(), self.elsewhere)
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, ProgramEpisodes, Services
 from colearn.errors import ConfigError, reason_of
 from colearn.own_code import begin_worker, folder, safe_path
 
@@ -29,7 +29,7 @@ def step_workers(
 
     Errors: ConfigError for a task that cannot be pickled.
     """
-    if not count or task.steps_here:
+    if not count or ProgramEpisodes.of(task).steps_here:
         yield None
         return
     with safe_path() as added, StepWorkers(count, task, context, added=added) as pool:
@@ -117,8 +117,8 @@ def _begin(sent: bytes, own_folder: str | None, added: bool) -> None:
 
 def _work(sent: bytes) -> bytes:
     call, args, kwargs = _Unpickler(io.BytesIO(sent)).load()
-    before = Counter(_task().costs())
+    before = Counter(Services.of(_task()).costs())
     answer = call(*args, **kwargs)
-    spent = Counter(_task().costs())
+    spent = Counter(Services.of(_task()).costs())
     spent.subtract(before)
     return _pickled("an outcome", (answer, spent))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from colearn import registry
-from colearn.contract import Listener, Said
+from colearn.contract import LegalActions, Listener, ProgramEpisodes, ReadsActions, Said, Services
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.types import Prompt
 from colearn.wire.errors import ServeError
@@ -47,7 +47,7 @@ _FAILURES = 32
 """Consecutive failures of programs that end the run with an error."""
 
 
-class Gateway(RecordedTask[Any, State]):
+class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActions, Services):
     """The agents of a program in any framework: LangGraph, OpenAI Agents SDK, AG2, plain `openai`.
 
     items: a `.jsonl` file (its last fifth is held out), or `module:function` of the split.

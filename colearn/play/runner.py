@@ -10,7 +10,7 @@ from typing import Any
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
-from colearn.contract import Credit, DecPOMDP
+from colearn.contract import Credit, DecPOMDP, RewardStructure
 from colearn.credit.team import Team
 from colearn.errors import ColearnError
 from colearn.experiment.evaluation.played import evaluation_items
@@ -63,7 +63,11 @@ async def play(
                 tell=tell,
             )
             played = Played(
-                await _all(room, items, at_once), settings, split_size, task.pays, credit
+                await _all(room, items, at_once),
+                settings,
+                split_size,
+                RewardStructure.of(task).pays,
+                credit,
             )
         finally:
             thread.shutdown(wait=False, cancel_futures=True)

@@ -11,7 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colearn.contract import Ask, Branching, Child, Credit, DecPOMDP, Player, Rollout, Said, Spoken
+from colearn.contract import (
+    Ask,
+    Branching,
+    Child,
+    Credit,
+    DecPOMDP,
+    Player,
+    ProgramEpisodes,
+    ReadsActions,
+    Rollout,
+    Said,
+    Spoken,
+)
 from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length, overlong
 from colearn.errors import TaskError
@@ -202,7 +214,7 @@ class Growth:
         )
 
     def _texts(self, at: Node[Any], joint: Joint) -> dict[str, str]:
-        if not self.task.reads_actions:
+        if not ReadsActions.of(self.task).reads_actions:
             return {seat: without_reasoning(s.action.text) for seat, s in joint.items()}
         return {
             seat: Said.of(spoken.action, self.seats[seat], self._context_tokens(at, seat))
@@ -295,7 +307,7 @@ class Growth:
         if ended_by is not None:
             node = replace(node, observations={}, overlong=ended_by)
             if not cut:
-                self.task.abandon(outcome.state)
+                ProgramEpisodes.of(self.task).abandon(outcome.state)
         if node.terminal:
             node = replace(node, metrics=measured(self.task, outcome.state, self.item_name))
         with self._adding:  # branches may grow in several threads

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Drawable, LegalActions, PrivilegedInfo
 from colearn.contract.asking import asking
-from colearn.pictures import Picture
 from colearn.seeding import Key, derive_rng
 from colearn.types import Outcome, Prompt
 
@@ -59,7 +58,7 @@ def told(task: Task, state: Any, item: str) -> str:
 def privileged(task: Task, state: Any, item: str) -> str:
     """Information for centralized critics only."""
     with asking(task, "privileged_info", item):
-        return validate_text(task.privileged_info(state), "privileged_info")
+        return validate_text(PrivilegedInfo.of(task).privileged_info(state), "privileged_info")
 
 
 def measured(task: Task, state: Any, item: str) -> dict[str, float | None]:
@@ -88,26 +87,26 @@ def legal_action(
 ) -> str | None:
     """A random legal action, or None if the task offers none."""
     with asking(task, "legal_action", item):
-        action = task.legal_action(state, agent, rng)
+        action = LegalActions.of(task).legal_action(state, agent, rng)
         return None if action is None else validate_text(action, "legal_action")
 
 
 def rendered(task: Task, state: Any, item: str) -> str | None:
     """The state as text, or None."""
     with asking(task, "render", item):
-        text = task.render(state)
+        text = Drawable.of(task).render(state)
         return None if text is None else validate_text(text, "render")
 
 
 def drawn(task: Task, state: Any, item: str) -> str | None:
     """The episode as SVG, or None."""
     with asking(task, "svg", item):
-        text = task.svg(state)
+        text = Drawable.of(task).svg(state)
         return None if text is None else validate_text(text, "svg")
 
 
 def pictured(task: Task, state: Any, item: str) -> dict[str, Any] | None:
     """The state as a picture in plain data, or None."""
     with asking(task, "picture", item):
-        picture: Picture | None = task.picture(state)
+        picture = Drawable.of(task).picture(state)
         return None if picture is None else picture.plain()

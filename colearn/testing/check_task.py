@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from colearn.contract import OWN_METRICS, DecPOMDP
+from colearn.contract import (
+    OWN_METRICS,
+    DecPOMDP,
+    PrivilegedInfo,
+    RewardStructure,
+    horizon_of,
+)
+from colearn.contract.optional import refuse_unread_members
 from colearn.errors import TaskError, nearest
 from colearn.rollout.validate import (
     validate_earned,
@@ -121,7 +128,7 @@ class _Checker:
         self._check_info(state)
 
     def _horizon_of(self, item: Any) -> int:
-        horizon = self._pure("horizon_of", {"item": item}, lambda task: task.horizon_of(item))
+        horizon = self._pure("horizon_of", {"item": item}, lambda task: horizon_of(task, item))
         if type(horizon) is not int or not 1 <= horizon <= self.task.horizon:
             raise TaskError(
                 f"task.horizon_of: must be a whole number from 1 to task.horizon "
@@ -174,7 +181,7 @@ class _Checker:
 
     def _check_late(self, outcome: Outcome[Any], turn: int) -> None:
         late = [key for key in outcome.earned if key[0] != turn]
-        if late and not self.task.pays_later:
+        if late and not RewardStructure.of(self.task).pays_later:
             raise TaskError(
                 f"task.step: pays {late[0]} at turn {turn}, and pays_later is False; set "
                 "pays_later = True on the task"
@@ -239,7 +246,9 @@ class _Checker:
         text = self._pure("global_info", {"state": state}, lambda task: task.global_info(state))
         validate_text(text, "global_info")
         hidden = self._pure(
-            "privileged_info", {"state": state}, lambda task: task.privileged_info(state)
+            "privileged_info",
+            {"state": state},
+            lambda task: PrivilegedInfo.of(task).privileged_info(state),
         )
         validate_text(hidden, "privileged_info")
 
@@ -254,9 +263,10 @@ class _Checker:
         self.metric_names = set(metrics)
 
     def _check_reward(self, reward: float | None) -> None:
-        if reward is None or self.task.reward_range is None:
+        bounds = RewardStructure.of(self.task).reward_range
+        if reward is None or bounds is None:
             return
-        low, high = self.task.reward_range
+        low, high = bounds
         if not low - 1e-9 <= reward <= high + 1e-9:
             raise TaskError(
                 f"task.step: reward {reward} lies outside reward_range ({low}, {high}); "
@@ -268,7 +278,8 @@ class _Checker:
 
 
 def _check_frame(task: Task) -> None:
-    """The attributes that a task must have before anything is played."""
+    """What a task must have before anything is played."""
+    refuse_unread_members(task)
     agents = getattr(task, "agents", None)
     if (
         not isinstance(agents, tuple)
@@ -282,7 +293,7 @@ def _check_frame(task: Task) -> None:
     horizon = getattr(task, "horizon", None)
     if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
         raise TaskError(f"task.horizon: must be a whole number of 1 or more, got {horizon!r}")
-    bounds = task.reward_range
+    bounds = RewardStructure.of(task).reward_range
     if bounds is not None and not (
         isinstance(bounds, tuple)
         and len(bounds) == 2

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, joint_observations
 from colearn.types import Outcome, Prompt
 
 from .quote import with_outputs
@@ -41,8 +41,8 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         self.drafts = inner.horizon == 1
         if self.drafts:
             self.horizon = 2
-            if inner.reward_range is not None:
-                low, high = inner.reward_range
+            if self.reward_range is not None:
+                low, high = self.reward_range
                 self.reward_range = (min(low, 0.0), max(high, 0.0))
 
     def reset(self, item: Item, rng: np.random.Generator) -> DiscussionState[State]:
@@ -51,7 +51,7 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
 
     def observe(self, state: DiscussionState[State], agent: str) -> Prompt | None:
         """The task's observation and the others' last outputs; None where the task says so."""
-        prompt = self.inner.joint_observations(state.inner).get(agent)
+        prompt = joint_observations(self.inner, state.inner).get(agent)
         if prompt is None:
             return None
         if self.drafts and state.outputs:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, joint_observations
 from colearn.scored import as_number, as_reward, sum_scored
 from colearn.types import Outcome, Prompt
 
@@ -46,9 +46,9 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
         super().__init__(inner)
         self.horizon = inner.horizon * len(inner.agents)
-        self.pays_later = "local" in inner.pays
-        if inner.reward_range is not None:
-            low, high = inner.reward_range
+        self.pays_later = "local" in self.pays
+        if self.reward_range is not None:
+            low, high = self.reward_range
             self.reward_range = (min(low, 0.0), max(high, 0.0))
 
     def reset(self, item: Item, rng: np.random.Generator) -> PipelineState[State]:
@@ -57,7 +57,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
 
     def observe(self, state: PipelineState[State], agent: str) -> Prompt | None:
         """The task's observation and this turn's earlier outputs; None for all but one agent."""
-        shown = self.inner.joint_observations(state.inner)
+        shown = joint_observations(self.inner, state.inner)
         if tuple(shown)[len(state.outputs) :][:1] != (agent,):
             return None
         return with_outputs(shown[agent], state.outputs, "in this turn")
@@ -68,7 +68,7 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
         """Note the output; after the turn's last one, step the task with all of them."""
         outputs = (*state.outputs, *actions.items())
         places = (*state.places, *((state.turn, agent) for agent in actions))
-        if len(outputs) < len(self.inner.joint_observations(state.inner)):
+        if len(outputs) < len(joint_observations(self.inner, state.inner)):
             waiting = PipelineState(state.inner, state.turn, outputs, places)
             return Outcome(state=waiting, reward=0.0)
         outcome = self.inner.step(state.inner, dict(outputs), rng)

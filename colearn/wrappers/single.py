@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, LegalActions, Listener, PlayedAlone, joint_observations
 from colearn.errors import ConfigError
 from colearn.types import Outcome, Prompt
 
@@ -43,10 +43,12 @@ class Single(Wrapper[Item, State, SingleState[State]]):
     """
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
-        super().__init__(inner if len(inner.agents) == 1 else inner.alone())
+        super().__init__(
+            inner if len(inner.agents) == 1 else PlayedAlone.of(inner).alone() or inner
+        )
         if len(inner.agents) > 1:
             self.agents = (SOLO,)
-            if "team" not in inner.pays:
+            if "team" not in self.pays:
                 raise ConfigError(
                     "wrapper: single plays for the team, and this task pays players one by one; "
                     "leave it out"
@@ -60,7 +62,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
 
     def observe(self, state: SingleState[State], agent: str) -> Prompt | None:
         """All observations of the turn under their agents' names; None where nobody acts."""
-        shown = self.inner.joint_observations(state.inner)
+        shown = joint_observations(self.inner, state.inner)
         if len(self.inner.agents) == 1 or not shown:
             return shown.get(agent)
         told = [f"{_line(name)}\n{prompt.whole}" for name, prompt in shown.items()]
@@ -73,20 +75,24 @@ class Single(Wrapper[Item, State, SingleState[State]]):
     ) -> Outcome[SingleState[State]]:
         """The task's step with the parts of the one answer."""
         if len(self.inner.agents) > 1:
-            names = tuple(self.inner.joint_observations(state.inner))
+            names = tuple(joint_observations(self.inner, state.inner))
             actions = split_parts(actions[SOLO], names)
         outcome = self.inner.step(state.inner, actions, rng)
         return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
+
+    def listener(self, state: SingleState[State], agent: str) -> Listener | None:
+        """The task's for a team of one; nobody listens to the parts of an answer."""
+        return super().listener(state, agent) if len(self.inner.agents) == 1 else None
 
     def legal_action(
         self, state: SingleState[State], agent: str, rng: np.random.Generator
     ) -> str | None:
         """A legal action of every part, under the parts' lines."""
         if len(self.inner.agents) == 1:
-            return self.inner.legal_action(state.inner, agent, rng)
+            return super().legal_action(state, agent, rng)
         parts = []
-        for name in self.inner.joint_observations(state.inner):
-            action = self.inner.legal_action(state.inner, name, rng)
+        for name in joint_observations(self.inner, state.inner):
+            action = LegalActions.of(self.inner).legal_action(state.inner, name, rng)
             if action is None:
                 return None
             parts.append(f"{_line(name)}\n{action}")

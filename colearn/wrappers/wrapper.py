@@ -8,7 +8,19 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    ItemHorizons,
+    LegalActions,
+    Listener,
+    PrivilegedInfo,
+    ProgramEpisodes,
+    ReadsActions,
+    RewardStructure,
+    Services,
+    horizon_of,
+)
 from colearn.pictures import Picture
 
 Item = TypeVar("Item")
@@ -35,9 +47,21 @@ class Wraps(ABC):
         """The task as it is played this way."""
 
 
-class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
-    """Items, metrics, m_t and what no agent sees are the task's; so are `render`, `picture`, `svg`
-    and `legal_action`.
+class Wrapper(
+    DecPOMDP[Item, Outer],
+    Drawable,
+    ItemHorizons,
+    LegalActions,
+    PrivilegedInfo,
+    ProgramEpisodes,
+    ReadsActions,
+    RewardStructure,
+    Services,
+    Wraps,
+    Generic[Item, State, Outer],
+):
+    """Items, metrics, m_t and whatever else the task offers are the task's, but for exact measures:
+    those hold for the task's own observations.
 
     What a constructor takes beyond the task are its settings in a config.
     """
@@ -48,16 +72,15 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         return cls(task, **settings)
 
     def __init__(self, inner: DecPOMDP[Item, State]) -> None:
+        rewards, program = RewardStructure.of(inner), ProgramEpisodes.of(inner)
         self.inner = inner
         self.agents = inner.agents
         self.horizon = inner.horizon
-        self.pays = inner.pays
-        self.pays_later = inner.pays_later
-        self.program = inner.program
-        self.reads_actions = inner.reads_actions
-        self.steps_here = inner.steps_here
-        self.reward_range = inner.reward_range
         self.headline = inner.headline
+        self.pays, self.pays_later = rewards.pays, rewards.pays_later
+        self.reward_range = rewards.reward_range
+        self.program, self.steps_here = program.program, program.steps_here
+        self.reads_actions = ReadsActions.of(inner).reads_actions
 
     def items(self, split: str) -> Sequence[Item]:
         """The task's."""
@@ -65,7 +88,8 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
 
     def horizon_of(self, item: Item) -> int:
         """The task's, where a turn is a turn of the task; else the horizon."""
-        return self.inner.horizon_of(item) if self.horizon == self.inner.horizon else self.horizon
+        own_turns = self.horizon == self.inner.horizon
+        return horizon_of(self.inner, item) if own_turns else self.horizon
 
     def metrics(self, state: Outer) -> Mapping[str, float | None]:
         """The task's."""
@@ -77,28 +101,36 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
 
     def privileged_info(self, state: Outer) -> str:
         """The task's."""
-        return self.inner.privileged_info(state.inner)
+        return PrivilegedInfo.of(self.inner).privileged_info(state.inner)
 
     def legal_action(self, state: Outer, agent: str, rng: np.random.Generator) -> str | None:
         """The task's."""
-        return self.inner.legal_action(state.inner, agent, rng)
+        return LegalActions.of(self.inner).legal_action(state.inner, agent, rng)
 
     def render(self, state: Outer) -> str | None:
         """The task's."""
-        return self.inner.render(state.inner)
+        return Drawable.of(self.inner).render(state.inner)
 
     def picture(self, state: Outer) -> Picture | None:
         """The task's."""
-        return self.inner.picture(state.inner)
+        return Drawable.of(self.inner).picture(state.inner)
 
     def svg(self, state: Outer) -> str | None:
         """The task's."""
-        return self.inner.svg(state.inner)
+        return Drawable.of(self.inner).svg(state.inner)
+
+    def listener(self, state: Outer, agent: str) -> Listener | None:
+        """The task's."""
+        return ProgramEpisodes.of(self.inner).listener(state.inner, agent)
+
+    def abandon(self, state: Outer) -> None:
+        """The task's."""
+        ProgramEpisodes.of(self.inner).abandon(state.inner)
 
     def costs(self) -> Mapping[str, float]:
         """The task's."""
-        return self.inner.costs()
+        return Services.of(self.inner).costs()
 
     def close(self) -> None:
         """The task's."""
-        self.inner.close()
+        Services.of(self.inner).close()

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import Headline
+from colearn.contract import Headline, LegalActions
 from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, choose_mechanism, run_tests
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
@@ -32,7 +32,7 @@ class Report:
     """Why the first failed one did."""
 
 
-class ReflectiveVerification(Workflow[Problem]):
+class ReflectiveVerification(Workflow[Problem], LegalActions):
     """A planner, a coder and a reflector; the verifier runs the problem's tests in the sandbox.
 
     Up to three rounds of planner, coder, verifier (score s_i), reflector; it ends early when all

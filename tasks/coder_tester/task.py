@@ -8,7 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    Headline,
+    LegalActions,
+    RewardStructure,
+    joint_observations,
+)
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome, Prompt
 
@@ -44,7 +51,7 @@ class CodeState:
 
 
 @dataclass(kw_only=True, eq=False)
-class CoderTester(DecPOMDP[Problem, CodeState]):
+class CoderTester(DecPOMDP[Problem, CodeState], Drawable, LegalActions, RewardStructure):
     """`coder` writes a program, `tester` one unit test, until the program passes the test or for T
     turns (B.2). Programs run in the sandbox.
 
@@ -189,7 +196,7 @@ class CoderTester(DecPOMDP[Problem, CodeState]):
         if not state.item.solutions or not state.item.tests:
             return None
         said = {CODER: _block(state.item.solutions[0]), TESTER: _written(state.item.tests[0])}
-        return {agent: said[agent] for agent in self.joint_observations(state)}
+        return {agent: said[agent] for agent in joint_observations(self, state)}
 
     def legal_action(self, state: CodeState, agent: str, rng: np.random.Generator) -> str:
         """The program or a test of some problem, whatever was asked: what the embedded model starts

@@ -12,7 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    Headline,
+    LegalActions,
+    PlayedAlone,
+    RewardStructure,
+)
 from colearn.errors import ConfigError, nearest
 from colearn.types import Outcome
 
@@ -40,7 +47,9 @@ class CoopHumanEvalState:
     """The raw reward of the last turn, before the shift."""
 
 
-class CoopHumanEval(DecPOMDP[Problem, CoopHumanEvalState]):
+class CoopHumanEval(
+    DecPOMDP[Problem, CoopHumanEvalState], Drawable, LegalActions, PlayedAlone, RewardStructure
+):
     """`aux` writes a helper function of that name and `main` the function that the problem asks
     for, unseen by each other; both see the problem. Their answers are joined into one program.
 

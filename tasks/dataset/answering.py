@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Said
+from colearn.contract import DecPOMDP, LegalActions, Said
 from colearn.errors import ConfigError
 from colearn.reasoning import without_reasoning
 from colearn.types import Action, Outcome, Prompt
@@ -60,7 +60,7 @@ class AnsweringState(Generic[Item]):
     metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
-class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
+class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item]):
     """One agent or a team of `Seats`; the answer of `self.answer` is the completion."""
 
     measures: tuple[str, ...]

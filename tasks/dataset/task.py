@@ -9,6 +9,7 @@ from typing import Any
 
 from colearn.config import build_part
 from colearn.config.settings import Named
+from colearn.contract import ReadsActions, RewardStructure, Services
 from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
 
@@ -35,7 +36,7 @@ class DataItem:
         return self.where
 
 
-class Dataset(Answering[DataItem]):
+class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
     """Rows of a file or of the hub, answered by one agent or by a team.
 
     path: a `.jsonl`, `.json`, `.csv` or `.parquet` file, or a hub name, with `subset` and `split`.

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import Headline
+from colearn.contract import Headline, LegalActions, PrivilegedInfo
 from colearn.errors import ConfigError, nearest
 from colearn.qa import exact_match
 from colearn.workflow import Team, Workflow, WorkflowState
@@ -37,7 +37,7 @@ def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Seque
     return {"train": left, "test": tested}
 
 
-class AnswerTeam(Workflow[Item]):
+class AnswerTeam(Workflow[Item], LegalActions, PrivilegedInfo):
     """Roles that talk about one problem; the last answer counts, 1 where it is right.
 
     - `subject`: 'math', a number after `####`, compared within 1e-6; 'qa', words after `####`,

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.contract import DecPOMDP, Headline
+from colearn.contract import (
+    DecPOMDP,
+    FiniteTask,
+    Headline,
+    LegalActions,
+    PrivilegedInfo,
+    RewardStructure,
+)
 from colearn.errors import ConfigError, nearest
 from colearn.reasoning import without_reasoning
 from colearn.tabular.reader import read_dpomdp
@@ -53,7 +60,9 @@ class PlayState:
     """The last turn's, unscaled."""
 
 
-class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
+class TextDecPOMDP(
+    DecPOMDP[Problem, PlayState], FiniteTask, LegalActions, PrivilegedInfo, RewardStructure
+):
     """A Dec-POMDP with finitely many states, whose actions are said and observations read as words.
 
     Every agent acts at every turn. The reward of a turn is R(s, a, s', o) of the s' and o drawn.

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Drawable, LegalActions, RewardStructure
 from colearn.errors import ConfigError, nearest
 from colearn.pictures import Picture
 from colearn.types import Outcome
@@ -46,7 +46,7 @@ class HouseBuildState:
     """Lines of the last turn that were no valid command, over all agents."""
 
 
-class HouseBuild(DecPOMDP[House, HouseBuildState]):
+class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, RewardStructure):
     """Build a house of several blocks together, and keep the spiders off.
 
     Every turn starts from an empty world, with all spiders alive and all players in full health,

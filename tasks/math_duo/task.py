@@ -8,7 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    Headline,
+    LegalActions,
+    RewardStructure,
+    joint_observations,
+)
 from colearn.errors import ConfigError, nearest
 from colearn.reasoning import without_reasoning
 from colearn.sandbox import Limits, run_program
@@ -56,7 +63,7 @@ class MathState:
     matched: int = 0
 
 
-class MathDuo(DecPOMDP[Problem, MathState]):
+class MathDuo(DecPOMDP[Problem, MathState], Drawable, LegalActions, RewardStructure):
     """`reasoner` and `tool` answer until their numbers agree, or for T turns (B.1).
 
     The team earns 1 if the final answer is right by NumEq (1e-6): the judge's, else the reasoner's,
@@ -198,7 +205,7 @@ class MathDuo(DecPOMDP[Problem, MathState]):
 
     def reference_actions(self, state: MathState) -> dict[str, str]:
         """The right answer from every agent that acts now."""
-        return {a: self._written(a, state.item.answer) for a in self.joint_observations(state)}
+        return {a: self._written(a, state.item.answer) for a in joint_observations(self, state)}
 
     def legal_action(self, state: MathState, agent: str, rng: np.random.Generator) -> str:
         """Some small number, whatever was asked: what the embedded model starts from."""

@@ -9,8 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline
-from colearn.contract.decisions import Decision
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    Headline,
+    ItemHorizons,
+    LegalActions,
+    PrivilegedInfo,
+    QueriedTask,
+    RewardStructure,
+)
+from colearn.contract.optional import Decision
 from colearn.errors import ConfigError, nearest
 from colearn.pictures import Picture
 from colearn.types import Outcome, Prompt
@@ -47,7 +56,15 @@ class GameState:
         return any(self.faults) or bool(position(self.game.name, self.moves).is_terminal())
 
 
-class OpenSpiel(DecPOMDP[Game, GameState]):
+class OpenSpiel(
+    DecPOMDP[Game, GameState],
+    Drawable,
+    QueriedTask,
+    ItemHorizons,
+    LegalActions,
+    PrivilegedInfo,
+    RewardStructure,
+):
     """Games of OpenSpiel in words; agents are `player_0`, `player_1`, ... in the game's order.
 
     A player reads the rules and its first situation, later what is new, and answers with a legal

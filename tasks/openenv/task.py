@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, LegalActions
 from colearn.errors import ConfigError, TaskError
 from colearn.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
@@ -46,7 +46,7 @@ class ServedState:
     refused: int = 0
 
 
-class OpenEnv(DecPOMDP[Served, ServedState]):
+class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
     """An OpenEnv environment over HTTP, played by one agent.
 
     url: of the server, such as `http://127.0.0.1:8000`. Each live episode is a session there.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, LegalActions, RewardStructure
 from colearn.errors import ConfigError
 from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
@@ -44,7 +44,7 @@ class ZooState:
     invalid: bool = False
 
 
-class PettingZoo(DecPOMDP[Play, ZooState]):
+class PettingZoo(DecPOMDP[Play, ZooState], LegalActions, RewardStructure):
     """An AEC or a parallel environment of PettingZoo with discrete actions, by name.
 
     Agents are the environment's. In an AEC environment one acts at a time, in a parallel one all

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from colearn.contract import Drawable
 from colearn.errors import ConfigError
 from colearn.pictures import Cell as Drawn
 from colearn.pictures import Panel, Picture
@@ -30,7 +31,7 @@ Position: {at}. Goal: {goal}."""
 
 
 @dataclass(kw_only=True, eq=False)
-class PlanPath(ToolTeam[Map, Cell, Moves]):
+class PlanPath(ToolTeam[Map, Cell, Moves], Drawable):
     """Reach the goal of a map within T turns (B.4); an answer is a list of moves.
 
     The team earns 1 at the goal, else max(0, gain in Manhattan distance / the first one). Locally

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from colearn.contract import PrivilegedInfo, RewardStructure
 from colearn.errors import ConfigError
 from colearn.seeding import derive_seed
 
@@ -33,7 +34,7 @@ class GymItem:
         return f"entry {self.number}"
 
 
-class ReasoningGym(Answering[GymItem]):
+class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
     """A data set of reasoning-gym by name, for one agent or a team.
 
     data: its name, such as `chain_sum`. settings: its own. size, test_size: entries of the splits,

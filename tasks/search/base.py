@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from colearn.contract import Headline
+from colearn.contract import Headline, LegalActions, PrivilegedInfo
 from colearn.errors import ConfigError, nearest
 from colearn.qa import BM25, Dense, Passage, Passages, Retriever, accuracy, exact_match, f1
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
@@ -24,7 +24,7 @@ MOST_QUERIES = 4
 """More are penalised (MHGPO, App. B) and not searched for."""
 
 
-class SearchTeam(Workflow[Question]):
+class SearchTeam(Workflow[Question], LegalActions, PrivilegedInfo):
     """Several roles answer a question from a corpus; `recall` is of the passages that give it.
 
     data: generated (a made-up country, seconds on any machine), packaged (a few general questions),

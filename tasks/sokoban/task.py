@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from colearn.contract import Drawable
 from colearn.errors import ConfigError
 from colearn.pictures import Cell as Drawn
 from colearn.pictures import Panel, Picture
@@ -39,7 +40,7 @@ Player: {player}. Boxes: {boxes}. Goals: {goals}."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Sokoban(ToolTeam[Room, Board, Moves]):
+class Sokoban(ToolTeam[Room, Board, Moves], Drawable):
     """Push all boxes onto goals within T turns (B.5); an answer is a list of moves.
 
     The team earns the share of boxes on goals at the end of each turn. Locally

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Drawable, LegalActions, RewardStructure
 from colearn.errors import ConfigError, nearest
 from colearn.pictures import Picture
 from colearn.types import Outcome
@@ -63,7 +63,7 @@ class StrBuildState:
     """Lines of the last turn that were no valid command, over all agents."""
 
 
-class StrBuild(DecPOMDP[StringItem, StrBuildState]):
+class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, RewardStructure):
     """Build a string from blocks such that no two neighbours share a texture.
 
     Every turn starts from an empty world and only that turn's commands count; they run agent by

@@ -9,6 +9,7 @@ from math import isqrt
 
 import numpy as np
 
+from colearn.contract import Drawable
 from colearn.errors import ConfigError
 from colearn.pictures import Cell, Mark, Panel, Picture
 from colearn.reasoning import without_reasoning
@@ -34,7 +35,7 @@ class SudokuItem:
 
 
 @dataclass(kw_only=True, eq=False)
-class Sudoku(ToolTeam[SudokuItem, Grid, Fills]):
+class Sudoku(ToolTeam[SudokuItem, Grid, Fills], Drawable):
     """Fill the blanks of a puzzle that has one solution, within T turns (B.3).
 
     The team earns 1 for a complete legal grid. Locally

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, LegalActions, RewardStructure
 from colearn.errors import ConfigError
 from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
@@ -40,7 +40,7 @@ class ArenaState:
     actions: tuple[str, ...] = ()
 
 
-class TextArena(DecPOMDP[Game, ArenaState]):
+class TextArena(DecPOMDP[Game, ArenaState], LegalActions, RewardStructure):
     """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
 
     The player to move reads the messages since its last action, the rules at first, and answers

@@ -9,7 +9,7 @@ from typing import Generic, Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline
+from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure, joint_observations
 from colearn.errors import ConfigError, nearest
 from colearn.reasoning import without_reasoning
 from colearn.sandbox import Limits, run_program
@@ -27,6 +27,8 @@ _SHOWN = 2000
 @dataclass(kw_only=True, eq=False)
 class ToolTeam(
     DecPOMDP[Item, TeamState[Item, World, Answer]],
+    LegalActions,
+    RewardStructure,
     Generic[Item, World, Answer],
 ):
     """The agent `tool` writes a program whose output proposes an answer; `plan` sees the task, the
@@ -172,7 +174,7 @@ class ToolTeam(
     def reference_actions(self, state: TeamState[Item, World, Answer]) -> dict[str, str]:
         """What solves the world at once, from every agent that acts now."""
         answer = self.solution(state.item, state.world)
-        acting = self.joint_observations(state)
+        acting = joint_observations(self, state)
         return {agent: self.said(state.item, agent, answer) for agent in acting}
 
     def legal_action(

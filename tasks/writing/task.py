@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Headline
+from colearn.contract import DecPOMDP, Headline, LegalActions, RewardStructure
 from colearn.errors import ConfigError, nearest
 from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
@@ -43,7 +43,7 @@ class WritingState:
     parts: ScoreParts | None = None
 
 
-class WritingTask(DecPOMDP[WritingItem, WritingState]):
+class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStructure):
     """Two agents write about one text at the same time; `agents[0]` writes the first answer.
 
     Errors: ConfigError from the constructor, one line that names the setting; MissingExtra where

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from colearn.contract import LegalActions, PrivilegedInfo, joint_observations
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.critic.stream import text_stream
@@ -23,7 +24,7 @@ def episode(task, item, number, said):
     state, actions, nodes, done = task.reset(item, rng), {}, [], False
     for turn in range(task.horizon + 1):
         over = done or turn == task.horizon
-        seen = {} if over else dict(task.joint_observations(state))
+        seen = {} if over else dict(joint_observations(task, state))
         nodes.append(
             Node(
                 index=turn,
@@ -34,7 +35,7 @@ def episode(task, item, number, said):
                 actions={a: Action(text, (0,)) for a, text in actions.items()},
                 done=done,
                 global_info=task.global_info(state),
-                privileged_info=task.privileged_info(state),
+                privileged_info=PrivilegedInfo.of(task).privileged_info(state),
             )
         )
         if over:
@@ -53,7 +54,7 @@ def clumsy(task, tokenizer):
 
     def said(state, agent, rng):
         if rng.random() < 0.8:
-            return task.legal_action(state, agent, rng) or ""
+            return LegalActions.of(task).legal_action(state, agent, rng) or ""
         return tokenizer.decode(rng.choice(words, size=4).tolist())
 
     return said

@@ -20,6 +20,7 @@ from watched_page import WatchedPage
 
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
+from colearn.contract import Drawable
 from colearn.pictures import Cell, Panel, Picture
 from colearn.play import play
 from colearn.play.watch import Watch, watched
@@ -44,7 +45,7 @@ def page(chromium: Page) -> Page:
     return chromium
 
 
-class World(Notes):
+class World(Notes, Drawable):
     """Notes with a world to look at."""
 
     def render(self, state: Scene) -> str:

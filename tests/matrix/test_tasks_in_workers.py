@@ -12,7 +12,7 @@ from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
 
 from colearn.agents.program import Program
 from colearn.config import build_task, load_config
-from colearn.contract import DecPOMDP, View
+from colearn.contract import DecPOMDP, LegalActions, Services, View
 from colearn.experiment.step_workers import step_workers
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
@@ -26,7 +26,7 @@ class Locked:
         self.lock = threading.RLock()
 
     def act(self, view: View) -> str:
-        legal = view.task.legal_action(view.state, view.seat, view.rng)
+        legal = LegalActions.of(view.task).legal_action(view.state, view.seat, view.rng)
         return f"a{view.rng.integers(9)}" if legal is None else legal
 
 
@@ -92,4 +92,4 @@ def test_a_task_has_the_same_results_in_worker_processes(name, tmp_path):
             assert played(task, pool) == here
             assert played(task, pool, "free") == here
     finally:
-        task.close()
+        Services.of(task).close()

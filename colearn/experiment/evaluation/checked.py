@@ -6,9 +6,8 @@ from typing import Any
 
 from colearn.agents import Voice
 from colearn.config import ResolvedRun
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, QueriedTask
 from colearn.contract.asking import item_name
-from colearn.contract.decisions import QueriedTask
 from colearn.errors import ConfigError, nearest
 from colearn.rollout.transition import begin, items_of, legal_action, measured, prompts, step
 from colearn.seeding import derive_rng

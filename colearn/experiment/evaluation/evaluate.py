@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
+from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player, RewardStructure, Services
 from colearn.contract.asking import item_name
 from colearn.errors import TaskError
 from colearn.experiment.assemble import Assembly
@@ -70,7 +70,7 @@ def evaluate_team(
         at_once=settings.at_once,
     )
     trees, counts = processes.exchange(grown, counts)
-    metrics = mean_outcomes(trees, task.pays, credit)
+    metrics = mean_outcomes(trees, RewardStructure.of(task).pays, credit)
     if "return" not in metrics:
         raise TaskError(
             f"task.reward: none of the {len(trees)} evaluation episodes is scored: each reward "
@@ -93,7 +93,7 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     for key, folder in folders.items():
         parts.host.learners[key].load(folder)
     parts.host.publish()
-    with closing(parts.run.task):
+    with closing(Services.of(parts.run.task)):
         metrics = evaluate_team(
             parts.run.task,
             parts.players,

@@ -9,43 +9,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
 from colearn.agents import Voice
+from colearn.contract import FiniteTask
 from colearn.errors import ConfigError
 from colearn.models.network import Network
 from colearn.tabular.exact_value import ExactEvaluation, evaluate
 from colearn.tabular.histories import JointHistories
-from colearn.tabular.model import Array, TabularModel
+from colearn.tabular.model import Array
 
 from .asked import AskedAgent, Place
 
 Tables = dict[str, tuple[Array, ...]]
 """By agent and turn: pi_i(a | h_i)."""
-
-
-@runtime_checkable
-class FiniteTask(Protocol):
-    """Additional members of a task that can be evaluated exactly, such as `dpomdp`."""
-
-    agents: tuple[str, ...]
-    horizon: int
-    model: TabularModel
-    reward_scale: float
-
-    def action_words(self, agent: str) -> tuple[str, ...]:
-        """The legal replies, in the order of the model's actions."""
-        ...
-
-    def shown(self, agent: str, turn: int, observation: int | None) -> str:
-        """The text of `observe` at `turn` for the model's `observation` (None at turn 0)."""
-        ...
-
-    def rejection_reward(self, turn: int) -> float:
-        """The turn's scaled reward for an illegal reply."""
-        ...
 
 
 COLD = 0.2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Credit, DecPOMDP, Paid
+from colearn.contract import Credit, DecPOMDP, Paid, ProgramEpisodes
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
 from colearn.errors import TaskError
@@ -70,7 +70,7 @@ def _means(trees: Sequence[Tree[Any]], credit: Credit, name: str) -> dict[str, f
 def lost_episodes(trees: Sequence[Tree[Any]], task: DecPOMDP[Any, Any]) -> dict[str, float]:
     """Of a task that runs programs: `failed`, if the task measures it, and `unasked`, the episodes
     in which no agent acted. Neither is visible in a return. Other tasks lose no episodes."""
-    if not task.program:
+    if not ProgramEpisodes.of(task).program:
         return {}
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
     lost = {"unasked": float(np.mean([len(tree.nodes) == 1 for tree in trees]))}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colearn.agents import Voice
-from colearn.contract.decisions import Decision, QueriedTask
+from colearn.contract.optional import Decision, QueriedTask
 from colearn.models.network import Network
 from colearn.tabular.model import Array
 

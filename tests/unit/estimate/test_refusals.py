@@ -8,6 +8,7 @@ import pytest
 from tiny import Notes, register, save_model
 
 from colearn.config import load_config, resolve
+from colearn.contract import Services
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate import estimate
 from colearn.experiment.assemble import assemble
@@ -103,7 +104,7 @@ def test_a_headline_that_the_task_measures_is_accepted(
     assert estimate(config).run.headline.metric == metric
 
 
-class Mute(Notes):
+class Mute(Notes, Services):
     """Nobody acts."""
 
     closed = 0

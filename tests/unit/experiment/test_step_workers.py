@@ -7,13 +7,13 @@ import threading
 import pytest
 from tiny import Notes
 
-from colearn.contract import Said
+from colearn.contract import ProgramEpisodes, Said, Services
 from colearn.errors import ConfigError
 from colearn.experiment.step_workers import step_workers
 from colearn.types import Action
 
 
-class Paid(Notes):
+class Paid(Notes, Services):
     """Pays a service for each step, and has rows that are large."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Locked(Notes):
         self.lock = threading.Lock()
 
 
-class Here(Notes):
+class Here(Notes, ProgramEpisodes):
     steps_here = True
 
 

@@ -22,7 +22,7 @@ from colearn.cast.seats import Own
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
-from colearn.contract import Generator, Request, Sampled
+from colearn.contract import Drawable, Generator, Request, Sampled
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.evaluation.evaluate import evaluate_team
@@ -240,7 +240,7 @@ def test_followers_hear_every_step_of_an_episode(servers: dict[str, ScriptedEndp
 def test_followers_see_the_world_as_text_and_as_plain_data(
     servers: dict[str, ScriptedEndpoint],
 ) -> None:
-    class World(Notes):
+    class World(Notes, Drawable):
         def render(self, state: Scene) -> str:
             return "#" * len(state.said)
 

@@ -12,7 +12,7 @@ import pytest
 from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.agents.program import Program
 from colearn.agents.programs import Says
-from colearn.contract import Ask, BatchedTable, Credit, DecPOMDP, Player, Spoken
+from colearn.contract import Ask, BatchedTable, Credit, DecPOMDP, Player, RewardStructure, Spoken
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import Team
 from colearn.learn.row import actor_rows
@@ -42,7 +42,7 @@ class Numbered(Player):
         return Observation(prompt.text, (1, 2), prompt.fresh, prompt.made_from)
 
 
-class Pays(DecPOMDP[str, int]):
+class Pays(DecPOMDP[str, int], RewardStructure):
     """Everybody acts at once in every turn; `pays` says what the joint action is worth."""
 
     pays = frozenset({"team", "local"})

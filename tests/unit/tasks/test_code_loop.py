@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.code_loop import ReflectiveVerification
 from colearn.tasks.code_loop.task import Report
@@ -32,7 +33,7 @@ def program(task, score: float) -> str:
 def played(task, *turns) -> list[Outcome]:
     state, outcomes = task.reset(task.items("train")[0], RNG), []
     for role, text in turns:
-        assert set(task.joint_observations(state)) == {role}
+        assert set(joint_observations(task, state)) == {role}
         outcomes.append(task.step(state, {role: text}, RNG))
         state = outcomes[-1].state
     return outcomes

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from colearn.advantage.agent_turn_groups import AgentTurn
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.coder_tester import problem as problems
@@ -136,7 +137,7 @@ def started(**settings):
 
 def test_a_program_that_passes_the_test_ends_the_episode():
     task, state = started()
-    assert list(task.joint_observations(state)) == ["coder", "tester"]
+    assert list(joint_observations(task, state)) == ["coder", "tester"]
     outcome = task.step(state, {"coder": RIGHT, "tester": test_of("4\n5", "9")}, RNG)
     assert outcome.done and outcome.reward == 1
     assert outcome.local_rewards == pytest.approx({"coder": 1, "tester": 1})
@@ -148,7 +149,7 @@ def test_a_team_that_disagrees_goes_on_and_is_paid_what_each_turn_adds():
     first = task.step(state, {"coder": HALF, "tester": test_of("-4\n-5", "-9")}, RNG)
     assert not first.done and first.reward == pytest.approx(0.6)
     assert first.local_rewards == pytest.approx({"coder": 0.2 + 0.8 * 0.6, "tester": 1})
-    shown = task.joint_observations(first.state)
+    shown = joint_observations(task, first.state)
     assert "Expected output:\n-9" in shown["coder"].text
     assert "Execution output:\n9" in shown["coder"].text and "abs(" in shown["coder"].text
     assert "abs(" not in shown["tester"].text and "Execution output:\n9" in shown["tester"].text
@@ -160,15 +161,15 @@ def test_a_team_that_disagrees_goes_on_and_is_paid_what_each_turn_adds():
 
 def test_in_sequence_the_tester_sees_the_new_program():
     task, state = started(order="sequential", turns=2)
-    assert task.horizon == 4 and list(task.joint_observations(state)) == ["coder"]
+    assert task.horizon == 4 and list(joint_observations(task, state)) == ["coder"]
     middle = task.step(state, {"coder": RIGHT}, RNG)
     assert middle.reward == 1 and not middle.done and middle.local_rewards == {"coder": 1}
-    seen = task.joint_observations(middle.state)
+    seen = joint_observations(task, middle.state)
     assert list(seen) == ["tester"] and "print(a + b)" in seen["tester"].text
     assert seen["tester"].made_from == ((0, "coder"),)
     outcome = task.step(middle.state, {"tester": test_of("4\n5", "8")}, RNG)
     assert outcome.reward == 0 and not outcome.done and outcome.state.turn == 1
-    again = task.joint_observations(outcome.state)
+    again = joint_observations(task, outcome.state)
     assert again["coder"].made_from == ((0, "coder"), (1, "tester"))
 
 

@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.debate import AssistantTeam, Debate, Solver
 from colearn.tasks.math_duo import MathDuo
@@ -21,7 +22,7 @@ def play(task, *said):
     """Says one thing at each turn, whoever is asked; (role, prompt) of all turns and the end."""
     state, asked, reward = task.reset(task.items("test")[0], RNG), [], 0.0
     for text in said:
-        ((role, prompt),) = task.joint_observations(state).items()
+        ((role, prompt),) = joint_observations(task, state).items()
         asked.append((role, prompt))
         outcome = task.step(state, {role: text}, RNG)
         state, reward = outcome.state, reward + outcome.reward

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from dpomdp_files import RELAY
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.dpomdp import PlayState, TextDecPOMDP
 from colearn.testing import check_task
@@ -201,7 +202,7 @@ def test_the_reward_range_is_scaled_and_holds_the_penalty():
 def test_nobody_acts_after_a_rejection_or_the_last_turn():
     task = TextDecPOMDP(problem="climbing")
     for replies in [("a", "?")], [("a", "a")]:
-        assert task.joint_observations(play(task, replies)[0].state) == {}
+        assert joint_observations(task, play(task, replies)[0].state) == {}
 
 
 def test_the_texts_are_the_templates_filled():

@@ -10,6 +10,7 @@ import pytest
 from colearn.agents import Program
 from colearn.agents.programs import Says as Always
 from colearn.algorithms.at_grpo import ATGRPO
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError, MissingExtra
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
@@ -259,9 +260,9 @@ def test_at_grpo_compares_the_candidates_of_every_turn_by_the_broadcast_reward()
 
 def test_in_sequence_the_tool_user_sees_the_reasoners_new_answer():
     task, state = duo(order="sequential")
-    assert list(task.joint_observations(state)) == ["reasoner"]
+    assert list(joint_observations(task, state)) == ["reasoner"]
     state = task.step(state, {"reasoner": "#### 7"}, RNG).state
-    seen = task.joint_observations(state)
+    seen = joint_observations(task, state)
     assert list(seen) == ["tool"] and "Answer: 7" in seen["tool"].text
     assert seen["tool"].made_from == ((0, "reasoner"),)
 
@@ -270,13 +271,13 @@ def test_the_judge_of_an_ensemble_sees_all_answers_and_decides():
     task, state = duo(reasoners=2, tools=2, judge=True, turns=1)
     assert task.agents == ("reasoner_1", "reasoner_2", "tool_1", "tool_2", "judge")
     assert task.horizon == 2
-    assert list(task.joint_observations(state)) == list(task.agents[:4])
+    assert list(joint_observations(task, state)) == list(task.agents[:4])
     said = {
         agent: program("print(7)") if "tool" in agent else "#### 8" for agent in task.agents[:4]
     }
     middle = task.step(state, said, RNG)
     assert not middle.done and middle.reward == 0
-    seen = task.joint_observations(middle.state)
+    seen = joint_observations(task, middle.state)
     assert list(seen) == ["judge"]
     assert seen["judge"].text.count("Answer: 8") == seen["judge"].text.count("output: 7") == 2
     final = task.step(middle.state, {"judge": "#### 7"}, RNG)

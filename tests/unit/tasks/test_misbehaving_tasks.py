@@ -21,7 +21,7 @@ from colearn.agents.program import Program
 from colearn.agents.programs import Legal, Says
 from colearn.cli import main
 from colearn.config import build_task, load_config
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Drawable, LegalActions
 from colearn.contract.asking import asking, item_name
 from colearn.credit.team import Team
 from colearn.errors import ConfigError, TaskError
@@ -39,7 +39,7 @@ HERE = str(Path(__file__))
 METHODS = ("reset", "observe", "step", "global_info", "metrics")
 
 
-class Raises(Notes):
+class Raises(Notes, Drawable, LegalActions):
     """Raises what it is told to, in one method."""
 
     def __init__(self, method: str = "", error: BaseException | None = None) -> None:

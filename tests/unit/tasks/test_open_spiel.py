@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.open_spiel import Game, GameState, OpenSpiel
 from colearn.tasks.open_spiel.games import load, position
@@ -33,7 +34,7 @@ def play(task, rng, item=None):
     state = task.reset(item or task.items("train")[0], rng)
     states, outcomes = [state], []
     while not state.over:
-        said = {a: task.legal_action(state, a, rng) for a in task.joint_observations(state)}
+        said = {a: task.legal_action(state, a, rng) for a in joint_observations(task, state)}
         outcomes.append(task.step(state, said, rng))
         state = outcomes[-1].state
         states.append(state)
@@ -289,7 +290,7 @@ def test_all_move_at_once_where_the_game_has_it_so():
     task = OpenSpiel(games="matrix_rps", prompt="compact")
     state = task.reset(task.items("train")[0], np.random.default_rng(0))
     said = {"player_0": "Rock", "player_1": "Scissors"}
-    assert task.joint_observations(state).keys() == said.keys()
+    assert joint_observations(task, state).keys() == said.keys()
     outcome = task.step(state, said, np.random.default_rng(0))
     assert outcome.done and outcome.local_rewards == {"player_0": 1.0, "player_1": -1.0}
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pettingzoo.test import api_test, parallel_api_test
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.pettingzoo import PettingZoo, Phrasing
 from colearn.tasks.pettingzoo.replay import _live, make, situation
@@ -20,7 +21,7 @@ def play(task, seed):
     state = task.reset(task.items("train")[0], rng)
     outcomes = []
     for _ in range(task.horizon):
-        seen = task.joint_observations(state)
+        seen = joint_observations(task, state)
         said = {agent: task.legal_action(state, agent, rng) for agent in seen}
         outcomes.append(task.step(state, said, rng))
         state = outcomes[-1].state
@@ -67,7 +68,7 @@ def test_the_parallel_form_pays_both_at_once():
     task = PettingZoo(**PARALLEL)
     state = task.reset(task.items("train")[0], np.random.default_rng(0))
     said = {"player_0": "Paper", "player_1": "Rock"}
-    assert task.joint_observations(state).keys() == said.keys()
+    assert joint_observations(task, state).keys() == said.keys()
     outcome = task.step(state, said, np.random.default_rng(0))
     assert outcome.local_rewards == {"player_0": 1.0, "player_1": -1.0}
     assert task.observe(outcome.state, "player_0").startswith("The other chose Rock.")
@@ -103,7 +104,7 @@ def test_a_reply_that_is_no_action_ends_the_episode_and_costs_its_agent():
     outcome = task.step(state, {"player_1": "the middle"}, np.random.default_rng(0))
     assert outcome.done and outcome.local_rewards == {"player_1": -2.0, "player_2": 0.0}
     assert task.metrics(outcome.state)["invalid"] == 1.0
-    assert task.joint_observations(outcome.state) == {}
+    assert joint_observations(task, outcome.state) == {}
 
 
 class Shouted(Phrasing):

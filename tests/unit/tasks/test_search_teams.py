@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.credit.invocation import Invocation
 from colearn.errors import ConfigError
 from colearn.tasks.search import (
@@ -31,7 +32,7 @@ def play(task, item, *turns: Mapping[str, str]):
     """The outcomes of these joint actions."""
     state, outcomes = task.reset(item, RNG), []
     for said in turns:
-        assert set(task.joint_observations(state)) == set(said)
+        assert set(joint_observations(task, state)) == set(said)
         outcomes.append(task.step(state, said, RNG))
         state = outcomes[-1].state
     return outcomes
@@ -192,7 +193,7 @@ def test_a_search_that_fails_is_told_to_whoever_would_have_read_it(team, prompt)
     task.retriever = Lost()
     state, told = task.reset(task.items("train")[0], RNG), []
     for _ in range(task.horizon):
-        shown = task.joint_observations(state)
+        shown = joint_observations(task, state)
         told += [prompt.text for prompt in shown.values()]
         outcome = task.step(state, {a: task.legal_action(state, a, RNG) for a in shown}, RNG)
         state = outcome.state

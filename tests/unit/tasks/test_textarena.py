@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.textarena import TextArena
 from colearn.tasks.textarena.replay import _live, position
@@ -28,7 +29,7 @@ def play(task, seed):
     state = task.reset(task.items("train")[0], rng)
     outcomes = []
     while not outcomes or not (outcomes[-1].done or len(outcomes) == task.horizon):
-        [agent] = task.joint_observations(state)
+        [agent] = joint_observations(task, state)
         outcomes.append(task.step(state, {agent: task.legal_action(state, agent, rng)}, rng))
         state = outcomes[-1].state
     return state, outcomes
@@ -86,7 +87,7 @@ def test_a_player_reads_the_rules_once_and_then_what_is_new():
     first = task.observe(state, "player_0")
     assert first.startswith("[GAME] You are Player 0 in Tic Tac Toe.")
     for text in ("[0]", "[4]"):
-        [agent] = task.joint_observations(state)
+        [agent] = joint_observations(task, state)
         state = task.step(state, {agent: text}, None).state
     later = task.observe(state, "player_0")
     assert "You are Player 0" not in later and "placed their symbol (X) in cell 4" in later

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError
 from colearn.tasks.textarena import TextArena
 from colearn.tasks.textarena import replay as replays
@@ -25,7 +26,7 @@ def begun(task, seed=0):
 def said(task, state, *texts):
     """The last outcome after the players in turn have said these texts."""
     for text in texts:
-        [agent] = task.joint_observations(state)
+        [agent] = joint_observations(task, state)
         outcome = task.step(state, {agent: text}, None)
         state = outcome.state
     return outcome

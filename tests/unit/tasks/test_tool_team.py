@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.generated import belongs_to_test
 from colearn.tasks.plan_path import PlanPath
@@ -29,12 +30,12 @@ def test_in_sequential_play_the_planner_sees_the_tool_of_its_own_turn(game):
     task = game(train=2, test=1)
     assert (task.agents, task.horizon) == (("tool", "plan"), 8)
     state, said = solving(task, "tool")
-    assert list(task.joint_observations(state)) == ["tool"]
+    assert list(joint_observations(task, state)) == ["tool"]
     outcome = task.step(state, {"tool": said}, RNG)
     assert not outcome.done and outcome.reward == 1  # what the proposal would earn
     assert outcome.local_rewards.keys() == {"tool"}
     assert outcome.state.world == state.world and outcome.state.turn == 0
-    seen = task.joint_observations(outcome.state)
+    seen = joint_observations(task, outcome.state)
     assert list(seen) == ["plan"]
     shown = seen["plan"].text
     assert seen["plan"].fresh
@@ -78,13 +79,13 @@ def test_in_parallel_play_both_answer_and_the_planner_sees_the_tool_a_turn_later
     task = game(order="parallel", train=2, test=1)
     assert task.horizon == 4
     state, said = solving(task, "tool")
-    before = task.joint_observations(state)
+    before = joint_observations(task, state)
     assert list(before) == ["tool", "plan"]
     outcome = task.step(state, {"tool": said, "plan": "no idea"}, RNG)
     assert outcome.local_rewards.keys() == {"tool", "plan"}
     answer = task.written(state.item, outcome.state.tool.answer)
     assert answer not in before["plan"].text
-    assert answer in task.joint_observations(outcome.state)["plan"].text
+    assert answer in joint_observations(task, outcome.state)["plan"].text
 
 
 def test_a_prompt_says_which_answers_it_was_made_from():

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colearn.contract import DecPOMDP
+from colearn.contract import DecPOMDP, Drawable
 from colearn.errors import MissingExtra, TaskError
 from colearn.json_text import DEEPEST
 from colearn.registry import task_class
@@ -133,10 +133,10 @@ def play(task: DecPOMDP[Any, Any], said: str) -> Any:
 
 def looked_at(task: DecPOMDP[Any, Any], state: Any) -> None:
     """A reader's views of a state: XML that parses, text, a pickle."""
-    drawn = task.svg(state)
+    drawn = Drawable.of(task).svg(state)
     assert drawn is None or ElementTree.fromstring(drawn).tag
-    task.render(state)
-    picture = task.picture(state)
+    Drawable.of(task).render(state)
+    picture = Drawable.of(task).picture(state)
     assert picture is None or json.dumps(picture.plain())
     task.global_info(state)
     assert pickle.loads(pickle.dumps(state)) is not None

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from colearn.contract import joint_observations
 from colearn.errors import ConfigError, TaskError
 from colearn.testing import check_task
 from colearn.types import Outcome
@@ -78,7 +79,7 @@ def play(task: Workflow, *turns: Mapping[str, str]) -> list[Outcome]:
     """The outcomes of these joint actions, one after the other."""
     state, outcomes = task.reset(task.items("train")[0], RNG), []
     for said in turns:
-        assert set(task.joint_observations(state)) == set(said)
+        assert set(joint_observations(task, state)) == set(said)
         outcomes.append(task.step(state, said, RNG))
         state = outcomes[-1].state
     return outcomes
@@ -86,7 +87,7 @@ def play(task: Workflow, *turns: Mapping[str, str]) -> list[Outcome]:
 
 def prompts(task: Workflow, state: WorkflowState) -> dict[str, tuple[str, tuple]]:
     """By acting role, its prompt and the actions that it was made from."""
-    seen = task.joint_observations(state)
+    seen = joint_observations(task, state)
     return {role: (prompt.text, prompt.made_from) for role, prompt in seen.items()}
 
 
@@ -486,7 +487,7 @@ def test_a_roles_system_text_opens_its_context_and_replays():
     state = task.reset(Sum((1, 2)), RNG)
     asked = []
     for _ in range(3):
-        ((role, prompt),) = task.joint_observations(state).items()
+        ((role, prompt),) = joint_observations(task, state).items()
         asked.append((role, prompt.text, prompt.system, prompt.fresh))
         state = task.step(state, {role: "said"}, RNG).state
     assert asked == [

@@ -1,10 +1,24 @@
 import pickle
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from colearn.contract import DecPOMDP
+from colearn.contract import (
+    DecPOMDP,
+    Drawable,
+    ItemHorizons,
+    LegalActions,
+    PlayedAlone,
+    PrivilegedInfo,
+    ProgramEpisodes,
+    ReadsActions,
+    RewardStructure,
+    Services,
+    joint_observations,
+)
+from colearn.pictures import Picture
 from colearn.registry import load, names
 from colearn.types import Outcome
 from colearn.wrappers import Discussion, Parallel, Pipeline, Single
@@ -20,7 +34,7 @@ class Said:
     last: tuple[tuple[str, str], ...] = ()
 
 
-class Words(DecPOMDP[str, Said]):
+class Words(DecPOMDP[str, Said], PrivilegedInfo, RewardStructure):
     """Reward: the number of letters said; c sits out the second turn; done at 'stop'."""
 
     agents = ("a", "b", "c")
@@ -55,7 +69,7 @@ class Words(DecPOMDP[str, Said]):
 
 
 def seen(task, state):
-    return {agent: prompt.text for agent, prompt in task.joint_observations(state).items()}
+    return {agent: prompt.text for agent, prompt in joint_observations(task, state).items()}
 
 
 def test_the_table_names_the_three_ways_of_the_paper_and_the_single_model():
@@ -177,9 +191,45 @@ class OneAgent(Words):
     agents = ("a",)
 
 
-class Drawn(Words):
+class Offers(
+    Words,
+    Drawable,
+    ItemHorizons,
+    LegalActions,
+    PlayedAlone,
+    ProgramEpisodes,
+    ReadsActions,
+    Services,
+):
+    """Whatever a task may offer, with answers that no other task gives."""
+
+    program = steps_here = reads_actions = True
+    abandoned: ClassVar[list[int]] = []
+    closed: ClassVar[list[str]] = []
+
+    def horizon_of(self, item):
+        return 1
+
     def render(self, state):
         return f"picture {state.turn}"
+
+    def picture(self, state):
+        return Picture(groups=())
+
+    def svg(self, state):
+        return "<svg/>"
+
+    def listener(self, state, agent):
+        return print if agent == "a" else None
+
+    def abandon(self, state):
+        self.abandoned.append(state.turn)
+
+    def costs(self):
+        return {"calls": 3.0}
+
+    def close(self):
+        self.closed.append("closed")
 
     def legal_action(self, state, agent, rng):
         return f"legal {agent} {state.turn}"
@@ -187,15 +237,30 @@ class Drawn(Words):
 
 @pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
 def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
-    task = pickle.loads(pickle.dumps(wrap(Drawn())))
+    task = pickle.loads(pickle.dumps(wrap(Offers())))
     state = task.reset("x", RNG)
     assert task.render(state) == "picture 0"
     assert task.legal_action(state, "a", RNG).endswith(
         "legal c 0" if wrap is Single else "legal a 0"
     )
+    assert task.picture(state) == Picture(groups=()) and task.svg(state) == "<svg/>"
+    assert task.program and task.steps_here and task.reads_actions
+    assert task.listener(state, "a") is (None if wrap is Single else print)
+    assert task.horizon_of("x") == (task.horizon if wrap is Pipeline else 1)
+    task.abandon(state)
+    task.close()
+    assert (Offers.abandoned.pop(), Offers.closed.pop()) == (0, "closed")
+    assert task.costs() == {"calls": 3.0}
+
+
+@pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
+def test_a_wrapper_offers_no_more_than_its_task(wrap):
     plain = wrap(Words())
     state = plain.reset("x", RNG)
     assert plain.render(state) is None and plain.legal_action(state, "a", RNG) is None
+    assert plain.picture(state) is plain.svg(state) is plain.listener(state, "a") is None
+    assert not (plain.program or plain.steps_here or plain.reads_actions or plain.costs())
+    assert plain.horizon_of("x") == plain.horizon
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)

@@ -1,0 +1,73 @@
+"""Optional interfaces of tasks that are measured exactly (`evaluation.exact`).
+
+In a small game a policy need not be sampled: it is read from the models at every reachable
+decision. The measure is computed by the task (`QueriedTask`) or from its model (`FiniteTask`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from colearn.contract.headline import Headline
+from colearn.tabular.model import TabularModel
+
+from .option import TaskOption
+
+
+class ExactlyMeasured(TaskOption):
+    """A task with exact measures of a joint policy."""
+
+    exact_headline: Headline | None = None
+    """The headline with `evaluation.exact`; None: `headline`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An information state: a point at which an agent chooses, with its private history."""
+
+    key: str
+    """The task's name for it, unique within the agent."""
+    history: tuple[tuple[str, str], ...]
+    """Earlier observations and answers of the agent, by turn."""
+    observation: str
+    """The current observation."""
+    replies: tuple[str, ...]
+    """The valid replies."""
+
+
+class QueriedTask(ExactlyMeasured, ABC):
+    """A task with enumerable decisions that measures a joint policy itself."""
+
+    agents: tuple[str, ...]
+
+    @abstractmethod
+    def decisions(self, agent: str) -> Sequence[Decision]:
+        """All decisions reachable with valid replies."""
+
+    @abstractmethod
+    def judge(self, policy: Mapping[str, Mapping[str, Sequence[float]]]) -> Mapping[str, float]:
+        """Exact metrics of a joint policy, given as the probability of each reply (they sum to 1)
+        by agent and `Decision.key`."""
+
+
+class FiniteTask(ExactlyMeasured, ABC):
+    """A finite Dec-POMDP whose model is known, such as `dpomdp`."""
+
+    agents: tuple[str, ...]
+    horizon: int
+    model: TabularModel
+    reward_scale: float
+
+    @abstractmethod
+    def action_words(self, agent: str) -> tuple[str, ...]:
+        """The legal replies, in the order of the model's actions."""
+
+    @abstractmethod
+    def shown(self, agent: str, turn: int, observation: int | None) -> str:
+        """The text of `observe` at `turn` for the model's `observation` (None at turn 0)."""
+
+    @abstractmethod
+    def rejection_reward(self, turn: int) -> float:
+        """The turn's scaled reward for an illegal reply."""

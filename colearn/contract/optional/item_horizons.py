@@ -1,0 +1,23 @@
+"""Optional interface: horizons of single items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .option import TaskOption
+
+
+class ItemHorizons(TaskOption):
+    """A task whose items take different numbers of turns. Memory estimates count them."""
+
+    horizon: int
+
+    def horizon_of(self, item: Any) -> int:
+        """The maximum number of turns of an item's episodes, at most `horizon`, the default."""
+        return self.horizon
+
+
+def horizon_of(task: Any, item: Any) -> int:
+    """The maximum number of turns of an item's episodes, of any task."""
+    longest: int = task.horizon_of(item) if isinstance(task, ItemHorizons) else task.horizon
+    return longest

@@ -1,0 +1,40 @@
+"""What every optional interface of a task has: how a user of tasks reads it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from colearn.errors import TaskError
+
+
+class TaskOption:
+    """An optional interface of a task. A task class inherits it beside `DecPOMDP`.
+
+    Its members have neutral defaults, those of a task without the interface, or all are abstract.
+    """
+
+    @classmethod
+    def of(cls, task: object) -> Self:
+        """The task, or neutral answers if it does not inherit this interface.
+
+        Errors: TaskError for a task that has a member and does not inherit the interface.
+        """
+        if isinstance(task, cls):
+            return task
+        refuse_without(cls, task)
+        return cls()
+
+
+def refuse_without(option: type[TaskOption], task: object) -> None:
+    """Errors: TaskError if a task that does not inherit the interface, or its class, has a member
+    of it; of an interface with abstract methods, all of them."""
+    abstract: frozenset[str] = getattr(option, "__abstractmethods__", frozenset())
+    names = abstract or {name for name in vars(option) if not name.startswith("_")}
+    given = {name for name in names if hasattr(task, name)}
+    if not given or (abstract and given != abstract):
+        return
+    kind = (task if isinstance(task, type) else type(task)).__name__
+    raise TaskError(
+        f"task.{min(given)}: {kind} has it without its interface, so nobody would read it; add "
+        f"colearn.contract.{option.__name__} to the bases of {kind}, or rename it"
+    )

@@ -1,0 +1,29 @@
+"""Optional interface: episodes that are runs of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from colearn.contract.generator import Listener
+
+from .option import TaskOption
+
+
+class ProgramEpisodes(TaskOption):
+    """A task whose episode is something that runs outside of the state, such as a program."""
+
+    program: bool = False
+    """Whether an episode cannot be forked after its first request. A shape that forks later cannot
+    train such a task."""
+    steps_here: bool = False
+    """Whether `step` works in the run's own process alone, as with connections that are open there:
+    `run.step_workers` then has no effect."""
+
+    def listener(self, state: Any, agent: str) -> Listener | None:
+        """Receives the text of the agent's answer in `state` while it is sampled; None: nobody
+        listens. The default generator calls it if a single action is sampled."""
+        return None
+
+    def abandon(self, state: Any) -> None:
+        """Frees what the episode at `state` holds open: it ends there, because an agent's history
+        no longer fits its model."""

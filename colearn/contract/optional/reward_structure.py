@@ -1,0 +1,22 @@
+"""Optional interface: who is paid and when, and what is known of the return."""
+
+from __future__ import annotations
+
+from colearn.contract.reward_credit import Paid
+
+from .option import TaskOption
+
+
+class RewardStructure(TaskOption):
+    """A task that pays others than the team, pays later, or knows bounds of its rewards."""
+
+    pays: frozenset[Paid] = frozenset({"team"})
+    """The kinds of reward it pays: to the team (`Outcome.reward`), to single agents
+    (`Outcome.local_rewards` and `earned`), or both."""
+    pays_later: bool = False
+    """Whether some actions are paid at a later turn (`Outcome.earned`). A shape that compares
+    candidates by immediate rewards cannot train such a task."""
+    optimum: float | None = None
+    """The optimal return, if known; reports draw it."""
+    reward_range: tuple[float, float] | None = None
+    """Bounds of one turn's joint reward, if known."""
