@@ -29,7 +29,7 @@ from transformers import (
 
 from colearn.agents import ChatFormat, Language, LanguageTable, Voice
 from colearn.config import LoRASettings
-from colearn.contract import DecPOMDP, RewardStructure, Rollout, Sampling
+from colearn.contract import DecPOMDP, LegalActions, RewardStructure, Rollout, Sampling
 from colearn.contract.rows import Row
 from colearn.generate.transformers import TransformersGenerator
 from colearn.learn.row import actor_rows
@@ -150,7 +150,7 @@ class Scene:
     said: tuple[Mapping[str, str], ...] = ()
 
 
-class Notes(DecPOMDP[tuple[str, ...], Scene], RewardStructure):
+class Notes(DecPOMDP[tuple[str, ...], Scene], LegalActions, RewardStructure):
     """Every agent has a clue of its own and hears how long its last note was.
 
     The reward counts letters that the clue holds too, so it depends on every agent's text. With

@@ -131,7 +131,7 @@ def text_of(config) -> str:
     ("setting", "then"), [("truncate", "ends the episode"), ("error", "stops the run")]
 )
 def test_a_dry_run_warns(tmp_path, monkeypatch, setting, then):
-    monkeypatch.setattr(Notes, "legal_action", lambda *_: "owl", raising=False)
+    monkeypatch.setattr(Notes, "legal_action", lambda *_: "owl")
     text = text_of(config_of(tmp_path, [f"agents.*.overflow={setting}"]))
     assert "agents.ada.overflow: a history may reach" in text
     assert f"reads 80: what does not fit {then}" in text
