@@ -180,7 +180,8 @@ def model_settings(cls: type[BaseModel]) -> list[Setting]:
         bounds = _joined(bounds, *(bound for one in field.metadata for bound in _bounds(one)))
         factory = field.default_factory
         default = factory() if factory is not None else field.default  # type: ignore[call-arg]
-        settings.append(Setting(name, text, shown(default), bounds, _flat(field.description or "")))
+        key = field.alias or name
+        settings.append(Setting(key, text, shown(default), bounds, _flat(field.description or "")))
     return settings
 
 

@@ -140,9 +140,10 @@ def _every_argument(hint: Any) -> Iterator[Any]:
 
 def of_sections(cls: type[BaseModel], above: str = "", *, lists: bool = False) -> Iterator[Wrong]:
     """Of every setting of a typed section, and of those below it; `lists`: in lists, too."""
-    for name, field in cls.model_fields.items():
+    for attribute, field in cls.model_fields.items():
+        name = field.alias or attribute
         key = f"{above}{name}"
-        hint = get_type_hints(cls, include_extras=True)[name]
+        hint = get_type_hints(cls, include_extras=True)[attribute]
         bounds = _annotated(hint)[1] | _annotated(Annotated[int, *field.metadata, None])[1]
         finite = not any(getattr(one, "allow_inf_nan", None) for one in field.metadata)
         for value in wrong_values(hint, bounds, finite=finite):

@@ -13,7 +13,20 @@ from colearn.heap import one_heap
 from colearn.masking import MaskedStream, masked
 from colearn.own_code import find_in
 
-from . import compare, evaluate, export, gateway, listing, new, play, serve, sft, study, train
+from . import (
+    compare,
+    critic,
+    evaluate,
+    export,
+    gateway,
+    listing,
+    new,
+    play,
+    serve,
+    sft,
+    study,
+    train,
+)
 
 app = typer.Typer(
     name="colearn",
@@ -51,6 +64,7 @@ app.command()(serve.serve)
 app.command()(play.play)
 app.command()(gateway.gateway)
 app.add_typer(new.app)
+app.add_typer(critic.app)
 app.command()(listing.check)
 app.command()(listing.tasks)
 app.command()(listing.algorithms)

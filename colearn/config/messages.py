@@ -87,7 +87,7 @@ def _siblings(path: Place, cls: type[BaseModel] | None) -> list[str]:
         if part in fields.model_fields:
             fields = _settings_class(fields.model_fields[str(part)].annotation)
     if isinstance(fields, type) and issubclass(fields, BaseModel):
-        return list(fields.model_fields)
+        return [field.alias or name for name, field in fields.model_fields.items()]
     return []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from colearn.contract import Cast, DecPOMDP, GeneratorKind, HostKind, LearnerKind
@@ -33,7 +34,7 @@ def resolve(
         refuse_unread_members(task)
         agents = task.agents
     algorithm = build_algorithm(config)
-    config = place(bind_agents(config, agents))
+    config = place(_with_critic(bind_agents(config, agents)))
     cast = build_part(Cast, config.cast, "cast")
     learner = build_part(LearnerKind, config.run.learner, "run.learner")
     generator = build_part(GeneratorKind, config.run.generator, "run.generator")
@@ -63,3 +64,14 @@ def _untrained(config: Config) -> Config:
         for name, model in config.models.items()
     }
     return config.model_copy(update={"models": models, "critic": None})
+
+
+def _with_critic(config: Config) -> Config:
+    """The config with a given critic as the path of the value models: of the first of several, one
+    folder each."""
+    critic = config.critic
+    if critic is None or critic.from_ is None:
+        return config
+    several = sorted(Path(critic.from_).glob("critic-*"))
+    path = str(several[0]) if several else critic.from_
+    return config.model_copy(update={"critic": critic.model_copy(update={"path": path})})

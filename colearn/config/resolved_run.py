@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from colearn.contract import (
@@ -120,9 +121,13 @@ class ResolvedRun:
 
     def path(self, key: NetworkKey) -> str:
         """The path of a network's base model."""
-        path = self.settings(key).path
-        assert path is not None, "a head on an actor is no network"
-        return path
+        settings = self.settings(key)
+        if isinstance(settings, CriticSettings) and settings.from_ is not None:
+            of_its_own = Path(settings.from_) / str(key)
+            if of_its_own.is_dir():
+                return str(of_its_own)
+        assert settings.path is not None, "a head on an actor is no network"
+        return settings.path
 
     def stored(self, key: NetworkKey) -> tuple[str, str, str | None]:
         """Path, compute type and quantization: frozen bases on one device are shared where these

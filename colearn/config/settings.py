@@ -281,10 +281,20 @@ class AgentSettings(_Settings):
 class CriticSettings(TrainedNetworkSettings):
     learning_rate: float = Field(default=3e-6, gt=0, le=1000.0)
     """Learning rate of AdamW after the warm-up."""
+    model_config = ConfigDict(serialize_by_alias=True)
+
     path: str | None = None
     """The value model, named as in `models.NAME.path`."""
     share: str | None = None
     """Instead of `path`: `actor` adds a value head to each agent's own model."""
+    from_: str | None = Field(default=None, alias="from")
+    """A critic to start from, which replaces `path`. The folder that `colearn export --critics` or
+    `colearn critic fit` wrote, a hub's repository, or the folder of a run that has a critic."""
+    frozen: float = Field(default=0.0, ge=0, le=1)
+    """Share of `train.environment_steps` in which a given critic keeps its weights: 1 freezes it, 0
+    trains it from the start."""
+    foreign: bool = False
+    """Accept a given critic of another task, team or horizon."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Compute type; the value head, trained weights and optimiser state are float32."""
     lora: LoRASettings | None = None
@@ -317,8 +327,12 @@ class CriticSettings(TrainedNetworkSettings):
 
     @model_validator(mode="after")
     def _one_source(self) -> CriticSettings:
-        if (self.path is None) == (self.share is None):
-            raise ValueError("set either path or share: actor")
+        if (self.path is None and self.from_ is None) == (self.share is None):
+            raise ValueError("set either path or share: actor, or from")
+        if self.from_ is None and (self.frozen or self.foreign):
+            raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
+        if self.frozen and self.warmup_iterations:
+            raise ValueError("a frozen critic has no iterations alone; leave warmup_iterations out")
         if self.share not in (None, "actor"):
             raise ValueError(f"share must be 'actor', got '{self.share}'")
         if self.share is not None and self.readers != {EACH: EACH}:
@@ -351,6 +365,9 @@ class TrainSettings(_Settings):
     0 rolls out between updates, by the newest weights."""
     token_budget: int = Field(default=2048, ge=1)
     """Padded tokens per micro-batch; affects memory and speed, not the gradient."""
+    record: bool = False
+    """Write the texts and rewards of all training episodes to trees.jsonl, from which
+    `colearn critic fit` trains a critic."""
 
 
 class HeadlineSettings(_Settings):

@@ -91,6 +91,10 @@ class Learner(Timed, ABC):
         """Update the value head's scale from returns (the same on all ranks) and their `centre`."""
 
     @abstractmethod
+    def shift(self, by: float) -> None:
+        """Add a constant to all of the value head's values."""
+
+    @abstractmethod
     def save(self, folder: Path) -> None:
         """Weights, optimiser and schedule, exactly, as safetensors and JSON."""
 

@@ -16,6 +16,7 @@ from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey, Services
 from colearn.experiment.evaluation.checked import check_evaluation
 from colearn.rollout.shapes import Chain
+from colearn.value_model.given import with_given_critic
 
 from .fake_team import FakeTeamBuilder
 from .machine import Machine
@@ -108,6 +109,7 @@ def estimate(
     workload: that of an estimate of the same task, agents and algorithm, which is not read again.
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
+    config = with_given_critic(config)
     given, work = config, read_workload(config) if workload is None else workload
     with closing(Services.of(work.task)):
         run = resolve(config, task=work.task)

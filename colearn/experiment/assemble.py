@@ -13,15 +13,18 @@ from colearn.contract.optional import QueriedTask
 from colearn.errors import ConfigError
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.masking import check_unmasked
+from colearn.models.critic_folder import CriticManifest
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import Tokenizers, read_config
 from colearn.models.run_bases import Bases, bases_of
+from colearn.value_model.given import given_critics, with_given_critic
 
 from .evaluation.checked import check_evaluation
 from .evaluation.exact import ExactEvaluator
 from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
 from .update.critics import Critics
+from .update.given_critics import GivenCritics
 from .update.updater import Updater
 
 
@@ -55,8 +58,9 @@ def assemble(config: Config) -> Assembly:
     masked in the folder that it was read from.
     """
     check_unmasked(config.model_dump(mode="json"))
-    resolved = resolve(config)
+    resolved = resolve(with_given_critic(config))
     check_evaluation(resolved)
+    given = given_critics(resolved)
     folders = base_folders(resolved, resolved.networks)
     run = with_folders(resolved, folders)
     tokenizers = Tokenizers()
@@ -66,7 +70,7 @@ def assemble(config: Config) -> Assembly:
         run=resolved,
         players=players,
         host=host,
-        updater=_updater(run, host, tokenizers) if run.algorithm.learns else None,
+        updater=_updater(run, host, tokenizers, given) if run.algorithm.learns else None,
         exact=_exact(run, host, players) if run.config.evaluation.exact else None,
         bases=bases_of(resolved, folders),
         followers=_state_followers(resolved, host),
@@ -92,6 +96,7 @@ def _updater(
     run: ResolvedRun,
     host: ModelHost,
     tokenizers: Tokenizers,
+    given: Mapping[str, CriticManifest],
 ) -> Updater:
     config, parts = run.config, run.parts
     critic = _critic_trainer(run, host, tokenizers)
@@ -116,7 +121,15 @@ def _updater(
             name: UpdateSchedule(*run.pace(NetworkKey("actor", name))) for name in run.paced
         },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
+        given=_given(config, given),
     )
+
+
+def _given(config: Config, manifests: Mapping[str, CriticManifest]) -> GivenCritics | None:
+    if not manifests or config.critic is None:
+        return None
+    scales = {name: (one.centre, one.deviation) for name, one in manifests.items()}
+    return GivenCritics(scales, config.critic.frozen)
 
 
 def _check_words(config: Config, tokenizers: Tokenizers) -> None:

@@ -18,6 +18,7 @@ from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunRecord, RunWriter
+from colearn.record.recorded_tree import recorded_tree
 from colearn.record.time_use import time_use
 from colearn.record.transcript import transcript
 from colearn.rollout.counts import Counts
@@ -276,6 +277,8 @@ class Experiment:
             **parity_gaps(self._timed),
             **self.experience.metrics(),
         }
+        if train.record:
+            self.record.trees(recorded_tree(progress.iteration, tree) for tree in trees)
         log.line("update", progress, metrics)
         if lost is not None:
             raise lost

@@ -13,6 +13,7 @@ import torch
 import colearn
 from colearn.contract import RewardStructure, Services
 from colearn.record import Progress, RunRecord, RunWriter
+from colearn.value_model.given import critic_joint_actions
 
 from .assemble import Assembly
 
@@ -25,6 +26,7 @@ class RunSummary:
     def __init__(self, writer: RunWriter, assembly: Assembly, *, resumed: bool) -> None:
         self.writer, self.assembly = writer, assembly
         self._earlier_costs = writer.folder.record().costs if resumed else {}
+        self.critic_joint_actions = critic_joint_actions(assembly.run, 0)
         self.elsewhere: Mapping[str, float] = {}
         """Costs of the task's services in worker processes."""
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -49,6 +51,7 @@ class RunSummary:
             rollouts=progress.episodes,
             environment_steps=progress.environment_steps,
             joint_actions=progress.environment_steps,
+            critic_joint_actions=self.critic_joint_actions,
             generations=progress.generations,
             generated_tokens=progress.generated_tokens,
             updates=progress.updates,

@@ -1,7 +1,7 @@
 """Exports trained agents, one folder each, loadable without this library; pushes to a hub."""
 
 from .checksums import verify
-from .critics import export_critics
+from .critics import export_critics, write_fit
 from .hub import PushedTeam, push_agents, push_critics
 from .manifest import AgentManifest, read_manifest
 from .run import export_run
@@ -15,4 +15,5 @@ __all__ = [
     "push_critics",
     "read_manifest",
     "verify",
+    "write_fit",
 ]

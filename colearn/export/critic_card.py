@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -10,8 +11,6 @@ import yaml
 import colearn
 from colearn.masking import masked_settings
 from colearn.models.critic_folder import CriticManifest, TurnWorth
-
-from .trained import Trained
 
 _KINDS = {
     "v": "V of the history before a joint action",
@@ -21,8 +20,8 @@ _KINDS = {
 }
 
 
-def critic_card(trained: Trained, manifest: CriticManifest) -> str:
-    """Markdown with the YAML header of a model hub."""
+def critic_card(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
+    """Markdown with the YAML header of a model hub. `origin`: how it was trained, by name."""
     fields: dict[str, Any] = {
         "library_name": "transformers" if manifest.base is None else "peft",
         "pipeline_tag": "text-classification",
@@ -34,9 +33,8 @@ def critic_card(trained: Trained, manifest: CriticManifest) -> str:
         [
             f"---\n{yaml.safe_dump(fields, sort_keys=False)}---",
             f"# {manifest.value_model}: a critic of {manifest.task}\n",
-            f"Predicts the return of a team ({', '.join(manifest.agents)}) from its text. It was "
-            f"trained beside the team by {manifest.algorithm}.\n",
-            _table(trained, manifest),
+            f"Predicts the return of a team ({', '.join(manifest.agents)}) from its text.\n",
+            _table(manifest, origin),
             worth_table(manifest.explained),
             _use(manifest),
         ]
@@ -50,12 +48,10 @@ def worth_table(explained: tuple[TurnWorth, ...]) -> str:
         f"| {one.turn} | {one.values} | {_number(one.explained_variance)} | {_number(one.r2)} |"
         for one in explained
     ]
-    return "\n".join(
-        ["## On held-out episodes of its team\n", head, *rows, "", "-: all returns are equal.\n"]
-    )
+    return "\n".join(["## On held-out episodes\n", head, *rows, "", "-: all returns are equal.\n"])
 
 
-def _table(trained: Trained, manifest: CriticManifest) -> str:
+def _table(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
     rows = {
         "values": _KINDS.get(str(manifest.reads.get("value")), _KINDS.get(manifest.part.value, "")),
         "reads": _cell({"critic": manifest.critic, **manifest.reads}),
@@ -64,8 +60,7 @@ def _table(trained: Trained, manifest: CriticManifest) -> str:
         "rewards": f"{_cell(manifest.credit)}, discount {manifest.discount:g}",
         "returns": f"centre {manifest.centre:.4g}, deviation {manifest.deviation:.4g}",
         "trained on": f"{manifest.joint_actions} joint actions",
-        "checkpoint": f"iteration {trained.progress.iteration}",
-        "seed": str(trained.run.config.run.seed),
+        **origin,
         "exported with": f"colearn {colearn.__version__}",
     }
     lines = [f"| {name} | {text} |" for name, text in rows.items()]

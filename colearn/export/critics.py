@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colearn.config import resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 from colearn.record.checkpoints import Step
@@ -14,6 +16,8 @@ from .run import Dtype, share_files
 from .staging import staged
 
 if TYPE_CHECKING:
+    from colearn.experiment.critic_fit import Fitted
+
     from .trained import Trained
 
 
@@ -36,6 +40,7 @@ def export_critics(
     """
     from colearn.models.critic_folder import CRITIC
     from colearn.study.held_out import held_out_episodes
+    from colearn.value_model.given import critic_joint_actions, with_given_critic
     from colearn.value_model.keep import keep_critic
     from colearn.value_model.loaded import load_critic
 
@@ -43,10 +48,18 @@ def export_critics(
     from .trained import read_trained
 
     trained = read_trained(Path(run), step)
+    config = with_given_critic(trained.folder.config())
+    trained = replace(trained, run=resolve(config, agents=trained.record.agents))
     keys = _critics(trained, adapter=adapter)
     if adapter and dtype is not None:
         raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
-    episodes = held_out_episodes(trained.folder.config(), trained.checkpoint)
+    episodes = held_out_episodes(config, trained.checkpoint)
+    joint_actions = critic_joint_actions(trained.run, trained.progress.environment_steps)
+    origin = {
+        "trained": f"beside its team by {trained.run.config.algorithm.name}",
+        "checkpoint": f"iteration {trained.progress.iteration}",
+        "seed": str(trained.run.config.run.seed),
+    }
     names = [str(key) for key in keys]
     with staged(Path(to), names, overwrite=overwrite, marker=CRITIC) as folders:
         for key in keys:
@@ -56,7 +69,7 @@ def export_critics(
                 key,
                 trained.checkpoint,
                 folder,
-                joint_actions=trained.progress.environment_steps,
+                joint_actions=joint_actions,
                 adapter=adapter,
                 dtype=dtype,
             )
@@ -64,7 +77,7 @@ def export_critics(
                 update={"explained": load_critic(folder, device="cpu").worth(episodes)}
             )
             manifest.write(folder)
-            (folder / "README.md").write_text(critic_card(trained, manifest), encoding="utf-8")
+            (folder / "README.md").write_text(critic_card(manifest, origin), encoding="utf-8")
             share_files(folder, CRITIC)
             write_checksums(folder)
     return {key.model: Path(to) / str(key) for key in keys}
@@ -87,3 +100,27 @@ def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
             "--adapter: the critic was trained in full and has no adapter; leave --adapter out"
         )
     return keys
+
+
+def write_fit(fitted: Fitted, out: str | Path, *, overwrite: bool = False) -> dict[str, Path]:
+    """Write the critics of `fit_critic`: into `out` itself, or `out`/critic-NAME if there are
+    several; the folders by value model.
+
+    Errors: ConfigError, before anything is written, for a folder that exists or cannot be written.
+    """
+    from colearn.experiment.critic_fit import write_fitted
+    from colearn.models.critic_folder import CRITIC
+
+    from .critic_card import critic_card
+
+    out = Path(out)
+    keys = list(fitted.networks)
+    to, names = (out.parent, [out.name]) if len(keys) == 1 else (out, list(map(str, keys)))
+    with staged(to, names, overwrite=overwrite, marker=CRITIC) as folders:
+        for key, name in zip(keys, names, strict=True):
+            manifest = write_fitted(fitted, key, folders[name])
+            card = critic_card(manifest, {"trained": "alone, on recorded episodes"})
+            (folders[name] / "README.md").write_text(card, encoding="utf-8")
+            share_files(folders[name], CRITIC)
+            write_checksums(folders[name])
+    return {key.model: to / name for key, name in zip(keys, names, strict=True)}

@@ -105,6 +105,9 @@ class RemoteLearner(Learner):
     def observe(self, returns: Sequence[float], centre: float) -> None:
         self._do("observe", list(returns), centre)
 
+    def shift(self, by: float) -> None:
+        self._do("shift", by)
+
     def save(self, folder: Path) -> None:
         """Errors: CheckpointError if the worker's folder is not this machine's."""
         folder = folder.absolute()

@@ -79,6 +79,12 @@ class NetworkLearner(Learner):
             raise ValueError(f"{self.name} has no value head to scale")
         self.network.head.observe(returns, centre)
 
+    def shift(self, by: float) -> None:
+        """Add a constant to all values. Errors: ValueError if the network has no value head."""
+        if self.network.head is None:
+            raise ValueError(f"{self.name} has no value head to shift")
+        self.network.head.shift(by)
+
     def publish(self) -> WeightUpdate:
         return weight_update(self.network, self.steps)
 

@@ -7,6 +7,7 @@ LoRA or are not trained; so does a critic with LoRA on that path. All others hav
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
 import torch
 
@@ -15,6 +16,7 @@ from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
 
 from .base import Base
+from .critic_folder import load_head
 from .load import load_base, resolve_device
 from .network import Network
 from .recomputation import checkpointed_layers
@@ -49,6 +51,9 @@ class TeamBuilder:
         if key.kind == "critic":
             network = self._network(key, settings, trained=True, head=False)
             _add_head(network)
+            if isinstance(settings, CriticSettings) and settings.from_ is not None:
+                assert network.head is not None, "just added"
+                load_head(Path(self.run.path(key)), network.head, "critic.from")
             return network
         if key.kind == "actor":
             return self._network(key, settings, trained=key in self.run.learners)

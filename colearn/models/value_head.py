@@ -38,3 +38,7 @@ class ValueHead(nn.Module):
         spread = max(pstdev(returns), _LEAST_SPREAD)
         updated = before + part * (centre - before), deviation + part * (spread - deviation)
         self.scale.copy_(self.scale.new_tensor([*updated, calls + 1]))
+
+    def shift(self, by: float) -> None:
+        """Add a constant to all values."""
+        self.scale[0] += by

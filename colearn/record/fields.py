@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from colearn.config.renamed import current_metrics
 from colearn.contract import Headline
@@ -84,6 +84,8 @@ class RunRecord(_Fields):
     environment_steps: Count
     joint_actions: Count
     """`episodes` under the name that tables use."""
+    critic_joint_actions: Count = 0
+    """Joint actions that a given critic (`critic.from`) was trained on before this run."""
     generations: Count = 0
     generated_tokens: Count
     updates: Count
@@ -142,3 +144,39 @@ class Episode(_Fields):
     drawing: str | None = None
     """The episode as SVG."""
     turns: tuple[RecordedTurn, ...] = ()
+
+
+class RecordedNode(_Fields):
+    """A joint history and the edge into it, without token ids."""
+
+    parent: Count | None = None
+    observations: dict[str, str] = {}
+    global_info: str = ""
+    privileged_info: str = ""
+    actions: dict[str, str] = {}
+    reward: Number = None
+    local_rewards: dict[str, Number] = {}
+    earned: tuple[tuple[int, str, Number], ...] = ()
+    """Delayed local rewards, as (turn, agent, reward)."""
+    done: bool = False
+    candidate_of: str | None = None
+    cut: bool = False
+
+
+class RecordedTree(_Fields):
+    """A line of trees.jsonl: what one training episode has taught."""
+
+    iteration: Count
+    item: str
+    agents: tuple[str, ...]
+    cast: dict[str, str] = {}
+    nodes: tuple[RecordedNode, ...]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> RecordedTree:
+        parents = [node.parent for node in self.nodes]
+        if not parents or parents[0] is not None:
+            raise ValueError("the first node has no parent")
+        if any(parent is None or parent >= k for k, parent in enumerate(parents) if k):
+            raise ValueError("parents precede their children")
+        return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +13,13 @@ from colearn.errors import CheckpointError, ConfigError
 
 from .checkpoints import Checkpoints
 from .difference import BUDGET
-from .fields import Episode, Line, RunRecord
+from .fields import Episode, Line, RecordedTree, RunRecord
 from .files import read_fields, read_lines, read_yaml
 from .tail import MetricsTail
 
 CONFIG, RUN, METRICS, EPISODES = "config.yaml", "run.json", "metrics.jsonl", "episodes.jsonl"
 LOG = "log.txt"
+TREES = "trees.jsonl"
 COMPARISON, RUNS = "compare.json", "runs"
 
 _NAMES = frozenset({"wrapper", "base"})
@@ -49,6 +50,7 @@ class RunFolder:
             "folder": self.path,
             **{k: self.path / v for k, v in names.items()},
             "log": self.log,
+            "trees": self.path / TREES,
         }
 
     @property
@@ -96,6 +98,10 @@ class RunFolder:
     def episodes(self) -> list[Episode]:
         """Read episodes.jsonl."""
         return list(read_lines(Episode, self.path / EPISODES))
+
+    def trees(self) -> Iterator[RecordedTree]:
+        """Read trees.jsonl: training episodes, where the run records them (`train.record`)."""
+        return read_lines(RecordedTree, self.path / TREES)
 
     def config(self, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Config:
         """The run's config. Errors: also ConfigError, for overrides."""

@@ -47,6 +47,7 @@ _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
         record.joint_actions / record.rollouts if record.rollouts else None
     ),
     "samples": lambda record: record.joint_actions,
+    "critic_samples": lambda record: record.critic_joint_actions or None,
     "generated_tokens": lambda record: record.generated_tokens,
     "updates": lambda record: record.updates,
     "wall_seconds": lambda record: record.wall_seconds,

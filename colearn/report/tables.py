@@ -14,6 +14,7 @@ _OVERHEAD = {
     "episodes": "Episodes rolled out",
     "samples_per_episode": "Samples per episode",
     "samples": "Samples (joint actions)",
+    "critic_samples": "Samples that a given critic was trained on before",
     "generated_tokens": "Generated tokens",
     "updates": "Policy updates",
     "wall_seconds": "Duration (s)",
@@ -172,6 +173,7 @@ def _overhead(summary: Summary) -> ResultTable:
                 ),
             )
             for key, title in {**_OVERHEAD, **services}.items()
+            if any(a.overhead.get(key) is not None for a in summary.algorithms.values())
         ),
     )
 

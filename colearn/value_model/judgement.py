@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colearn.contract import AgentValues, Episodes
+from colearn.contract.asking import item_name
 from colearn.models.critic_folder import TurnWorth
 from colearn.scored import mean_scored
 
@@ -22,22 +23,32 @@ class Pair(NamedTuple):
     turn: int
     value: float
     actual: float
+    item: str = ""
 
 
-def pairs(episodes: Episodes, values: Sequence[AgentValues], *, of_state: bool) -> Iterator[Pair]:
+def pairs(
+    episodes: Episodes,
+    values: Sequence[AgentValues],
+    *,
+    of_state: bool,
+    single: bool = False,
+) -> Iterator[Pair]:
     """Every value with its scored return: the mean return after a node for values `of_state`, else
-    that of the edge into it. The turn is that of the joint action."""
+    that of the edge into it. `single`: with each return after a node instead of their mean, as one
+    joint action meets it. The turn is that of the joint action."""
     for episode, by_agent in zip(episodes, values, strict=True):
-        nodes, below = episode.tree.nodes, episode.tree.below()
+        tree, below = episode.tree, episode.tree.below()
+        item = item_name(tree.item)
         for agent, series in by_agent.items():
             returns = episode.returns(agent)
             for k, value in enumerate(series):
                 edges = below[k] if of_state else [k]
                 if value is None or not edges:
                     continue
-                actual = mean_scored(returns[edge] for edge in edges)
-                if not isnan(actual):
-                    yield Pair(nodes[k].turn - (not of_state), value, actual)
+                for some in [[edge] for edge in edges] if single else [edges]:
+                    actual = mean_scored(returns[edge] for edge in some)
+                    if not isnan(actual):
+                        yield Pair(tree.nodes[k].turn - (not of_state), value, actual, item)
 
 
 def explained_variance(told: Iterable[Pair]) -> float | None:

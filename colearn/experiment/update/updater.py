@@ -34,6 +34,7 @@ from colearn.types import Credited
 
 from .actor_rows import ActorRows, AdvantageRows, Trees
 from .critics import Critics
+from .given_critics import GivenCritics
 from .model_rows import ModelRows
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
@@ -92,6 +93,8 @@ class Updater:
     for which a critic could recompute them."""
     critic_alone: int = 0
     """The first iterations, in which the actors keep their weights."""
+    given: GivenCritics | None = None
+    """What is known of value models from elsewhere; None: they start untrained."""
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
@@ -114,12 +117,14 @@ class Updater:
         own = {name: cut(one) for name, one in self.own_schedules.items() if name in actors}
         several = {name for name in actors if sum(map(len, own.get(name, joint))) > 1}
         sampled_at = done if sampled_at is None else sampled_at
-        shared = self._prepare(trees, several, done, sampled_at)
+        still = self.given is not None and self.given.still(done)
+        shared = self._prepare(trees, several, iteration, done, sampled_at, still)
         by_metric: dict[str, list[float]] = {}
         if shared.fixed is not None:
             by_metric = {key: [value] for key, value in shared.fixed.metrics.items()}
         team = {name: learner for name, learner in actors.items() if name not in own}
-        metrics, steps = self._train(shared, joint, team, self.critic, self.together)
+        critic = None if still else self.critic
+        metrics, steps = self._train(shared, joint, team, critic, self.together)
         for key, values in metrics.items():
             by_metric.setdefault(key, []).extend(values)
         runs = {
@@ -143,10 +148,17 @@ class Updater:
         return result
 
     def _prepare(
-        self, trees: Trees, several: set[str], done: float, sampled_at: float
+        self,
+        trees: Trees,
+        several: set[str],
+        iteration: int,
+        done: float,
+        sampled_at: float,
+        still: bool,
     ) -> Iteration:
         """The rows of an iteration, with all that is read once: old log-probabilities of the models
-        that take `several` steps, the reference's, values at rollout and what follows from them."""
+        that take `several` steps, the reference's, values at rollout and what follows from them.
+        `still`: the critic keeps its weights."""
         parts = self._parts_at(trees, done)
         rows = ActorRows(trees, self.parts, self.voices, self.actors, self.shared_head)
         rows.build(self.token_budget, sampled_at)
@@ -155,10 +167,14 @@ class Updater:
         if self.parts.loss.needs_reference:
             rows.add_reference_logprobs(self.references)
         episodes = [without_states(episode) for episode in self.parts.credited(trees)]
-        if self.parts.critic is not None and self.parts.value_loss.rescale:
-            self._rescale(episodes, rows, parts.value_loss.expectile)
         critic_rows = {} if self.critic is None else self.critic.rows(trees, rows.learns)
-        frozen, clipped = parts.value_loss.frozen_targets, parts.value_loss.clip is not None
+        if self.given is not None and self.critic is not None and iteration == 0:
+            self.changing()
+            self.given.recentre(self.critic, episodes, self._read(trees, rows, critic_rows))
+        elif self.parts.critic is not None and self.parts.value_loss.rescale and not still:
+            self._rescale(episodes, rows, parts.value_loss.expectile)
+        frozen = parts.value_loss.frozen_targets or still
+        clipped = parts.value_loss.clip is not None
         values = None
         if self.parts.critic is not None and (frozen or clipped):
             values = self._read(trees, rows, critic_rows)

@@ -1,0 +1,76 @@
+"""`colearn critic`: critics that are trained apart from a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Out, Sets
+
+if TYPE_CHECKING:
+    from colearn.models.critic_folder import TurnWorth
+    from colearn.value_model.ceiling import Ceiling
+
+app = typer.Typer(name="critic", help="Critics that are trained apart from a run.")
+
+
+@app.callback()
+def critic() -> None:
+    """Train a critic on recorded runs; `train.record: true` records them."""
+
+
+@app.command()
+def fit(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs on one task.")],
+    out: Out,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(help="Whose critic is trained; default: the first run's algorithm."),
+    ] = None,
+    sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
+    epochs: Annotated[int, typer.Option(help="Passes over the episodes.")] = 4,
+    minibatch: Annotated[int, typer.Option(help="Joint actions per optimiser step.")] = 64,
+    held_out: Annotated[float, typer.Option(help="Fraction of episodes held out.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the split and the order.")] = 0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a critic that was written there before.")
+    ] = False,
+) -> None:
+    """Train a critic on the episodes of recorded runs, of any algorithm, for `critic.from`."""
+    from colearn.errors import ConfigError
+    from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
+    from colearn.export import write_fit
+    from colearn.record import open_run
+
+    if out.exists() and not overwrite:
+        raise ConfigError(f"--out {out}: exists; name another folder or give --overwrite")
+    config = fit_config([open_run(run) for run in runs], algorithm=algorithm, overrides=sets)
+    fitted = fit_critic(
+        runs,
+        config,
+        FitSettings(epochs=epochs, minibatch=minibatch, held_out=held_out, seed=seed),
+        lambda epoch, worth: print(f"epoch {epoch}: {_line(worth)}", flush=True),
+    )
+    trained, held = fitted.episodes
+    print(f"{trained} episodes, {fitted.joint_actions} joint actions; held out: {held} episodes")
+    print(f"means by item and turn: {_line(fitted.item_mean)}")
+    for ceiling in fitted.ceilings:
+        print(_ceiling(ceiling))
+    for name, folder in write_fit(fitted, out, overwrite=overwrite).items():
+        print(f"{name}: {folder}")
+
+
+def _line(worth: Sequence[TurnWorth]) -> str:
+    return "explains " + ", ".join(
+        f"turn {one.turn}: {'-' if one.r2 is None else f'{one.r2:.2f}'}" for one in worth
+    )
+
+
+def _ceiling(one: Ceiling) -> str:
+    return (
+        f"turn {one.turn}: {one.explainable:.2f} [{one.low:.2f}, {one.high:.2f}] can be explained "
+        f"({one.groups} histories with several joint actions)"
+    )

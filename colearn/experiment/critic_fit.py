@@ -1,0 +1,301 @@
+"""Trains a critic alone on the recorded episodes of finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colearn.config import Config, ResolvedRun, load_config, resolve
+from colearn.contract import Advantage, AgentValues, Learner, NetworkKey
+from colearn.contract.algorithm import ValueLoss
+from colearn.errors import ConfigError
+from colearn.learn.minibatch import minibatches
+from colearn.models.critic_folder import (
+    CriticManifest,
+    TurnWorth,
+    head_numbers,
+    save_critic,
+)
+from colearn.models.folders import base_folders, with_folders
+from colearn.models.load import load_tokenizer, read_config
+from colearn.models.network import Network
+from colearn.models.team import TeamBuilder
+from colearn.record import RunFolder, open_run
+from colearn.record.folder import TREES
+from colearn.record.recorded_tree import tree_of
+from colearn.scored import mean_scored
+from colearn.seeding import derive_rng
+from colearn.types import Credited
+from colearn.value_model.ceiling import Ceiling, ceilings, item_mean_worth
+from colearn.value_model.judgement import Pair, pairs, worth_by_turn
+from colearn.value_model.keep import described
+from colearn.value_model.loaded import tokenizer_of
+
+from .update.critics import Critics
+
+Report = Callable[[int, tuple[TurnWorth, ...]], None]
+"""Called after every epoch with its number and what the critic explains of the held-out episodes,
+by turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitSettings:
+    """How a critic is fitted."""
+
+    epochs: int = 4
+    minibatch: int = 64
+    """Joint actions per optimiser step."""
+    held_out: float = 0.1
+    """Fraction of the episodes that is not trained on."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.minibatch < 1:
+            raise ConfigError("--epochs, --minibatch: must be 1 or more")
+        if not 0 < self.held_out < 1:
+            raise ConfigError(f"--held-out: must lie between 0 and 1, got {self.held_out}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A critic of recorded episodes."""
+
+    networks: Mapping[NetworkKey, Network] = field(repr=False)
+    run: ResolvedRun = field(repr=False)
+    joint_actions: int
+    """Joint actions of all recorded episodes."""
+    episodes: tuple[int, int]
+    """Number of episodes trained on, and held out."""
+    worth: tuple[TurnWorth, ...]
+    """Of the held-out returns, by turn."""
+    item_mean: tuple[TurnWorth, ...]
+    """What means by item and turn of the episodes trained on explain of them."""
+    ceilings: tuple[Ceiling, ...]
+    """What can be explained, from all recorded trees with several branches."""
+    metrics: Mapping[NetworkKey, tuple[TurnWorth, ...]]
+    """`worth` of each value model."""
+
+
+def fit_config(
+    runs: Sequence[RunFolder],
+    *,
+    algorithm: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Config:
+    """The config of a critic for the task of recorded runs: that of the first run, with the
+    algorithm whose critic is wanted. A run without a critic has one of its agents' base.
+
+    Errors: ConfigError for overrides that do not fit.
+    """
+    data = runs[0].settings()
+    if algorithm is not None and algorithm != data["algorithm"].get("name"):
+        data["algorithm"] = {"name": algorithm}
+    if data.get("critic") is None:
+        data["critic"] = {"path": next(iter(data["models"].values()))["path"], **_RATES}
+    return load_config(data, overrides)
+
+
+_RATES = {"learning_rate": 1e-3, "head_learning_rate": 1e-2}
+
+
+def fit_critic(
+    runs: Sequence[str | Path],
+    config: Config | None = None,
+    settings: FitSettings | None = None,
+    report: Report | None = None,
+) -> Fitted:
+    """Train the critic of `config` on all episodes of `runs` towards their returns.
+
+    config: None for that of `fit_config`. Errors: ConfigError, one line, for runs that recorded no
+    episodes or are of different tasks, and for a config without a critic; CheckpointError.
+    """
+    settings = settings or FitSettings()
+    folders = [open_run(folder) for folder in runs]
+    config = fit_config(folders) if config is None else config
+    agents = folders[0].record().agents
+    run = resolve(config, agents=agents)
+    keys = [key for key in run.learners if key.kind == "critic"]
+    if not keys:
+        raise ConfigError(
+            f"critic: {config.algorithm.name} trains no critic of its own; name an algorithm that "
+            "does, such as --algorithm collm_cc or coma"
+        )
+    if run.parts.critic is not None and run.parts.critic.reads_ids:
+        raise ConfigError(
+            "critic: a critic of tokens reads ids, which recorded episodes do not have; set "
+            "algorithm.critic.name to decentralized"
+        )
+    episodes = run.parts.credited([tree for one in folders for tree in _trees(one, agents)])
+    held, trained = _split(episodes, settings)
+    placed = with_folders(run, base_folders(run, keys))
+    networks = TeamBuilder(placed).build(keys)
+    critics = _critics(placed, networks)
+    _train(
+        critics,
+        run.parts.advantage,
+        trained,
+        settings,
+        lambda epoch: _tell(report, epoch, critics, held),
+    )
+    of_state = critics.critic.of_state
+    told = _judged(critics, held)
+    return Fitted(
+        networks=networks,
+        run=run,
+        joint_actions=sum(len(one.tree.nodes) - 1 for one in episodes),
+        episodes=(len(trained), len(held)),
+        worth=worth_by_turn(told),
+        item_mean=item_mean_worth(
+            list(
+                pairs(trained, _returns(trained, of_state=of_state), of_state=of_state, single=True)
+            ),
+            told,
+        ),
+        ceilings=ceilings(episodes) if of_state else (),
+        metrics={key: worth_by_turn(_judged(critics, held, model=key.model)) for key in networks},
+    )
+
+
+def write_fitted(fitted: Fitted, key: NetworkKey, folder: Path) -> CriticManifest:
+    """Write one value model of a fit into an empty folder."""
+    run, network = fitted.run, fitted.networks[key]
+    critic = run.config.critic
+    assert critic is not None and network.head is not None
+    path = base_folders(run, [key])[run.path(key)]
+    tokenizer = load_tokenizer(path, field="critic.path")
+    manifest = CriticManifest(
+        **described(run, key),
+        max_length=critic.longest_stream(read_config(path, "critic.path")),
+        joint_actions=fitted.joint_actions,
+        dtype=critic.dtype,
+        explained=fitted.metrics[key],
+        **head_numbers(network.head),
+    )
+    save_critic(network, folder, dtype=manifest.dtype, base=None, pad=tokenizer.pad_token_id)
+    tokenizer.save_pretrained(folder)
+    manifest.write(folder)
+    return manifest
+
+
+def _trees(folder: RunFolder, agents: Sequence[str]) -> list[Any]:
+    """Errors: ConfigError for a run without recorded episodes, or of another team."""
+    trees = [tree_of(recorded) for recorded in folder.trees()]
+    if not trees:
+        raise ConfigError(
+            f"{folder.path}: no {TREES}; a run records its episodes with train.record: true"
+        )
+    if trees[0].agents != tuple(agents):
+        raise ConfigError(
+            f"{folder.path}: its agents are {', '.join(trees[0].agents)}, those of the first run "
+            f"{', '.join(agents)}; fit one critic for each team"
+        )
+    return trees
+
+
+def _split(
+    episodes: Sequence[Credited[Any]], settings: FitSettings
+) -> tuple[list[Credited[Any]], list[Credited[Any]]]:
+    """Held-out episodes, and those to train on. Errors: ConfigError for too few."""
+    number = round(settings.held_out * len(episodes))
+    if not 0 < number < len(episodes):
+        raise ConfigError(
+            f"--held-out: {settings.held_out} of {len(episodes)} episodes is {number}; record more"
+        )
+    order = derive_rng(settings.seed, "held out").permutation(len(episodes)).tolist()
+    return [episodes[k] for k in order[:number]], [episodes[k] for k in order[number:]]
+
+
+def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critics:
+    critic, settings = run.parts.critic, run.config.critic
+    assert critic is not None and settings is not None and settings.path is not None
+    construct = run.learner.constructor()
+    budget = run.config.train.token_budget
+    learners: dict[str, Learner] = {
+        key.model: construct(str(key), network, settings, token_budget=budget)
+        for key, network in networks.items()
+    }
+    return Critics(
+        critic=critic,
+        learners=learners,
+        tokenize=tokenizer_of(settings.path, "critic.path"),
+        max_length=settings.longest_stream(read_config(settings.path, "critic.path")),
+        value_model=run.value_models.__getitem__,
+    )
+
+
+def _train(
+    critics: Critics,
+    advantage: Advantage,
+    episodes: Sequence[Credited[Any]],
+    settings: FitSettings,
+    told: Callable[[int], None],
+) -> None:
+    trees = [episode.tree for episode in episodes]
+    targets = _returns(episodes, of_state=critics.critic.of_state)
+    for name, learner in critics.learners.items():
+        reached = [
+            value
+            for episode, by_agent in zip(episodes, targets, strict=True)
+            for reader, agents in critics.critic.readers(episode.tree.agents).items()
+            if critics.value_model(reader) == name
+            for agent in agents
+            for value in by_agent[agent]
+            if value is not None and value == value  # scored
+        ]
+        learner.observe(reached, float(np.mean(reached)))
+    rows = critics.rows(trees)
+    critics.add("targets", rows, trees, targets)
+    value_loss, rng = ValueLoss(), derive_rng(settings.seed, "fit")
+    orders = [rng.permutation(len(trees)).tolist() for _ in range(settings.epochs)]
+    cut = [list(minibatches(trees, settings.minibatch, order)) for order in orders]
+    steps, total = 0, sum(map(len, cut))
+    for epoch, batches in enumerate(cut, start=1):
+        for numbers in batches:
+            for model_rows in rows.values():
+                prepared = model_rows.prepared(numbers)
+                if prepared.groups:
+                    objective = critics.objective(advantage, value_loss, prepared, None)
+                    model_rows.learner.accumulate(prepared, objective)
+                    model_rows.learner.step(steps / total)
+            steps += 1
+        told(epoch)
+
+
+def _returns(episodes: Sequence[Credited[Any]], *, of_state: bool) -> list[AgentValues]:
+    """The returns that the values of each tree are to predict: after a node for V, of the edge for
+    Q; NaN, not scored, where a branch was cut before its end."""
+    targets: list[AgentValues] = []
+    for episode in episodes:
+        below = episode.tree.below()
+        by_agent = {}
+        for agent in episode.tree.agents:
+            returns = episode.returns(agent)
+            by_agent[agent] = tuple(
+                (mean_scored(returns[c] for c in edges) if edges else nan) if of_state else g
+                for edges, g in zip(below, returns, strict=True)
+            )
+        targets.append(by_agent)
+    return targets
+
+
+def _judged(
+    critics: Critics, episodes: Sequence[Credited[Any]], model: str | None = None
+) -> list[Pair]:
+    values = critics.read([episode.tree for episode in episodes])
+    if model is not None:
+        readers = critics.critic.readers(episodes[0].tree.agents).items()
+        own = {a for r, agents in readers if critics.value_model(r) == model for a in agents}
+        values = [{a: v for a, v in one.items() if a in own} for one in values]
+    return list(pairs(episodes, values, of_state=critics.critic.of_state, single=True))
+
+
+def _tell(
+    report: Report | None, epoch: int, critics: Critics, held: Sequence[Credited[Any]]
+) -> None:
+    if report is not None:
+        report(epoch, worth_by_turn(_judged(critics, held)))

@@ -1,0 +1,109 @@
+"""What can be explained of returns at all, and what a mean for each item explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+import numpy as np
+
+from colearn.contract import Episodes
+from colearn.contract.asking import item_name
+from colearn.models.critic_folder import TurnWorth
+
+from .judgement import Pair, worth_by_turn
+
+PRIOR = 2.0
+"""Returns at the turn's mean that an item's mean counts beside its own."""
+_RESAMPLES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The share of the variance of single returns that a value of the joint history can explain at
+    a turn, with a 95% interval over trees."""
+
+    turn: int
+    explainable: float
+    low: float
+    high: float
+    groups: int
+    """Joint histories after which several joint actions were played."""
+
+
+def ceilings(episodes: Episodes, *, group_items: bool = False) -> tuple[Ceiling, ...]:
+    """By turn, from histories with several children: 1 - (variance among siblings) / (variance).
+
+    The mean return over agents counts. `group_items`: the roots of an item are one history, which
+    is right where all episodes are of one policy. Turns without siblings are left out.
+    """
+    by_turn: dict[int, dict[str, list[list[float]]]] = {}
+    for number, episode in enumerate(episodes):
+        tree = episode.tree
+        agents = [episode.returns(agent) for agent in tree.agents]
+        returns = np.mean(agents, axis=0)
+        shared = group_items and tree.item is not None
+        for node, below in zip(tree.nodes, tree.below(), strict=True):
+            some = [float(returns[edge]) for edge in below if not isnan(returns[edge])]
+            if not some:
+                continue
+            root = shared and node.parent is None
+            key = f"item {item_name(tree.item)}" if root else f"tree {number}"
+            groups = by_turn.setdefault(node.turn, {}).setdefault(key, [])
+            if root and groups:
+                groups[0] += some
+            else:
+                groups.append(some)
+    told = (_ceiling(turn, list(of_turn.values())) for turn, of_turn in sorted(by_turn.items()))
+    return tuple(one for one in told if one is not None)
+
+
+def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling | None:
+    """`units`: the groups of each tree or item, which are resampled together."""
+    sums = np.array([_sums(groups) for groups in units])
+    share = _explainable(sums.sum(0))
+    if share is None:
+        return None
+    rng = np.random.default_rng(0)
+    drawn = (rng.integers(len(sums), size=len(sums)) for _ in range(_RESAMPLES))
+    again = [one for chosen in drawn if (one := _explainable(sums[chosen].sum(0))) is not None]
+    low, high = np.quantile(again or [share], [0.025, 0.975])
+    several = sum(len(group) > 1 for groups in units for group in groups)
+    return Ceiling(turn, share, float(low), float(high), several)
+
+
+def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, float, float, float, float]:
+    """Number, sum and sum of squares of returns; squares within groups and their freedom."""
+    flat = [one for group in groups for one in group]
+    within = sum(float(np.var(group)) * len(group) for group in groups)
+    freedom = sum(len(group) - 1 for group in groups)
+    return len(flat), sum(flat), sum(one * one for one in flat), within, freedom
+
+
+def _explainable(sums: np.ndarray) -> float | None:
+    number, total, squares, within, freedom = sums
+    if freedom < 1 or number < 2:
+        return None
+    variance = (squares - total**2 / number) / (number - 1)
+    return None if variance <= 0 else float(1 - within / freedom / variance)
+
+
+def item_mean_worth(before: Sequence[Pair], judged: Sequence[Pair]) -> tuple[TurnWorth, ...]:
+    """What means of earlier returns by item and turn, shrunk to the turn's, explain."""
+    return worth_by_turn(item_mean_pairs(before, judged))
+
+
+def item_mean_pairs(before: Sequence[Pair], judged: Sequence[Pair]) -> Iterator[Pair]:
+    """`judged` with the means of earlier returns for values."""
+    of_turn: dict[int, list[float]] = {}
+    of_item: dict[tuple[str, int], list[float]] = {}
+    for pair in before:
+        of_turn.setdefault(pair.turn, []).append(pair.actual)
+        of_item.setdefault((pair.item, pair.turn), []).append(pair.actual)
+    means = {turn: float(np.mean(returns)) for turn, returns in of_turn.items()}
+    for pair in judged:
+        usual = means.get(pair.turn, 0.0)
+        own = of_item.get((pair.item, pair.turn), [])
+        mean = (sum(own) + PRIOR * usual) / (len(own) + PRIOR)
+        yield pair._replace(value=mean)

@@ -1,0 +1,158 @@
+"""Critics that a run is given (`critic.from`): where they are, and whether they fit."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from colearn.cache import cache_folder
+from colearn.config import Config, ResolvedRun, resolve
+from colearn.contract import NetworkKey
+from colearn.errors import ConfigError
+from colearn.models.critic_folder import CriticManifest, is_critic, read_critic
+from colearn.notes import note
+from colearn.record import open_run
+from colearn.record.checksums import damages, write_checksums
+from colearn.record.folder import CONFIG
+
+from .keep import described, keep_critic
+from .loaded import critic_folder
+
+_FIELD = "critic.from"
+
+
+def with_given_critic(config: Config) -> Config:
+    """The config with a folder of kept critics in `critic.from`: a run's critics are written into
+    the cache, a hub's repository is downloaded.
+
+    Errors: ConfigError for a place without a critic; CheckpointError for a run that has none.
+    """
+    critic = config.critic
+    if critic is None or critic.from_ is None:
+        return config
+    path = critic_folder(critic.from_)
+    if (path / CONFIG).is_file():
+        path = _kept_from_run(path)
+    elif not is_critic(path) and not any(map(is_critic, path.glob("critic-*"))):
+        read_critic(path, _FIELD)
+    return config.model_copy(update={"critic": critic.model_copy(update={"from_": str(path)})})
+
+
+def given_critics(run: ResolvedRun) -> dict[str, CriticManifest]:
+    """The manifest of every given value model, by name; empty without `critic.from`.
+
+    Errors: ConfigError, one line, for a critic that does not fit the run.
+    """
+    critic = run.config.critic
+    if critic is None or critic.from_ is None:
+        return {}
+    manifests = {}
+    for key in run.learners:
+        if key.kind == "critic":
+            folder = Path(run.path(key))
+            manifests[key.model] = manifest = read_critic(folder, _FIELD)
+            for damage in damages(folder):
+                raise ConfigError(f"{_FIELD}: {damage}; copy or export the critic again")
+            _check_fit(run, key, manifest, str(folder), foreign=critic.foreign)
+    return manifests
+
+
+def _check_fit(
+    run: ResolvedRun, key: NetworkKey, manifest: CriticManifest, folder: str, *, foreign: bool
+) -> None:
+    if manifest.base is not None:
+        raise ConfigError(
+            f"{_FIELD}: {folder} is an adapter; export the critic without --adapter, which merges "
+            "it into its base"
+        )
+    own = CriticManifest(**described(run, key), **_UNSAID)
+    fields = ["critic", "reads", "discount", "credit"]
+    fields += [] if foreign else ["task", "agents", "readers", "horizon"]
+    for name in fields:
+        its, wanted = getattr(manifest, name), getattr(own, name)
+        if its != wanted:
+            remedy = (
+                "give one with: colearn critic fit"
+                if name not in _FOREIGN
+                else "give another, or set critic.foreign: true if its texts mean the same here"
+            )
+            raise ConfigError(
+                f"{_FIELD}: {folder} was trained with {_WORDS[name]} {_told(its)}, and this run "
+                f"has {_told(wanted)}; {remedy}"
+            )
+
+
+_FOREIGN = ("task", "agents", "readers", "horizon")
+_WORDS = {
+    "critic": "the critic",
+    "reads": "the critic's settings",
+    "discount": "the discount",
+    "credit": "the credit",
+    "task": "the task",
+    "agents": "the agents",
+    "readers": "the readers",
+    "horizon": "a horizon of",
+}
+_UNSAID: dict[str, Any] = {
+    "centre": 0.0,
+    "deviation": 1.0,
+    "bias": 0.0,
+    "max_length": 1,
+    "joint_actions": 0,
+}
+"""Fields of a manifest that a config does not decide."""
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_told(one)}" for name, one in value.items())
+    return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _kept_from_run(folder: Path) -> Path:
+    """The newest critics of a run, kept once in the cache."""
+    there = open_run(folder)
+    checkpoint = there.checkpoints.choose()
+    checkpoint.say_passed()
+    run = resolve(with_given_critic(there.config()), agents=there.record().agents)
+    keys = [key for key in run.learners if key.kind == "critic"]
+    if not keys:
+        raise ConfigError(
+            f"{_FIELD}: the run in {folder} has no critic of its own; fit one on its episodes "
+            f"with: colearn critic fit {folder}"
+        )
+    digest = hashlib.blake2b(digest_size=8)
+    for key in keys:
+        for path in sorted((checkpoint.path / str(key)).iterdir()):
+            digest.update(path.read_bytes())
+    kept = cache_folder() / f"critics-{digest.hexdigest()}"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{kept}.lock"):  # of several processes one writes
+        if not kept.is_dir():
+            note(f"keeps the critic of {folder}, once, in {kept}")
+            aside = kept.with_suffix(".partial")
+            shutil.rmtree(aside, ignore_errors=True)
+            for key in keys:
+                (aside / str(key)).mkdir(parents=True)
+                keep_critic(
+                    run,
+                    key,
+                    checkpoint.path,
+                    aside / str(key),
+                    joint_actions=critic_joint_actions(run, checkpoint.progress.environment_steps),
+                )
+                write_checksums(aside / str(key))
+            aside.rename(kept)
+    return kept
+
+
+def critic_joint_actions(run: ResolvedRun, own: int) -> int:
+    """The joint actions that a run's critics were trained on: its `own`, unless they were frozen,
+    and those of the critics that it was given."""
+    critic = run.config.critic
+    given = max((m.joint_actions for m in given_critics(run).values()), default=0)
+    return given + (own if critic is None or critic.frozen < 1.0 else 0)

@@ -1,0 +1,230 @@
+"""A critic from another run: it starts as it was, fits or is one line, and is frozen if asked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny import register, save_model
+
+from colearn.config import load_config
+from colearn.contract import NetworkKey
+from colearn.errors import ConfigError
+from colearn.experiment.assemble import assemble
+from colearn.experiment.loop import Experiment
+from colearn.export import export_critics
+from colearn.models.critic_folder import HEAD, read_critic
+from colearn.record import RunFolder, read_run
+from colearn.record.checksums import write_checksums
+from colearn.value_model.judgement import pairs
+
+TEAM = NetworkKey("critic", "team")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        register(patch, notes="tiny:Notes")
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+def settings(model: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "algorithm": {"name": "collm_cc", "value_loss": {"rescale": True}},
+        "models": {"*": {"path": model, "learning_rate": 3e-2}},
+        "agents": {"*": {"sampling": {"max_tokens": 6}}},
+        "critic": {"path": model, "learning_rate": 3e-2},
+        "train": {"environment_steps": 8, "episodes": 2},
+        "run": {"device": "cpu", "seed": 1},
+    } | changes
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    Experiment(load_config(settings(model)), folder).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    return export_critics(run, tmp_path_factory.mktemp("kept"))["team"]
+
+
+def given(model: str, kept: Path, **changes: Any) -> dict[str, Any]:
+    critic = {"from": str(kept), "learning_rate": 3e-2} | changes.pop("critic", {})
+    return settings(model, critic=critic, run={"device": "cpu", "seed": 2}, **changes)
+
+
+def state(experiment: Experiment) -> dict[str, torch.Tensor]:
+    network = experiment.assembly.host.networks[TEAM]
+    return {name: one.detach().clone() for name, one in network.state().items()}
+
+
+def test_a_run_starts_from_the_weights_and_the_head_that_were_kept(
+    model: str, run: Path, kept: Path
+) -> None:
+    checkpoint = RunFolder(run).checkpoints.choose().path / "critic-team" / "weights.safetensors"
+    network = assemble(load_config(given(model, kept))).host.networks[TEAM]
+    expected = load_file(checkpoint)
+    assert network.state().keys() == expected.keys()
+    for name, tensor in network.state().items():
+        assert torch.equal(tensor, expected[name]), name
+
+
+def test_a_run_s_folder_gives_its_newest_critic(model: str, run: Path, kept: Path) -> None:
+    by_run = assemble(load_config(given(model, run))).host.networks[TEAM].state()
+    for name, tensor in (
+        assemble(load_config(given(model, kept))).host.networks[TEAM].state().items()
+    ):
+        assert torch.equal(tensor, by_run[name])
+
+
+def test_each_agent_is_given_the_critic_of_its_name(model: str, tmp_path: Path) -> None:
+    algorithm = {"name": "collm_dc"}
+    Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()
+    folders = export_critics(tmp_path / "run", tmp_path / "out")
+    networks = assemble(load_config(given(model, tmp_path / "out", algorithm=algorithm))).host
+    for agent, folder in folders.items():
+        head = networks.networks[NetworkKey("critic", agent)].head
+        assert torch.equal(head.linear.weight, load_file(folder / HEAD)["linear.weight"])
+
+
+def test_a_frozen_critic_keeps_its_weights_and_is_centred_on_the_first_returns(
+    model: str, kept: Path, tmp_path: Path
+) -> None:
+    experiment = Experiment(
+        load_config(given(model, kept, critic={"frozen": 1.0})), tmp_path / "run"
+    )
+    before, trees = state(experiment), experiment.trees()
+    parts, updater = experiment.assembly.run.parts, experiment.assembly.updater
+    assert updater is not None and updater.critic is not None
+    told = list(pairs(parts.credited(trees), updater.critic.read(trees), of_state=True))
+    by = sum(pair.actual - pair.value for pair in told) / len(told)
+    assert abs(by) > 1e-3
+    record = experiment.run()
+    after = state(experiment)
+    centre = after.pop("head.scale") - before.pop("head.scale")
+    assert centre.tolist() == pytest.approx([by, 0.0, 0.0], abs=1e-6)
+    assert all(torch.equal(one, after[name]) for name, one in before.items())
+    assert record.critic_joint_actions == read_critic(kept, "kept").joint_actions == 8
+    updates = read_run(RunFolder(tmp_path / "run")).updates
+    assert all("critic/value_loss" not in line.metrics for line in updates)
+    assert all("ada/grad_norm" in line.metrics for line in updates)
+
+
+def test_a_critic_that_is_frozen_for_a_share_is_trained_after_it(
+    model: str, kept: Path, tmp_path: Path
+) -> None:
+    config = given(model, kept, critic={"frozen": 0.5})
+    Experiment(load_config(config), tmp_path / "run").run()
+    updates = read_run(RunFolder(tmp_path / "run")).updates
+    assert ["critic/value_loss" in line.metrics for line in updates] == [False, True]
+
+
+def test_a_critic_that_goes_on_is_worth_both_budgets(
+    model: str, kept: Path, tmp_path: Path
+) -> None:
+    Experiment(load_config(given(model, kept)), tmp_path / "run").run()
+    folder = export_critics(tmp_path / "run", tmp_path / "out")["team"]
+    assert read_critic(folder, "kept").joint_actions == 16
+
+
+MISFITS = {
+    "another kind of value": (
+        {"algorithm": {"name": "coma"}},
+        r"trained with the critic centralized, and this run has counterfactual; .*critic fit",
+    ),
+    "other text": (
+        {"algorithm": {"name": "collm_cc", "critic": {"global_info": False}}},
+        r"the critic's settings .*global_info True.*and this run has .*global_info False",
+    ),
+    "another discount": (
+        {"algorithm": {"name": "collm_cc", "discount": 0.9}},
+        r"trained with the discount 1\.0, and this run has 0\.9",
+    ),
+    "another horizon": (
+        {"task": {"name": "notes", "horizon": 3, "items": 3}},
+        r"with a horizon of 2, and this run has 3; .*critic\.foreign: true",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_critic_that_does_not_fit_is_one_line(name: str, model: str, kept: Path) -> None:
+    changes, told = MISFITS[name]
+    with pytest.raises(ConfigError, match=told) as error:
+        assemble(load_config(given(model, kept, **changes)))
+    assert str(error.value).startswith("critic.from: ") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("task", "letters", "trained with the task letters, and this run has notes"),
+        ("agents", ["eve", "bob"], r"trained with the agents eve\+bob, and this run has ada\+ben"),
+    ],
+)
+def test_a_critic_of_another_task_or_team_is_one_line_or_foreign(
+    field: str, value: Any, told: str, model: str, kept: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(kept, tmp_path / "copy")
+    manifest = json.loads((copy / "critic.json").read_text())
+    (copy / "critic.json").write_text(json.dumps(manifest | {field: value}))
+    write_checksums(copy)
+    with pytest.raises(ConfigError, match=told):
+        assemble(load_config(given(model, copy)))
+    assemble(load_config(given(model, copy, critic={"foreign": True})))
+
+
+def test_a_damaged_critic_is_one_line(model: str, kept: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(kept, tmp_path / "copy")
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
+    with pytest.raises(ConfigError, match=r"^critic\.from: .*model\.safetensors"):
+        assemble(load_config(given(model, copy)))
+
+
+def test_returns_of_another_scale_are_one_line(model: str, kept: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(kept, tmp_path / "copy")
+    manifest = json.loads((copy / "critic.json").read_text())
+    scale = {"centre": 4000.0, "deviation": 100.0}
+    (copy / "critic.json").write_text(json.dumps(manifest | scale))
+    head = load_file(copy / HEAD)
+    head["scale"] = torch.tensor([4000.0, 100.0, 4.0])
+    save_file(head, copy / HEAD)
+    write_checksums(copy)
+    experiment = Experiment(load_config(given(model, copy)), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"team was trained on returns of 4e\+03 \+- 100, and"):
+        experiment.run()
+
+
+def test_a_place_without_a_critic_is_one_line(model: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^critic\.from: no critic in .*no critic\.json"):
+        assemble(load_config(given(model, tmp_path)))
+
+
+def test_frozen_needs_a_critic_from_elsewhere(model: str) -> None:
+    with pytest.raises(ConfigError, match="critic: frozen and foreign describe a given critic"):
+        load_config(settings(model, critic={"path": model, "frozen": 1.0}))
+    with pytest.raises(ConfigError, match="critic: set either path or share: actor, or from"):
+        load_config(settings(model, critic={"share": "actor", "from": model}))
+
+
+def test_a_given_critic_replaces_the_path(model: str, kept: Path) -> None:
+    config = load_config(given(model, kept), {"critic.path": "nowhere/to-be-found"})
+    head = assemble(config).host.networks[TEAM].head
+    assert torch.equal(head.linear.weight, load_file(kept / HEAD)["linear.weight"])
