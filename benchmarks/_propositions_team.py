@@ -7,15 +7,14 @@ library's collector; only the score, grad log pi = 1(a) - pi(. | h), is a formul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.agents import language_players
-from colearn.contract import Branching, Generator, Request, Rollout, Sampled
+from colearn.agents import Voice, language_players
+from colearn.contract import BatchEngine, Branching, Rollout, TokenAnswer, TokenRequest
 from colearn.credit.team import Team as Shared
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
@@ -36,17 +35,6 @@ NODES_AT_ONCE = 20_000
 """Nodes of trees held in memory at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A session of a table: the private history (a_0, o_1, a_1, ...) as the model numbers it."""
-
-    history: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        return len(self.history)
-
-
 class NumberedChat:
     """An observation enters a history as its number; the opening says nothing."""
 
@@ -63,21 +51,21 @@ class NumberedChat:
         return ""
 
 
-class TableGenerator(Generator):
-    """Draws actions from tables, where an agent's private history selects its row."""
+class TableEngine(BatchEngine):
+    """Draws actions from tables, where an agent's private history (a_0, o_1, a_1, ...) as the model
+    numbers it selects its row."""
 
     def __init__(self, team: Team) -> None:
         self._team = team
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
         return [self._answer(request) for request in requests]
 
     def sync(self) -> None:
         """The tables are fixed."""
 
-    def _answer(self, request: Request) -> list[Sampled]:
-        before = request.session.history if isinstance(request.session, Known) else ()
-        history = (*before, *request.tokens)
+    def _answer(self, request: TokenRequest) -> list[TokenAnswer]:
+        history = tuple(request.history.ids)
         team = self._team
         bounds = team.cumulative[request.agent][team.row_of[request.agent][history]]
         words = team.words[request.agent]
@@ -86,7 +74,7 @@ class TableGenerator(Generator):
             # A derived seed is 63 uniform bits already.
             number = min(int(np.searchsorted(bounds, seed / 2**63, "right")), len(words) - 1)
             action = Action(words[number], (number,))
-            drawn.append(Sampled(action, Known((*history, number))))
+            drawn.append(TokenAnswer(action, request.history.act(action.tokens)))
         return drawn
 
 
@@ -117,10 +105,11 @@ class Team:
             scores = np.exp(SPREAD * rng.normal(size=(len(known), len(self.words[agent]))))
             self.tables[agent] = scores / scores.sum(axis=1, keepdims=True)
         self.cumulative = {agent: table.cumsum(axis=1) for agent, table in self.tables.items()}
-        generator = TableGenerator(self)
+        engine = TableEngine(self)
         names = dict(zip(self.agents, self.task.model.observations, strict=True))
         chats: dict[str, Any] = {agent: NumberedChat(names[agent]) for agent in self.agents}
-        self.players = language_players(generator, chats)
+        voices = {agent: Voice(chat=chat) for agent, chat in chats.items()}
+        self.players = language_players(engine, voices)
 
     @cached_property
     def policy(self) -> dict[str, tuple[Array, ...]]:

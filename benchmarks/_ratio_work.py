@@ -11,7 +11,7 @@ import torch
 from tree_attention import tree
 from vs_comlrl import Reprefill, SharedWords, State, words
 
-from colearn.agents import Language, LanguageTable
+from colearn.agents import Language
 from colearn.config import Config
 from colearn.contract import Player
 from colearn.experiment.assemble import Assembly, assemble
@@ -82,8 +82,8 @@ def prefilling(players: Mapping[str, Player], *, forget: bool) -> dict[str, Play
     changed: dict[str, Player] = {}
     for agent, player in players.items():
         assert isinstance(player, Language)
-        table = LanguageTable(Reprefill(player.table.generator, forget=forget))
-        changed[agent] = replace(player, own_table=table)
+        engine: Any = player.engine
+        changed[agent] = replace(player, engine=Reprefill(engine, forget=forget))
     return changed
 
 

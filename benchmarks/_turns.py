@@ -10,7 +10,7 @@ from unittest.mock import patch
 from vs_comlrl import SharedWords
 
 from colearn.experiment.assemble import Assembly
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 
 
@@ -23,16 +23,16 @@ class Eight(SharedWords):
 def seconds_by_turn(chains: Assembly, count: int, seed: int) -> list[float]:
     """Processor seconds of both agents' generation in each turn, `count` chains at once."""
     spent: list[float] = []
-    plain = TransformersGenerator._prepared
+    plain = TransformersEngine._prepared
 
     @contextmanager
-    def timed(generator: TransformersGenerator) -> Iterator[None]:
+    def timed(generator: TransformersEngine) -> Iterator[None]:
         started = time.process_time()
         with plain(generator):
             yield
         spent.append(time.process_time() - started)
 
-    with patch.object(TransformersGenerator, "_prepared", timed):
+    with patch.object(TransformersEngine, "_prepared", timed):
         grow(Eight(), list(range(count)), chains.players, chains.run.parts.rollout, seed=seed)
     assert len(spent) == 16, "eight turns of two agents"
     return [spent[n] + spent[n + 1] for n in range(0, 16, 2)]

@@ -104,7 +104,7 @@ def of_run(run: Path, name: str, given: argparse.Namespace) -> list[dict[str, An
     parts = assemble(folder.config({} if chosen is None else {"task.test_games": chosen}))
     if not given.first:
         load_learners(folder.checkpoints.choose().path, parts.host.learners)
-        for generator in parts.host.generators:
+        for generator in parts.host.engines:
             generator.sync()
     return [
         {"run": name, **row}

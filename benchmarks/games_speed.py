@@ -72,7 +72,7 @@ def measure(name: str, iterations: int, sets: Sequence[str]) -> dict[str, Any]:
         clock, task = Clock(), run.assembly.run.task
         for part in TASK:
             setattr(task, part, clock.timed(getattr(task, part), "game"))
-        for generator in run.assembly.host.generators:
+        for generator in run.assembly.host.engines:
             generator.generate = clock.timed(generator.generate, "generation")  # type: ignore[method-assign]
         update = clock.timed(run._update, "update")
         run._update = update  # type: ignore[method-assign]

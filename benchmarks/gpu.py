@@ -76,7 +76,7 @@ class Stand:
 
     def generated(self, generator: Any, forks: int = 4) -> tuple[list[Any], float]:
         """Trees of one turn with `forks` answers each, and seconds."""
-        from colearn.contract import Request
+        from colearn.contract import TokenHistory, TokenRequest
         from colearn.types import Node, Observation, Tree
 
         prompts = [
@@ -84,7 +84,12 @@ class Stand:
             for number in range(self.rows // forks)
         ]
         requests = [
-            Request(agent="a", session=None, tokens=prompt, seeds=tuple(range(forks)))
+            TokenRequest(
+                agent="a",
+                history=TokenHistory().observe(prompt, None),
+                sampling=self.voice.sampling,
+                seeds=tuple(range(forks)),
+            )
             for prompt in prompts
         ]
         self.wait()
@@ -185,10 +190,10 @@ def gpu_tests(small: bool) -> dict[str, Any]:
 
 def update_share(small: bool) -> dict[str, Any]:
     """An update as a share of the matrix rate."""
-    from colearn.generate.transformers import TransformersGenerator
+    from colearn.generate.transformers import TransformersEngine
 
     stand = Stand(small)
-    trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+    trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
     groups = stand.rows_of(trees)
     tokens = sum(len(row.tokens) for group in groups for row in group)
     _, seconds = stand.updated(groups)
@@ -203,10 +208,10 @@ def update_share(small: bool) -> dict[str, Any]:
 
 def decode(small: bool) -> dict[str, Any]:
     """New tokens per second of the default generator."""
-    from colearn.generate.transformers import TransformersGenerator
+    from colearn.generate.transformers import TransformersEngine
 
     stand = Stand(small)
-    generator = TransformersGenerator(stand.base, {"a": stand.voice})
+    generator = TransformersEngine(stand.base, {"a": stand.voice})
     stand.generated(generator)
     _, seconds = stand.generated(generator)
     tokens = stand.rows * stand.action
@@ -215,10 +220,10 @@ def decode(small: bool) -> dict[str, Any]:
 
 def packed_trees(small: bool) -> dict[str, Any]:
     """An update on packed trees against rows of their own for each branch."""
-    from colearn.generate.transformers import TransformersGenerator
+    from colearn.generate.transformers import TransformersEngine
 
     stand = Stand(small)
-    trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+    trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
     packed = stand.rows_of(trees)
     apart = stand.rows_of(trees, budget=1)
     _, together = stand.updated(packed)
@@ -233,10 +238,10 @@ def memory(small: bool) -> dict[str, Any]:
     """Peak bytes of an update against weights, gradients and AdamW."""
     import torch
 
-    from colearn.generate.transformers import TransformersGenerator
+    from colearn.generate.transformers import TransformersEngine
 
     stand = Stand(small)
-    trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+    trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
     stand.updated(stand.rows_of(trees), times=2)
     peak = torch.cuda.max_memory_allocated() if stand.device.type == "cuda" else 0
     return {"peak_bytes": peak, "state_bytes": 16 * stand.weights}
@@ -293,12 +298,12 @@ def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
         import torch
 
         from colearn.config import OptimizerSettings
-        from colearn.generate.transformers import TransformersGenerator
+        from colearn.generate.transformers import TransformersEngine
         from colearn.learn.deepspeed import DeepSpeedLearner
         from colearn.models.network import Network
 
         stand = Stand(small)
-        trees, _ = stand.generated(TransformersGenerator(stand.base, {"a": stand.voice}))
+        trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
         groups = stand.rows_of(trees)
         learner = DeepSpeedLearner(
             "actor",

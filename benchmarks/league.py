@@ -84,7 +84,7 @@ def members(text: str) -> list[tuple[str, Assembly]]:
     for checkpoint in chosen:
         parts = assemble(folder.config())
         load_learners(checkpoint.path, parts.host.learners)
-        for generator in parts.host.generators:
+        for generator in parts.host.engines:
             generator.sync()
         assemblies.append((f"{folder.name}@{checkpoint.iteration}", parts))
     return assemblies

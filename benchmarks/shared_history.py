@@ -19,9 +19,9 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from colearn.agents import ChatFormat, Voice
-from colearn.contract import Request, Sampling
+from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate import forked_slab
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 
 HISTORIES, KEY_HEADS, WORDS = 16, 2, 1024
@@ -54,12 +54,14 @@ def seconds(base: Base, length: int, forks: int, least: int) -> float:
     chat = ChatFormat(tokenizer, chat="plain")
     chat.end_ids = frozenset()  # all actions have 32 tokens
     voices = {"a": Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=32))}
-    generator = TransformersGenerator(base, voices)
+    generator = TransformersEngine(base, voices)
     requests = [
-        Request(
+        TokenRequest(
             agent="a",
-            session=None,
-            tokens=tuple((number + place) % WORDS for place in range(length)),
+            history=TokenHistory().observe(
+                ((number + place) % WORDS for place in range(length)), None
+            ),
+            sampling=voices["a"].sampling,
             seeds=tuple(range(forks)),
         )
         for number in range(HISTORIES)

@@ -18,7 +18,7 @@ import torch
 
 from colearn.config import load_config
 from colearn.experiment.assemble import assemble
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 
@@ -49,7 +49,7 @@ def main() -> None:
             for number in range(2 * arguments.rounds + 2):
                 apart = bool(number % 2)
                 place = property(lambda self, apart=apart: id(self.base) if apart else "cpu")
-                with patch.object(TransformersGenerator, "place", place):
+                with patch.object(TransformersEngine, "place", place):
                     start = time.perf_counter()
                     trees, _ = grow(team.run.task, items, team.players, Chain(), seed=1)
                     seconds = time.perf_counter() - start

@@ -20,13 +20,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from colearn.agents import ChatFormat, Voice
-from colearn.contract import Generator, Request, Sampled, Sampling
+from colearn.contract import Sampling, TokenAnswer, TokenHistory, TokenRequest
+from colearn.generate.checked_engine import CheckedEngine
 from colearn.generate.kinds import VLLM
-from colearn.generate.token_generator import TokenGenerator
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
+
+Engine = TransformersEngine | CheckedEngine
 
 
 def main() -> None:
@@ -55,11 +57,11 @@ def main() -> None:
     )
     started = time.perf_counter()
     engine = VLLM(tolerance=float("inf")).build(base, {"a": voice})
-    assert isinstance(engine, TokenGenerator)
+    assert isinstance(engine, CheckedEngine)
     engine.follow([partial(weight_update, Network(base, None), 3)])
     print(f"vLLM engine start: {time.perf_counter() - started:.1f} s; gap {engine.gap:.1e} nats")
-    first = TransformersGenerator(base, {"a": voice})
-    generators: dict[str, Generator] = {"vllm": engine, "transformers": first}
+    first = TransformersEngine(base, {"a": voice})
+    generators: dict[str, Engine] = {"vllm": engine, "transformers": first}
     rates: dict[str, list[float]] = {name: [] for name in generators}
     for repeat in range(options.repeats + 1):
         for name, generator in generators.items():
@@ -88,18 +90,21 @@ def main() -> None:
     engine.close()
 
 
-def _rate(generator: Generator, rows: int, prompt: int, turns: int, repeat: int) -> float:
+def _rate(generator: Engine, rows: int, prompt: int, turns: int, repeat: int) -> float:
     """Sampled tokens a second over all turns of new histories."""
     random = torch.Generator().manual_seed(repeat)
-    last: Sequence[Sampled | None] = [None] * rows
+    last: Sequence[TokenAnswer | None] = [None] * rows
     count = 0
     started = time.perf_counter()
     for turn in range(turns):
         requests = [
-            Request(
+            TokenRequest(
                 agent="a",
-                session=None if before is None else before.session,
-                tokens=tuple(torch.randint(0, 256, (prompt,), generator=random).tolist()),
+                history=(TokenHistory() if before is None else before.history).observe(
+                    torch.randint(0, 256, (prompt,), generator=random).tolist(), None
+                ),
+                continues=None if before is None else before.history,
+                sampling=generator.roles["a"].sampling,
                 seeds=(1000 * turn + row,),
             )
             for row, before in enumerate(last)

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, Generator, Request, RewardStructure, Sampled, Session
+from colearn.contract import BatchEngine, DecPOMDP, RewardStructure, TokenAnswer, TokenRequest
 from colearn.types import Outcome
 
 VOCABULARY = 8192
@@ -276,55 +276,29 @@ def run_peer(folder: Path, algorithm: str, history: str, items: int) -> None:
         turns.answer(trainer.env_step - before, time.perf_counter() - started)
 
 
-class Reprefill(Generator):
-    """The transformers generator without its caches: every call opens all histories anew, or
-    prefills a history once for each of its actions."""
+class Reprefill(BatchEngine):
+    """The transformers engine without its caches: every call opens all histories anew, or prefills
+    a history once for each of its actions."""
 
-    def __init__(self, inner: Generator, *, forget: bool) -> None:
+    def __init__(self, inner: Any, *, forget: bool) -> None:
         self.inner, self.forget = inner, forget
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
         if self.forget:
-            whole = [
-                replace(r, session=None, tokens=(*held_tokens(r.session), *r.tokens))
-                for r in requests
-            ]
-            drawn = self.inner.generate(whole, greedy=greedy)
-            return [
-                [Sampled(s.action, Transcript((*r.tokens, *s.action.tokens))) for s in options]
-                for r, options in zip(whole, drawn, strict=True)
-            ]
+            return self.inner.generate([replace(r, continues=None) for r in requests])
         single = [replace(r, seeds=(seed,)) for r in requests for seed in r.seeds]
-        flat = iter(self.inner.generate(single, greedy=greedy))
+        flat = iter(self.inner.generate(single))
         return [[next(flat)[0] for _ in r.seeds] for r in requests]
 
     def sync(self) -> None:
         self.inner.sync()
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """A session that holds a history's tokens and no cache."""
-
-    tokens: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        return len(self.tokens)
-
-
-def held_tokens(session: Session | None) -> tuple[int, ...]:
-    if session is None:
-        return ()
-    assert isinstance(session, Transcript)
-    return session.tokens
-
-
 def ideas(folder: Path, rounds: int) -> None:
     """Each idea off and on again, in this process, on one thread, in CPU seconds."""
     import torch
 
-    from colearn.agents import Language, LanguageTable
+    from colearn.agents import Language
     from colearn.config import Config
     from colearn.contract import Player
     from colearn.experiment.assemble import assemble
@@ -347,8 +321,8 @@ def ideas(folder: Path, rounds: int) -> None:
         players: dict[str, Player] = {}
         for agent, player in team.players.items():
             assert isinstance(player, Language)
-            table = LanguageTable(Reprefill(player.table.generator, **off))
-            players[agent] = replace(player, own_table=table)
+            engine: Any = player.engine
+            players[agent] = replace(player, engine=Reprefill(engine, **off))
         return players
 
     def rollout(who: Mapping[str, Player]) -> Callable[[], Any]:

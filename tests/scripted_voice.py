@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from colearn.agents import ChatFormat, language_players
-from colearn.contract import Generator, Request, Sampled
+from colearn.agents import ChatFormat, Voice, language_players
+from colearn.contract import BatchEngine, TokenAnswer, TokenRequest
 from colearn.types import Action
 from tests.tiny import byte_tokenizer
 
 
-@dataclass(frozen=True)
-class Length:
-    length: int
-
-
-class Scripted(Generator):
+class Scripted(BatchEngine):
     """One text, ended by the end token, with log-probability -1 for each id."""
 
     def __init__(self, action: Action) -> None:
@@ -25,8 +19,11 @@ class Scripted(Generator):
     def sync(self) -> None:
         """Nothing is trained."""
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        return [[Sampled(self.action, Length(0)) for _ in one.seeds] for one in requests]
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
+        return [
+            [TokenAnswer(self.action, one.history.act(self.action.tokens)) for _ in one.seeds]
+            for one in requests
+        ]
 
 
 def scripted_players(agents, text):
@@ -35,4 +32,4 @@ def scripted_players(agents, text):
     chat = ChatFormat(tokenizer)
     ids = (*tokenizer(text, add_special_tokens=False)["input_ids"], chat.end_id)
     action = Action(text=text, tokens=ids, logprobs=(-1.0,) * len(ids), finish="end")
-    return language_players(Scripted(action), dict.fromkeys(agents, chat)), tokenizer
+    return language_players(Scripted(action), dict.fromkeys(agents, Voice(chat=chat))), tokenizer

@@ -27,11 +27,11 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from colearn.agents import ChatFormat, Language, LanguageTable, Voice
+from colearn.agents import ChatFormat, Language, Voice
 from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, LegalActions, RewardStructure, Rollout, Sampling
 from colearn.contract.rows import Row
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.learn.row import actor_rows
 from colearn.learn.score import evaluate
 from colearn.models.base import Base
@@ -216,20 +216,19 @@ class Cast:
 
     bases: dict[str, Base]
     voices: dict[str, Voice]
-    generators: dict[int, TransformersGenerator] = field(default_factory=dict)
+    generators: dict[int, TransformersEngine] = field(default_factory=dict)
     """By base; agents that share one are served in one call."""
 
     def __post_init__(self) -> None:
         for base in self.bases.values():
             if id(base) not in self.generators:
                 mine = {a: v for a, v in self.voices.items() if self.bases[a] is base}
-                self.generators[id(base)] = TransformersGenerator(base, mine)
+                self.generators[id(base)] = TransformersEngine(base, mine)
 
     @property
     def players(self) -> dict[str, Language]:
-        tables = {base: LanguageTable(generator) for base, generator in self.generators.items()}
         return {
-            agent: Language(tables[id(self.bases[agent])], agent, voice.chat)
+            agent: Language(engine=self.generators[id(self.bases[agent])], agent=agent, voice=voice)
             for agent, voice in self.voices.items()
         }
 

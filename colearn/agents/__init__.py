@@ -2,7 +2,7 @@
 
 from .chat import ChatFormat, QuotingChat
 from .dialogue import CLOSING, dialogue_spans
-from .language import Language, LanguageTable, language_players
+from .language import Language, language_players
 from .program import Program
 from .voice import Voice
 
@@ -10,7 +10,6 @@ __all__ = [
     "CLOSING",
     "ChatFormat",
     "Language",
-    "LanguageTable",
     "Program",
     "QuotingChat",
     "Voice",

@@ -1,25 +1,26 @@
-"""Language-model players: they read prompts in a chat format and sample from a generator."""
+"""Language-model players: they read prompts in a chat format and sample from a token engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from colearn.contract import (
-    Ask,
-    Generator,
-    Listener,
+    ActionRequest,
     Player,
     ProgramEpisodes,
-    Request,
-    Sampled,
-    Spoken,
-    Table,
+    Sampling,
+    TokenAnswer,
+    TokenEngine,
+    TokenHistory,
+    TokenRequest,
+    WindowExceeded,
 )
-from colearn.types import Action, Limits, Observation, Prompt
+from colearn.errors import ConfigError
+from colearn.types import Action, Observation, Prompt
 
 from .chat import ChatFormat
+from .voice import Voice
 
 
 def no_version() -> int:
@@ -27,60 +28,99 @@ def no_version() -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LanguageTable(Table):
-    """All players of one generator, which batches their requests."""
-
-    generator: Generator
-
-    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
-        head = _head(ask)
-        return _spoken(await self.generator.submit(_request(ask), greedy=greedy), head)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Language(Player):
-    """One agent of a generator, prompted in a chat format."""
+    """One agent of an engine, prompted in its chat format."""
 
-    own_table: LanguageTable
-    voice: str
-    """The agent's name in the generator."""
-    chat: ChatFormat
+    engine: TokenEngine
+    agent: str
+    """Its name in the engine."""
+    voice: Voice
     weights_version: Callable[[], int] = no_version
     """Returns the number of updates of its model so far."""
-    training_temperature: Callable[[float], float] | None = None
-    """Temperature by the used fraction of the training budget; None: the voice's, constant."""
     temperature: float | None = None
     """Temperature that replaces the voice's."""
-    positions: int | None = None
-    """Maximum length of its model's input in tokens; None: unknown."""
-    own_temperature: float | None = None
-    """The voice's temperature; None: unknown."""
     truncates: bool = True
     """Whether a history that does not fit its model ends the episode; else the run."""
 
     @property
-    def sampling_temperature(self) -> float | None:
-        return self.own_temperature if self.temperature is None else self.temperature
+    def positions(self) -> int | None:
+        return self.voice.positions
 
     @property
-    def table(self) -> LanguageTable:
-        return self.own_table
+    def sampling_temperature(self) -> float | None:
+        return self.voice.sampling.temperature if self.temperature is None else self.temperature
+
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        """Errors: ConfigError for an observation that exceeds the agent's window."""
+        version = self.version()
+        opened = self.voice.spoken_to.opened_reasoning(request.observation.text)
+        answers = await self.engine.submit(self._request(request, opened))
+        return [
+            replace(answer, action=_completed(answer.action, version, opened)) for answer in answers
+        ]
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
-        return read_prompt(self.chat, prompt, last)
+        return read_prompt(self.voice.spoken_to, prompt, last)
 
     def spell(self, action: Action) -> Sequence[str]:
-        return [self.chat.decode((token,)) for token in action.tokens]
+        return [self.voice.spoken_to.decode((token,)) for token in action.tokens]
 
     def at(self, done: float) -> Language:
-        if self.training_temperature is None:
+        if self.voice.training_temperature is None:
             return self
-        return replace(self, temperature=self.training_temperature(done))
+        return replace(self, temperature=self.voice.training_temperature(done))
 
     def version(self) -> int:
-        version = self.own_table.generator.version(self.voice)
+        version = self.engine.version(self.agent)
         return self.weights_version() if version is None else version
+
+    def _request(self, request: ActionRequest, opened: str) -> TokenRequest:
+        before: TokenHistory | None = request.history
+        history = extended(self.agent, before, request.observation.tokens, self.voice.window)
+        listener = None
+        if len(request.seeds) == 1:
+            listener = ProgramEpisodes.of(request.task).listener(request.state, request.seat)
+        if listener is not None and opened:
+            listener(opened)
+        return TokenRequest(
+            agent=self.agent,
+            history=history,
+            continues=before,
+            sampling=self._sampling(request, len(history)),
+            seeds=request.seeds,
+            listener=listener,
+        )
+
+    def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
+        """The voice's parameters within the observation's limits and the room that a history of so
+        many tokens leaves for the answer."""
+        sampling, limits = self.voice.sampling, request.observation.limits
+        most = sampling.max_tokens
+        if self.positions is not None:
+            most = min(most, self.positions - tokens)
+        if limits is not None:
+            most = min(most, limits.max_tokens or most)
+            stop = tuple(dict.fromkeys((*sampling.stop, *limits.stop)))
+            sampling = replace(sampling, stop=stop)
+        temperature = sampling.temperature if self.temperature is None else self.temperature
+        return replace(
+            sampling, max_tokens=most, temperature=0.0 if request.greedy else temperature
+        )
+
+
+def extended(
+    agent: str, history: TokenHistory | None, tokens: Sequence[int], window: int | None
+) -> TokenHistory:
+    """An agent's history with its next observation. Errors: ConfigError if the window is shorter
+    than the observation."""
+    try:
+        return (TokenHistory() if history is None else history).observe(tokens, window)
+    except WindowExceeded:
+        raise ConfigError(
+            f"agents.{agent}.window: an observation of {len(tokens)} tokens exceeds the window of "
+            f"{window}; raise it"
+        ) from None
 
 
 def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observation:
@@ -103,66 +143,15 @@ def read_prompt(chat: ChatFormat, prompt: Prompt, last: Action | None) -> Observ
     )
 
 
-def language_players(generator: Generator, chats: Mapping[str, ChatFormat]) -> dict[str, Language]:
-    """Players of one generator, one for each name in `chats`."""
-    table = LanguageTable(generator)
-    return {name: Language(table, name, chat) for name, chat in chats.items()}
+def language_players(engine: TokenEngine, voices: Mapping[str, Voice]) -> dict[str, Language]:
+    """Players of one engine, one for each name in `voices`."""
+    return {
+        name: Language(engine=engine, agent=name, voice=voice) for name, voice in voices.items()
+    }
 
 
-class _Head(NamedTuple):
-    """What an action's text and version begin with when its player is asked."""
-
-    version: int
-    """Version of the player's weights."""
-    opened: str
-    """The text with which the prompt opened reasoning, which the action is inside of."""
-
-
-def _head(ask: Ask) -> _Head:
-    assert isinstance(ask.player, Language)
-    opened = ask.player.chat.opened_reasoning(ask.observation.text)
-    return _Head(ask.player.version(), opened)
-
-
-def _request(ask: Ask) -> Request:
-    assert isinstance(ask.player, Language)
-    return Request(
-        agent=ask.player.voice,
-        session=ask.memory,
-        tokens=ask.observation.tokens,
-        seeds=ask.seeds,
-        temperature=ask.player.temperature,
-        limits=_limits(ask),
-        listener=_listener(ask),
-    )
-
-
-def _limits(ask: Ask) -> Limits | None:
-    """The observation's limits, and the room that the history leaves for the answer."""
-    given, positions = ask.observation.limits, ask.player.positions
-    if positions is None:
-        return given
-    history = 0 if ask.memory is None else ask.memory.length
-    room = positions - history - len(ask.observation.tokens)
-    if given is None:
-        return Limits(room)
-    return replace(given, max_tokens=min(room, given.max_tokens or room))
-
-
-def _spoken(drawn: Sequence[Sampled], head: _Head) -> list[Spoken]:
-    return [Spoken(_completed(one.action, head), one.session, one.seconds) for one in drawn]
-
-
-def _listener(ask: Ask) -> Listener | None:
-    if len(ask.seeds) > 1:
-        return None
-    listener = ProgramEpisodes.of(ask.task).listener(ask.state, ask.seat)
-    if listener is not None and (opened := _head(ask).opened):
-        listener(opened)
-    return listener
-
-
-def _completed(action: Action, head: _Head) -> Action:
-    if action.version == head.version and not head.opened:
+def _completed(action: Action, version: int, opened: str) -> Action:
+    """The action of weights of this version, with the reasoning that its prompt opened."""
+    if action.version == version and not opened:
         return action
-    return replace(action, text=head.opened + action.text, version=head.version)
+    return replace(action, text=opened + action.text, version=version)

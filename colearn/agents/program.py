@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from colearn.contract import Acts, Ask, BatchedTable, Player, Spoken, Table, View
+from colearn.contract import ActionRequest, Acts, Player, TokenAnswer, View
 from colearn.seeding import derive_rng
 from colearn.types import Action
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ProgramTable(BatchedTable):
-    program: Acts
-
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        return [[Spoken(Action(self._act(ask, seed))) for seed in ask.seeds] for ask in asks]
-
-    def _act(self, ask: Ask, seed: int) -> str:
-        return self.program.act(
-            View(
-                task=ask.task,
-                state=ask.state,
-                seat=ask.seat,
-                text=ask.observation.text,
-                rng=derive_rng(seed, "program"),
-            )
-        )
+def _one_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="program")
 
 
 @dataclass(frozen=True, slots=True)
 class Program(Player):
-    """A player that runs code; its actions have no tokens and are never trained."""
+    """A player that runs code, one call after another, in a thread of its own; its actions have no
+    tokens and are never trained."""
 
     program: Acts
-    _table: _ProgramTable = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_table", _ProgramTable(self.program))
-
-    @property
-    def table(self) -> Table:
-        return self._table
+    _thread: ThreadPoolExecutor = field(init=False, default_factory=_one_thread, compare=False)
 
     @property
     def draws_candidates(self) -> bool:
         return False
+
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        loop = asyncio.get_running_loop()
+        return [
+            await loop.run_in_executor(self._thread, self._answer, request, seed)
+            for seed in request.seeds
+        ]
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._thread.shutdown()
+
+    def _answer(self, request: ActionRequest, seed: int) -> TokenAnswer:
+        view = View(
+            task=request.task,
+            state=request.state,
+            seat=request.seat,
+            text=request.observation.text,
+            rng=derive_rng(seed, "program"),
+        )
+        return TokenAnswer(Action(self.program.act(view)))

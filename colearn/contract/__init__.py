@@ -16,8 +16,17 @@ from .advantage import (
 )
 from .algorithm import Algorithm, Parts, ValueLoss
 from .critic import Critic, ReadAt, Segment, Tokenize
-from .generator import Generator, GeneratorKind, Listener, Request, Sampled, Sampling, Session
+from .engine import (
+    BatchEngine,
+    GeneratorKind,
+    Listener,
+    Sampling,
+    TokenAnswer,
+    TokenEngine,
+    TokenRequest,
+)
 from .headline import OWN_METRICS, Better, Headline
+from .history import TokenHistory, WindowExceeded
 from .host import Follower, Hosted, HostKind, HostWorker, ModelHost
 from .learner import (
     Accumulated,
@@ -45,7 +54,7 @@ from .optional import (
     Services,
     horizon_of,
 )
-from .player import Acts, Ask, BatchedTable, Cast, Player, Said, Spoken, Table, View
+from .player import ActionRequest, Acts, Cast, Player, Said, View
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
 from .rollout import Branching, Child, Rollout, Round
@@ -56,14 +65,14 @@ from .weight_sync import WeightUpdate
 __all__ = [
     "OWN_METRICS",
     "Accumulated",
+    "ActionRequest",
     "Acts",
     "Advantage",
     "Advantages",
     "AgentValues",
     "Algorithm",
     "AnswerGroup",
-    "Ask",
-    "BatchedTable",
+    "BatchEngine",
     "Better",
     "Branching",
     "Cast",
@@ -77,7 +86,6 @@ __all__ = [
     "ExactlyMeasured",
     "FiniteTask",
     "Follower",
-    "Generator",
     "GeneratorKind",
     "Headline",
     "HostKind",
@@ -106,20 +114,19 @@ __all__ = [
     "QueriedTask",
     "ReadAt",
     "ReadsActions",
-    "Request",
     "RewardFunction",
     "RewardStructure",
     "Rollout",
     "Round",
     "Said",
-    "Sampled",
     "Sampling",
     "Segment",
     "Services",
-    "Session",
-    "Spoken",
-    "Table",
     "TokenAdvantages",
+    "TokenAnswer",
+    "TokenEngine",
+    "TokenHistory",
+    "TokenRequest",
     "TokenValues",
     "Tokenize",
     "Tracker",
@@ -127,6 +134,7 @@ __all__ = [
     "Values",
     "View",
     "WeightUpdate",
+    "WindowExceeded",
     "horizon_of",
     "joint_observations",
 ]

@@ -1,4 +1,4 @@
-"""Host interface: learners, followers and generators of one placement."""
+"""Host interface: learners, followers and engines of one placement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .generator import Generator
+from .engine import TokenEngine
 from .learner import Learner
 from .network_key import NetworkKey
 
@@ -73,11 +73,9 @@ class Hosted:
 
     agent: str
     """The agent whose settings it uses: itself, or the agent whose past self it is."""
-    generator: Generator
-    chat: Any
-    """Its chat format."""
-    positions: int | None
-    """Maximum length of its model's input in tokens; None: unknown."""
+    engine: TokenEngine
+    voice: Any
+    """Its `Voice`: sampling, window, adapter, chat format, positions."""
 
 
 class ModelHost(ABC):
@@ -110,24 +108,24 @@ class ModelHost(ABC):
         return False
 
     @property
-    def generators(self) -> list[Generator]:
-        """The distinct generators."""
-        return list({id(v.generator): v.generator for v in self.players.values()}.values())
+    def engines(self) -> list[TokenEngine]:
+        """The distinct engines."""
+        return list({id(one.engine): one.engine for one in self.players.values()}.values())
 
     def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
         """Implements `Together`; sequential by default."""
         return one_by_one(calls)
 
     def publish(self) -> None:
-        """Update every generator to the learners' weights."""
-        for generator in self.generators:
-            with generator.busy("transfer"):
-                generator.sync()
+        """Update every engine to the learners' weights."""
+        for engine in self.engines:
+            with engine.busy("transfer"):
+                engine.sync()
 
     def close(self) -> None:
         """Free resources outside Python's garbage collector."""
-        for generator in self.generators:
-            generator.close()
+        for engine in self.engines:
+            engine.close()
 
 
 @dataclass(frozen=True, slots=True)

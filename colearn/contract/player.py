@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,12 +13,12 @@ from colearn.bounds import check_bounds
 from colearn.reasoning import without_reasoning
 from colearn.types import Action, Credited, Observation, Prompt
 
-from .batches import BatchQueue
+from .engine import TokenAnswer
 from .task import DecPOMDP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ActionRequest:
     """A request for a seat's action, one action per seed."""
 
     player: Player
@@ -27,9 +26,10 @@ class Ask:
     task: DecPOMDP[Any, Any]
     state: Any
     observation: Observation
-    memory: Any
-    """The player's state of this seat's history; None where a context begins."""
+    history: Any
+    """`TokenAnswer.history` of the seat's last action; None where a context begins."""
     seeds: tuple[int, ...]
+    greedy: bool = False
 
 
 class Said(str):
@@ -60,65 +60,24 @@ def _unpickled(text: str, action: Action, context_tokens: int) -> Said:
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """An action, and the player's state of the history that ends with it."""
-
-    action: Action
-    memory: Any = None
-    seconds: float = 0.0
-    """From the batch that the request joined to its answer."""
-
-
-class Table(ABC):
-    """Answers the requests to its players: those of one generator share a table, a program has its
-    own."""
-
-    @abstractmethod
-    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
-        """One action for each seed, in order; calls run concurrently. The draw of a seed depends on
-        the seed and the history alone."""
-
-
-class BatchedTable(Table):
-    """Players that are asked in batches, in a thread."""
-
-    @property
-    def place(self) -> Hashable:
-        """Tables with equal places run one at a time."""
-        return id(self)
-
-    @abstractmethod
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        """One list of actions for each ask, one action for each seed, in order."""
-
-    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
-        drawn, seconds = await self._queues[greedy].submit(ask)
-        return [replace(spoken, seconds=seconds) for spoken in drawn]
-
-    @cached_property
-    def _queues(self) -> dict[bool, BatchQueue[Ask, list[Spoken]]]:
-        return {
-            greedy: BatchQueue(partial(self.speak, greedy=greedy), lambda: self.place)
-            for greedy in (False, True)
-        }
-
-
 class Player(ABC):
     """A language model, a program or a server; an episode's cast assigns players to seats.
 
     Only language models whose weights are trained enter an update.
     """
 
-    positions: int | None = None
-    """Maximum length of its model's input in tokens; None: unknown."""
     truncates: bool = True
     """Whether a history that does not fit its model ends the episode; else the run."""
 
-    @property
     @abstractmethod
-    def table(self) -> Table:
-        """The table in which this player is asked."""
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        """One answer for each seed, in order; calls run concurrently. The draw of a seed depends on
+        the seed and the history alone."""
+
+    @property
+    def positions(self) -> int | None:
+        """Maximum length of its model's input in tokens; None: unknown."""
+        return None
 
     @property
     def draws_candidates(self) -> bool:

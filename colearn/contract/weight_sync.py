@@ -1,7 +1,7 @@
-"""Weight sync: learners publish their weights; generators with weights of their own load them.
+"""Weight sync: learners publish their weights; engines with weights of their own load them.
 
-`models/weight_update.py` makes the updates, `hosts/local.py` tells each generator whom to follow,
-and `CopiedGenerator` and `TokenGenerator` (every engine) load them.
+`models/weight_update.py` makes the updates, `hosts/local.py` tells each engine whom to follow, and
+`TransformersEngine` (a copy) and `CheckedEngine` (everything else) load them.
 """
 
 from __future__ import annotations
@@ -89,5 +89,5 @@ class LoadedWeights(WeightSync):
     def adapter(self, agent: str) -> str | None:
         """The adapter that speaks for the agent; None for the base."""
 
-    def version(self, agent: str) -> int:
+    def version(self, agent: str) -> int | None:
         return self._versions.get(self.adapter(agent), 0)

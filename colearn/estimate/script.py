@@ -13,15 +13,13 @@ import numpy as np
 from colearn.agents import Voice
 from colearn.agents.language import read_prompt
 from colearn.contract import (
-    Ask,
-    BatchedTable,
+    ActionRequest,
     DecPOMDP,
     Player,
     PrivilegedInfo,
     Rollout,
     Sampling,
-    Spoken,
-    Table,
+    TokenAnswer,
     Tokenize,
     horizon_of,
 )
@@ -164,12 +162,12 @@ def rehearse(
 ) -> Rehearsed:
     """Grow the trees of one item as a run does, with empty actions of maximum length. Prompts in
     `read` are not tokenized again; new ones are added."""
-    table = _Table(Counter(), Counter())
+    calls = _Calls(Counter(), Counter())
     known: Readings = {} if read is None else read
-    players = {agent: _Silent(agent, table, one, known) for agent, one in voices.items()}
+    players = {agent: _Silent(agent, calls, one, known) for agent, one in voices.items()}
     task = _Played(tuple(voices), max(1, len(script)))
     trees, counts = grow(task, [script], players, shape, seed=0, first_episode=number)
-    return Rehearsed(trees, counts, table.asked, table.drawn)
+    return Rehearsed(trees, counts, calls.asked, calls.drawn)
 
 
 def live_nodes(shape: Rollout, script: Script) -> list[int]:
@@ -223,32 +221,27 @@ class _Played(DecPOMDP[Script, _ScriptPlace], PrivilegedInfo):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Table(BatchedTable):
-    """Answers every request with an action of maximum length, and counts the requests."""
+class _Calls:
+    """Numbers of extended histories and of actions, by turn and agent."""
 
     asked: Counter[tuple[int, str]]
     drawn: Counter[tuple[int, str]]
 
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        answers = []
-        for ask in asks:
-            assert isinstance(ask.player, _Silent)
-            self.asked[ask.state.turn, ask.seat] += 1
-            self.drawn[ask.state.turn, ask.seat] += len(ask.seeds)
-            answers.append([Spoken(ask.player.said)] * len(ask.seeds))
-        return answers
-
 
 class _Silent(Player):
-    def __init__(self, agent: str, table: _Table, voice: Voice, read: Readings) -> None:
-        self._agent, self._table, self.chat, self._read = agent, table, voice.chat, read
+    """Answers with actions of maximum length, and counts them."""
+
+    def __init__(self, agent: str, calls: _Calls, voice: Voice, read: Readings) -> None:
+        self._agent, self._calls, self.chat, self._read = agent, calls, voice.chat, read
         end = 0 if self.chat is None else self.chat.end_id
         longest = voice.sampling.max_tokens
         self.said = Action(_WORD * longest, (end,) * longest)
 
-    @property
-    def table(self) -> Table:
-        return self._table
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        place = request.state.turn, request.seat
+        self._calls.asked[place] += 1
+        self._calls.drawn[place] += len(request.seeds)
+        return [TokenAnswer(self.said)] * len(request.seeds)
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         if self.chat is None:

@@ -168,7 +168,7 @@ def _exact(
 
 def _chat(player: Player) -> ChatFormat:
     assert isinstance(player, Language), "resolving the run refuses other players"
-    return player.chat
+    return player.voice.spoken_to
 
 
 def _critic_trainer(run: ResolvedRun, host: ModelHost, tokenizers: Tokenizers) -> Critics | None:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from colearn.config import Config, build_tracker, recorded_settings
-from colearn.contract import Generator, ModelHost, RewardStructure, Services
+from colearn.contract import ModelHost, RewardStructure, Services, TokenEngine
 from colearn.contract.timeline import Timed, Timeline
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
 from colearn.models.load import resolve_device
@@ -113,7 +113,7 @@ class Experiment:
         staleness = run.config.train.staleness if run.algorithm.learns else 0
         if not staleness:
             return Now(self.episodes, self.processes)
-        for generator in host.generators:
+        for generator in host.engines:
             generator.lags = True
         return Ahead(self.episodes, self.processes, host.learners, host.publish, staleness)
 
@@ -341,7 +341,7 @@ def parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
     return {
         f"parity_gap/{name}": one.gap
         for name, one in timed.items()
-        if isinstance(one, Generator) and one.gap is not None
+        if isinstance(one, TokenEngine) and one.gap is not None
     }
 
 
@@ -349,10 +349,10 @@ def _timed(host: ModelHost) -> dict[str, Timed]:
     """Generators and learners by their names in the timeline: a model's learner has the model's
     name, one of several generators that of its first player."""
     timed: dict[str, Timed] = {}
-    for generator in host.generators:
-        first = next(name for name, one in host.players.items() if one.generator is generator)
-        several = len(host.generators) > 1
-        timed[f"generator/{first}" if several else "generator"] = generator
+    for engine in host.engines:
+        first = next(name for name, one in host.players.items() if one.engine is engine)
+        several = len(host.engines) > 1
+        timed[f"generator/{first}" if several else "generator"] = engine
     for key, learner in host.learners.items():
         timed[f"critic/{key.model}" if key.kind == "critic" else key.model] = learner
     return timed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from colearn.agents import Language, LanguageTable, Program
+from colearn.agents import Language, Program
 from colearn.agents.language import no_version
 from colearn.config import AgentSettings, ResolvedRun, build_program
 from colearn.contract import Learner, ModelHost, NetworkKey, Player
@@ -12,9 +12,8 @@ from colearn.errors import MissingExtra
 
 
 def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
-    """All players by name; players of one generator share a table."""
+    """All players by name."""
     config, players = run.config, dict[str, Player]()
-    tables = {id(generator): LanguageTable(generator) for generator in host.generators}
     for name, hosted in host.players.items():
         settings_of_seat = config.voices.get(name)
         learner = (
@@ -23,13 +22,10 @@ def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
             else host.learners.get(NetworkKey("actor", settings_of_seat.model))
         )
         players[name] = Language(
-            tables[id(hosted.generator)],
-            name,
-            hosted.chat,
-            _steps_of(learner),
-            config.voices[hosted.agent].sampling.training_temperature,
-            positions=hosted.positions,
-            own_temperature=config.voices[hosted.agent].sampling.temperature,
+            engine=hosted.engine,
+            agent=name,
+            voice=hosted.voice,
+            weights_version=_steps_of(learner),
             truncates=config.voices[hosted.agent].overflow == "truncate",
         )
     everyone = {**config.agents, **config.players}
@@ -45,12 +41,12 @@ def seat_players(run: ResolvedRun, host: ModelHost) -> dict[str, Player]:
 def _remote(name: str, settings: AgentSettings) -> Player:
     try:
         from colearn.client.agent import RemoteAgent
-        from colearn.client.player import Remote, RemoteTable
+        from colearn.client.player import Remote
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "serve") from None
     assert settings.endpoint is not None
     agent = RemoteAgent(settings.endpoint, system=settings.system, sampling=settings.request_fields)
-    return Remote(RemoteTable(agent))
+    return Remote(agent)
 
 
 def _steps_of(learner: Learner | None) -> Callable[[], int]:

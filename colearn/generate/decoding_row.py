@@ -20,15 +20,16 @@ class DecodingRow:
 
     def __init__(self, job: Job, number: int) -> None:
         self.job, self.number = job, number
-        self.uniform = np.random.default_rng(job.seeds[number]).random
+        self.uniform = np.random.default_rng(job.request.seeds[number]).random
         """Returns the next number of the seed's random sequence."""
         self.choice: Choice = job.choices[number]
         self.ended = False
         self.text: GrowingText | None = None
         self._ends = job.chat.end_ids
-        self._limit = job.sampling.max_tokens
-        if job.streams or job.sampling.stop or job.cut_stops:
-            self.text = GrowingText(job.chat.decode, job.sampling.stop, job.cut_stops)
+        sampling = job.request.sampling
+        self._limit = sampling.max_tokens
+        if job.streams or sampling.stop or job.cut_stops:
+            self.text = GrowingText(job.chat.decode, sampling.stop, job.cut_stops)
 
     def push(self, token: int, logprob: float) -> str:
         """Append a drawn token and detect the end; returns the text that became final."""
@@ -44,13 +45,15 @@ class DecodingRow:
         return grown
 
     def finish(self) -> str:
-        """Set the completed action's text; returns the part that a stream has not received yet."""
+        """Set the completed action's text and history; returns the part of the text that a stream
+        has not received yet."""
         choice, text = self.choice, self.text
         rest = "" if text is None else text.finish()
         if text is not None and (self.job.streams or text.cut_at is not None):
             choice.text = text.text
         else:
             choice.text = self.job.chat.decode(tuple(choice.tokens))
+        choice.history = self.job.request.history.act(choice.tokens)
         return rest
 
     def _finish(self, token: int) -> Finish | None:

@@ -18,10 +18,10 @@ from torch import Tensor
 from colearn.models.base import Base
 
 from .decoding_row import DecodingRow, draw_uniforms, likeliest
-from .eviction import SessionCaches
-from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
+from .job import ChoiceEnd, Done, Event, Job, TokenDrawn
 from .kv_cache import CachedRow, Slab
 from .prefill import Entry, Prefill, group
+from .prefix_cache import PrefixCache
 from .running import Running
 from .sampling import TokenDrawing
 
@@ -33,8 +33,9 @@ class Engine:
     """Decodes jobs together on one base model.
 
     `max_rows` bounds the rows that decode at once. `memory` bounds the bytes of all KV caches, of
-    running rows and of idle sessions. `piece` bounds the tokens of a row in one prefill pass, so
-    that a long prompt does not stall the running rows. None sets no bound.
+    running rows and of histories that may be continued; `cache_bytes` bounds the latter alone.
+    `piece` bounds the tokens of a row in one prefill pass, so that a long prompt does not stall the
+    running rows. None sets no bound.
 
     Without pieces all jobs of a step are prefilled in one pass, in order: the result of `step`
     then depends on its jobs alone.
@@ -46,11 +47,14 @@ class Engine:
         *,
         max_rows: int | None = None,
         memory: int | None = None,
+        cache_bytes: int | None = None,
         piece: int | None = None,
     ) -> None:
         self.base = base
         self.max_rows, self.memory, self.piece = max_rows, memory, piece
-        self.sessions = SessionCaches(base.device)
+        self._most_cached = cache_bytes
+        bounded = memory is not None or cache_bytes is not None
+        self.prefixes = PrefixCache(base, copies=bounded)
         self.completed = 0
         """Jobs answered over the engine's life."""
         self.prefilled_tokens = 0
@@ -59,7 +63,7 @@ class Engine:
         """KV cache bytes of one position of one history."""
         self._waiting: deque[Job] = deque()
         self._prefills: deque[Prefill] = deque()
-        self._running = Running(base)
+        self._running = Running(base, in_place=not bounded)
         self._drawing: TokenDrawing | None = None
         self._told: list[tuple[Job, Event]] = []
         self._handled: Sequence[Job] = ()
@@ -91,7 +95,7 @@ class Engine:
     @property
     def cache_bytes(self) -> int:
         """Bytes of all KV caches allocated by this engine."""
-        return self.sessions.bytes + self._running_bytes()
+        return self.prefixes.bytes + self._running_bytes()
 
     def submit(self, job: Job) -> None:
         """Queue a job; safe from any thread."""
@@ -155,7 +159,8 @@ class Engine:
         self._handled = self._admitted()
         entries: list[Entry] = []
         for job in self._handled:
-            cached = job.cached if job.slot is None else self.sessions.take(job.slot)
+            before = job.request.continues
+            cached = None if before is None else self.prefixes.take(before, job.adapter)
             entries.append((job, cached))
         groups = [entries] if self.piece is None and entries else group(entries)
         for some in groups:
@@ -201,7 +206,6 @@ class Engine:
         for number, job in enumerate(prefill.jobs):
             if job.cancelled:
                 continue
-            job.choices = [Choice() for _ in job.seeds]
             owners += [number] * job.rows
             places += [prefill.places[number]] * job.rows
             rows += [DecodingRow(job, choice) for choice in range(job.rows)]
@@ -209,7 +213,7 @@ class Engine:
             return
         self._handles_rows = True
         picked = logits[torch.tensor(owners, device=logits.device)]
-        drawing = TokenDrawing([row.job.sampling for row in rows], self.base.device)
+        drawing = TokenDrawing([row.job.request.sampling for row in rows], self.base.device)
         drawn = self._draw(rows, picked, drawing)
         drawn_at = time.perf_counter()
         for job in prefill.jobs:
@@ -227,7 +231,7 @@ class Engine:
         if running.fit():
             self._make_room()
         if self._drawing is None:
-            settings = [row.job.sampling for row in running.rows]
+            settings = [row.job.request.sampling for row in running.rows]
             self._drawing = TokenDrawing(settings, self.base.device)
         logits = running.step()
         running.drawn = self._draw(running.rows, logits, self._drawing)
@@ -261,15 +265,13 @@ class Engine:
             self._drawing = None
         if self.memory is not None:
             running.shrink()
-            self._make_room()
+        self._make_room()
 
     def _finish(self, row: DecodingRow, cached: CachedRow) -> None:
         job = row.job
         rest = row.finish()
-        if job.holds:
-            row.choice.cached = cached
-        if job.slot is not None:
-            self.sessions.put(job.slot, cached, job.history.visible_from)
+        if job.keeps and row.choice.history is not None:
+            self.prefixes.put(row.choice.history, cached, job.adapter)
         if job.streams:
             self._told.append((job, ChoiceEnd(row.number, rest, row.choice.finish)))
         job.left -= 1
@@ -282,9 +284,11 @@ class Engine:
         return SPARE * rows * longest * self.position_bytes
 
     def _make_room(self) -> None:
-        """Evict idle sessions: running rows have precedence."""
+        """Evict histories that nobody continues: running rows have precedence."""
+        if self._most_cached is not None:
+            self.prefixes.evict(self._most_cached)
         if self.memory is not None:
-            self.sessions.evict(max(0, self.memory - self._running_bytes()))
+            self.prefixes.evict(max(0, self.memory - self._running_bytes()))
 
     def _running_bytes(self) -> int:
         return self._running.bytes + sum(prefill.slab.bytes for prefill in list(self._prefills))

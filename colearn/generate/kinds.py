@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from colearn.contract import Generator, GeneratorKind
+from colearn.contract import GeneratorKind, TokenEngine
 from colearn.errors import ConfigError, nearest
 from colearn.masking import masked
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from colearn.agents import Voice
     from colearn.config import ResolvedRun
     from colearn.models.base import Base
-
-    from .token_engine import TokenEngine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +26,16 @@ class Transformers(GeneratorKind):
     then bit-identical whatever the others say, at 1.1 to 1.9 times the time."""
     max_rows: int | None = None
     """Rows decoded together; others join as rows end. None decodes all rows of a call at once."""
+    cache_gib: float | None = None
+    """Memory in GiB of the key/value caches that histories keep between their turns; others are
+    computed again from their ids. None keeps all of them."""
     copy: bool = False
     """Decode on a copy of the weights, as `train.staleness` needs."""
     device: str | None = None
     """Device of the copy; None: the model's."""
 
     def __post_init__(self) -> None:
-        _check_positive(max_rows=self.max_rows)
+        _check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
         if self.device is not None and not self.copy:
             raise ConfigError("device: is the copy's; set copy: true, or models.NAME.device")
 
@@ -46,18 +47,22 @@ class Transformers(GeneratorKind):
     def copies(self) -> bool:
         return self.copy
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
-        if self.copy:
-            from colearn.models.load import resolve_device
+    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
+        from colearn.models.load import resolve_device
 
-            from .copied_generator import CopiedGenerator
+        from .transformers import TransformersEngine
 
-            field = "run.generator.device"
-            device = None if self.device is None else resolve_device(self.device, field)
-            return CopiedGenerator(base, roles, max_rows=self.max_rows, device=device)
-        from .transformers import TransformersGenerator
-
-        return TransformersGenerator(base, roles, max_rows=self.max_rows)
+        device = None
+        if self.device is not None:
+            device = resolve_device(self.device, "run.generator.device")
+        return TransformersEngine(
+            base,
+            roles,
+            max_rows=self.max_rows,
+            cache_bytes=None if self.cache_gib is None else int(self.cache_gib * 2**30),
+            copies=self.copy,
+            device=device,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +94,12 @@ class VLLM(GeneratorKind):
     def copies(self) -> bool:
         return True
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
-        from .token_generator import TokenGenerator, check_roles
+    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
         from .vllm import VLLMEngine
 
-        check_roles(VLLMEngine, roles)
-        engine = VLLMEngine(
+        for agent, role in roles.items():
+            VLLMEngine.check_role(agent, role)
+        return VLLMEngine(
             base,
             roles,
             cache_gib=self.cache_gib,
@@ -102,8 +107,8 @@ class VLLM(GeneratorKind):
             max_rows=self.max_rows,
             eager=self.eager,
             options=self.options,
-        )
-        return TokenGenerator(base, roles, engine, tolerance=self.tolerance)
+            tolerance=self.tolerance,
+        ).checked()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,10 +187,9 @@ class VLLMServer(GeneratorKind):
             lines.append(f"generation for {', '.join(agents)}: {where}")
         return lines
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
+    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
         from .server_process import ServerStart
         from .several_servers import SeveralServers
-        from .token_generator import TokenGenerator, check_roles
         from .vllm_server import VLLMServerEngine
 
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -193,7 +197,8 @@ class VLLMServer(GeneratorKind):
                 "run.generator: vllm_server serves one training process; start one, or set "
                 "run.generator: transformers"
             )
-        check_roles(VLLMServerEngine, roles)
+        for agent, role in roles.items():
+            VLLMServerEngine.check_role(agent, role)
         start = ServerStart(
             python=self.python,
             gpus=self.gpus,
@@ -205,18 +210,20 @@ class VLLMServer(GeneratorKind):
         )
 
         def connect(url: str | None) -> VLLMServerEngine:
-            minutes = self.request_minutes
             return VLLMServerEngine(
-                base, roles, url, start, folder=self.folder, request_minutes=minutes
+                base,
+                roles,
+                url,
+                start,
+                folder=self.folder,
+                request_minutes=self.request_minutes,
+                tolerance=self.tolerance,
             )
 
         urls = self._servers_of([*roles])
-        engine: TokenEngine
         if urls is None or len(urls) == 1:
-            engine = connect(None if urls is None else urls[0])
-        else:
-            engine = SeveralServers(connect, urls)
-        return TokenGenerator(base, roles, engine, tolerance=self.tolerance)
+            return connect(None if urls is None else urls[0]).checked()
+        return SeveralServers(base, roles, connect, urls, tolerance=self.tolerance).checked()
 
     def _servers_of(self, agents: Sequence[str]) -> tuple[str, ...] | None:
         """URLs of the servers of agents on one base; None if the run starts one.

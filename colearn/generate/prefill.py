@@ -41,8 +41,8 @@ class Prefill:
         new, visible, cuts = [], [], []
         for job, source in entries:
             start = 0 if source is None else source.end
-            new.append(job.history.ids[start:].tolist())
-            visible.append(job.history.visibility(start))
+            new.append(job.request.history.ids[start:].tolist())
+            visible.append(job.request.history.visibility(start))
             cuts.append(0 if source is None else visible[-1][0] - source.offset)
             job.prefilled = len(new[-1])
         counts = [len(tokens) for tokens in new]
@@ -52,7 +52,7 @@ class Prefill:
         self.reserve = 0
         """Slots of each fork beyond its history."""
         if piece is None:
-            room = max(job.sampling.max_tokens for job in self.jobs)
+            room = max(job.request.sampling.max_tokens for job in self.jobs)
             if self.rows == len(entries):
                 capacity = max(capacity, max(map(sum, zip(kept, counts, strict=True))) + room)
             else:
@@ -109,7 +109,7 @@ def _different(entries: Sequence[Entry]) -> tuple[list[Entry], list[int]]:
     for job, source in entries:
         key: Hashable = job
         if source is None:
-            key = (job.adapter, job.history.ids.tobytes(), job.history.turns)
+            key = (job.adapter, job.request.history.ids.tobytes(), job.request.history.turns)
         if key not in rows:
             rows[key] = len(distinct)
             distinct.append((job, source))
@@ -127,7 +127,7 @@ def group(entries: Sequence[Entry]) -> list[list[Entry]]:
 
     def new(entry: Entry) -> int:
         job, source = entry
-        return len(job.history) - (0 if source is None else source.end)
+        return len(job.request.history) - (0 if source is None else source.end)
 
     groups: list[list[Entry]] = []
     for entry in sorted(entries, key=new):

@@ -17,13 +17,13 @@ from .kv_cache import BLOCK, CachedRow, Slab
 class Running:
     """Rows and their KV caches, in one slab that grows and shrinks.
 
-    The last row takes the place of a row that leaves. If a caller holds the leaving row's cache,
-    the row stays in the slab: steps compute it and ignore the result. Once half of the slab's rows
-    are such, the others move to a new slab and leave it to them.
+    The last row takes the place of a row that leaves. With `in_place` a row whose history may be
+    continued stays in the slab: steps compute it and ignore the result. Once half of the slab's
+    rows are such, the others move to a new slab and leave it to them.
     """
 
-    def __init__(self, base: Base) -> None:
-        self.base = base
+    def __init__(self, base: Base, *, in_place: bool) -> None:
+        self.base, self._in_place = base, in_place
         self.clear()
 
     def clear(self) -> None:
@@ -80,7 +80,7 @@ class Running:
         self.drawn = torch.cat([self.drawn, drawn])
         self._places += range(first, first + len(rows))
         self._adapters += [row.job.adapter for row in rows]
-        self._visible += [row.job.history.visible_from for row in rows]
+        self._visible += [row.job.request.history.visible_from for row in rows]
         places = torch.tensor(self._places, device=self.base.device)
         self._held = places if self._gaps else None
         self._sees = None
@@ -95,7 +95,8 @@ class Running:
             self.clear()
             return
         order = list(range(len(self.rows)))
-        if self._gaps or any(self.rows[number].job.holds for number in numbers):
+        keeps = self._in_place and any(self.rows[number].job.keeps for number in numbers)
+        if self._gaps or keeps:
             gone = set(numbers)
             order = [number for number in order if number not in gone]
             kept = torch.tensor(order, device=self.base.device)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
 
 from colearn.errors import printable
-
-from .token_engine import TokenAnswer, TokenRequest
 
 LONGEST_ANSWER = 64 * 2**20
 """Most bytes of an answer: a generation of 2^17 tokens takes about 20 MiB."""
@@ -135,13 +133,18 @@ def read_as(schema: type[Schema], answer: Any) -> Schema:
         raise BadAnswer(f"gave an answer that is none of vLLM ({reason})") from None
 
 
-def read_generated(
-    answer: Any, request: TokenRequest, *, vocabulary: int, version: str | None
-) -> TokenAnswer:
-    """The action in an answer to `request`, sampled with the weights of `version`.
+class Draw(NamedTuple):
+    """A sample and how much of its prompt was in the server's prefix cache."""
 
-    Errors: BadAnswer if the answer is outside of its schema or not an action that the request
-    allows.
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    cached: int
+
+
+def read_generated(answer: Any, *, prompt: int, vocabulary: int, version: str | None) -> Draw:
+    """The sample in an answer to a prompt of so many tokens, from the weights of `version`.
+
+    Errors: BadAnswer if the answer is outside of its schema.
     """
     generated = read_as(_Generated, answer)
     (choice,) = generated.choices
@@ -159,29 +162,12 @@ def read_generated(
         one.logprob < _IMPOSSIBLE for one in scored
     ):
         raise BadAnswer("reported tokens without their log-probabilities")
-    _check_action(tokens, finish, request, vocabulary)
+    if tokens and max(tokens) >= vocabulary:
+        raise BadAnswer(f"sampled token {max(tokens)} of a vocabulary of {vocabulary}")
     if generated.usage is None:
         raise BadAnswer("gave an answer that is none of vLLM (usage: missing)")
     details = generated.usage.prompt_tokens_details
     cached = 0 if details is None else details.cached_tokens or 0
-    if cached > len(request.prompt):
-        raise BadAnswer(f"reports {cached} cached tokens of a prompt of {len(request.prompt)}")
-    return TokenAnswer(tokens=tokens, logprobs=tuple(one.logprob for one in scored), cached=cached)
-
-
-def _check_action(
-    tokens: tuple[int, ...], finish: str, request: TokenRequest, vocabulary: int
-) -> None:
-    """Errors: BadAnswer for tokens that are not one whole action of the request."""
-    most = request.sampling.max_tokens
-    if not tokens or max(tokens) >= vocabulary:
-        what = f"token {max(tokens)} of a vocabulary of {vocabulary}" if tokens else "no token"
-        raise BadAnswer(f"sampled {what}")
-    if len(tokens) > most:
-        raise BadAnswer(
-            f"sampled {len(tokens)} tokens, more than the {most} of sampling.max_tokens"
-        )
-    if not request.end_ids.isdisjoint(tokens[:-1]):
-        raise BadAnswer("sampled tokens behind the end of an action")
-    if finish == "length" and len(tokens) < most and tokens[-1] not in request.end_ids:
-        raise BadAnswer(f"cut an action after {len(tokens)} of {most} tokens")
+    if cached > prompt:
+        raise BadAnswer(f"reports {cached} cached tokens of a prompt of {prompt}")
+    return Draw(tokens, tuple(one.logprob for one in scored), cached)

@@ -63,6 +63,9 @@ class ServerLink:
             )
             for idle in (PARALLEL, 0)
         )
+        self._gate = asyncio.Semaphore(PARALLEL)
+        self._healthy_at = 0.0
+        """When the last health check was answered, in the loop's seconds."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -119,10 +122,8 @@ class ServerLink:
         return self.wait(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def _all(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Any]:
-        gate = asyncio.Semaphore(PARALLEL)
-
         async def one(body: Mapping[str, Any]) -> Any:
-            async with gate:
+            async with self._gate:
                 return await self._call("POST", path, body, self.timeout)
 
         tasks = [asyncio.create_task(one(body)) for body in bodies]
@@ -143,9 +144,12 @@ class ServerLink:
         missed = 0
         while True:
             await asyncio.sleep(PULSE)
+            if self._loop.time() - self._healthy_at < PULSE / 2:
+                missed = 0  # other requests have checked it
+                continue
             try:
                 await self._call("GET", "/health", None, PULSE)
-                missed = 0
+                missed, self._healthy_at = 0, self._loop.time()
             except ServerRefused as error:
                 self.lost(f"is not healthy ({error})")
             except ServerLost:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from colearn.agents import Voice
-from colearn.contract import WeightUpdate
+from colearn.contract import TokenAnswer, TokenHistory, TokenRequest, WeightUpdate
+from colearn.models.base import Base
 
-from .token_engine import TokenAnswer, TokenEngine, TokenRequest
-from .vllm import check_temperature
+from .checked_engine import CheckedEngine
 from .vllm_server import VLLMServerEngine
 
 
-class SeveralServers(TokenEngine):
-    """Sends a request to the server of its lane.
+class SeveralServers(CheckedEngine):
+    """Sends a history to the server that has it in its prefix cache, and new histories to the
+    servers in turn.
 
     The draws of a server are a function of seeds, prompts and weights, so the number of servers
     changes no sample but by the rounding of their batches.
@@ -26,7 +28,16 @@ class SeveralServers(TokenEngine):
 
     name = VLLMServerEngine.name
 
-    def __init__(self, connect: Callable[[str], VLLMServerEngine], urls: Sequence[str]) -> None:
+    def __init__(
+        self,
+        base: Base,
+        roles: Mapping[str, Voice],
+        connect: Callable[[str], VLLMServerEngine],
+        urls: Sequence[str],
+        *,
+        tolerance: float | None = None,
+    ) -> None:
+        super().__init__(base, roles, tolerance=tolerance)
         with ExitStack() as opened:
             self.engines = []
             for url in urls:
@@ -34,10 +45,8 @@ class SeveralServers(TokenEngine):
                 opened.callback(self.engines[-1].close)
             self._opened = opened.pop_all()
         self._pool = ThreadPoolExecutor(len(urls), thread_name_prefix="server")
-
-    @property
-    def lanes(self) -> int:
-        return len(self.engines)
+        self._server_of: WeakKeyDictionary[TokenHistory, int] = WeakKeyDictionary()
+        """Number of the server that sampled the last action of a history."""
 
     @property
     def max_length(self) -> int:
@@ -45,36 +54,71 @@ class SeveralServers(TokenEngine):
 
     @classmethod
     def check_role(cls, agent: str, role: Voice) -> None:
-        check_temperature(agent, role)
+        VLLMServerEngine.check_role(agent, role)
 
-    def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+    async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
+        """Errors: as for `VLLMServerEngine.submit`."""
+        singles = self.singles(request)
+        if not singles:
+            return []
+        server = self._servers(singles)[0]
+        with self.busy("generate"):
+            return self._noted(server, await self.engines[server].send(singles))
+
+    def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Errors: ServerLost as soon as one server is lost; the others' requests are cancelled."""
         places: dict[int, list[int]] = {}
-        for place, request in enumerate(requests):
-            places.setdefault(request.lane, []).append(place)
-        sent = {lane: [requests[place] for place in own] for lane, own in places.items()}
+        for place, server in enumerate(self._servers(requests)):
+            places.setdefault(server, []).append(place)
+        sent = {server: [requests[place] for place in own] for server, own in places.items()}
         begun: dict[int, Future[list[Any]]] = {}
         try:
-            for lane, own_requests in sent.items():
-                begun[lane] = self.engines[lane].begin(own_requests)
+            for server, own_requests in sent.items():
+                begun[server] = self.engines[server].begin(own_requests)
             wait(begun.values(), return_when=FIRST_EXCEPTION)
             failed = (one for one in begun if begun[one].done() and begun[one].exception())
             answers: dict[int, TokenAnswer] = {}
-            for lane in (*failed, *begun):
-                drawn = self.engines[lane].end(begun[lane], sent[lane])
-                answers |= zip(places[lane], drawn, strict=True)
+            for server in (*failed, *begun):
+                drawn = self.engines[server].end(begun[server], sent[server])
+                answers |= zip(places[server], self._noted(server, drawn), strict=True)
         finally:
             for future in begun.values():
                 future.cancel()
         return [answers[place] for place in range(len(requests))]
 
-    def load(self, updates: Sequence[WeightUpdate]) -> None:
+    def check(self) -> None:
+        """Errors: ParityError if one of the servers' differ."""
+        for engine in self.engines:
+            engine.check()
+        self.gap = max(engine.gap or 0.0 for engine in self.engines)
+
+    def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Load into all servers at the same time.
 
         Errors: ServerLost if one of them does not take the weights.
         """
-        list(self._pool.map(lambda engine: engine.load(updates), self.engines))
+        list(self._pool.map(lambda engine: engine.write(updates), self.engines))
 
     def close(self) -> None:
         self._pool.shutdown()
         self._opened.close()
+
+    def _servers(self, requests: Sequence[TokenRequest]) -> list[int]:
+        """The server of each request of one seed: its history's. New histories take turns, from the
+        server that the first of their seeds determines."""
+        servers: dict[int, int] = {}
+        first: int | None = None
+        for request in requests:
+            history, before = request.history, request.continues
+            if id(history) in servers:
+                continue  # another seed
+            known = None if before is None else self._server_of.get(before)
+            if known is None:
+                known = first = request.seeds[0] if first is None else first + 1
+            servers[id(history)] = known % len(self.engines)
+        return [servers[id(request.history)] for request in requests]
+
+    def _noted(self, server: int, answers: list[TokenAnswer]) -> list[TokenAnswer]:
+        for answer in answers:
+            self._server_of[answer.history] = server
+        return answers

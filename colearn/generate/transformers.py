@@ -1,13 +1,13 @@
-"""Default generator: decodes the requests of a call together on one base model."""
+"""Default engine: decodes on the trained model itself, or on a copy of it, in this process."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -15,66 +15,64 @@ from weakref import ref
 import torch
 
 from colearn.agents import Voice
-from colearn.contract import Generator, Listener, Request, Sampled
+from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
 from colearn.contract.batches import Tick
+from colearn.contract.weight_sync import LoadedWeights, Publish
 from colearn.contract.worker import Worker
-from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.models.threads import LARGE, parameter_count
+from colearn.models.weight_update import plain_weights
 from colearn.types import Action
 
 from .engine import Engine
 from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
-from .kv_cache import CachedRow
-from .token_history import TokenHistory, WindowExceeded
 
 
-@dataclass(frozen=True, slots=True)
-class CachedSession:
-    """A history that ends in an action, and its KV cache without the last token."""
-
-    history: TokenHistory
-    cached: CachedRow
-
-    @property
-    def length(self) -> int:
-        return len(self.history)
-
-
-class TransformersGenerator(Generator):
-    """Runs the requests of a call, or of one turn of the event loop, as one batch: one prefill of
-    the new tokens, forks by copying rows, and one decode from which ended rows are removed and
-    which later requests can join. A worker thread drives the engine.
+class TransformersEngine(LoadedWeights, TokenEngine):
+    """Runs the requests of one turn of the event loop as one batch: one prefill of the new tokens,
+    forks by copying rows, and one decode from which ended rows are removed and which later requests
+    can join. A worker thread drives the batch.
 
     Agents with different adapters, sampling and windows share the batch, not their caches.
     `max_rows` bounds the rows decoded together; others join as rows end. None decodes all rows of
-    a call at once. Generators on one base take turns; on different bases they may be called from
-    different threads at the same time.
+    a turn at once. `cache_bytes` bounds the KV caches of histories between their turns; None keeps
+    each as long as its history exists. With `copies` the weights are a copy, on `device` or where
+    the base is, which `sync` updates; it can decode while the base is trained. Engines on one base
+    take turns.
     """
 
     def __init__(
-        self, base: Base, voices: Mapping[str, Voice], *, max_rows: int | None = None
+        self,
+        base: Base,
+        roles: Mapping[str, Voice],
+        *,
+        max_rows: int | None = None,
+        cache_bytes: int | None = None,
+        copies: bool = False,
+        device: torch.device | None = None,
     ) -> None:
-        self.base = base
-        self.voices = dict(voices)
+        super().__init__()
+        self.copies = copies
+        self.base = _copied(base, device) if copies else base
+        self.roles = dict(roles)
         self.threads: tuple[int, int] | None = None
-        """A call's share of torch's threads on the CPU, and all of them; None: calls take turns
-        with those of other generators."""
-        self._engine = engine = Engine(base, max_rows=max_rows)
+        """This engine's share of torch's threads on the CPU, and all of them; None: it takes turns
+        with other engines."""
+        self._decoder = decoder = Engine(self.base, max_rows=max_rows, cache_bytes=cache_bytes)
         self._worker: Worker[Job, Event] = Worker(
-            engine,
+            decoder,
             deliver=_deliver,
             failed=_fail,
             prepared=lambda: self._prepared(),
             place=lambda: self.place,
-            joins=lambda waiting: waiting >= engine.jobs,
+            joins=lambda waiting: waiting >= decoder.jobs,
         )
         self._tick: Tick[Job] = Tick(lambda jobs: self._worker.submit(*jobs))
 
     @property
     def prefilled_tokens(self) -> int:
-        """Tokens run through the model to extend histories, over the generator's life."""
-        return self._engine.prefilled_tokens
+        """Tokens run through the model to extend histories, over the engine's life."""
+        return self._decoder.prefilled_tokens
 
     @property
     def place(self) -> Hashable:
@@ -83,67 +81,88 @@ class TransformersGenerator(Generator):
         device = self.base.device.type
         return device if device == "cpu" and self.threads is None else id(self.base)
 
-    def sync(self) -> None:
-        """Does nothing: the generator reads the learners' own weights."""
-
-    async def submit(self, request: Request, *, greedy: bool = False) -> list[Sampled]:
+    async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
         """Requests join the running batch once as many wait as run. Joining one by one would
-        prefill each of them in a pass of its own.
-
-        Errors: ConfigError if new tokens do not fit an agent's context window.
-        """
+        prefill each of them in a pass of its own."""
         if not request.seeds:
             return []
-        job = self._job(request, greedy)
+        job = self._job(request)
         self._tick.add(job)
         return await asyncio.wrap_future(job.answer)
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
-        """Errors: as for `submit`."""
-        jobs = [self._job(request, greedy) for request in requests]
-        self._worker.submit(*(job for job in jobs if job.seeds))
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
+        """As `submit` for all requests at once, outside of an event loop."""
+        jobs = [self._job(request) for request in requests]
+        self._worker.submit(*(job for job in jobs if job.rows))
         try:
-            return [job.answer.result() if job.seeds else [] for job in jobs]
+            return [job.answer.result() if job.rows else [] for job in jobs]
         except BaseException:
             for job in jobs:
                 job.answer.cancel()
             raise
 
+    def follow(self, sources: Sequence[Publish]) -> None:
+        """The copy follows the sources; without one the weights are the learners' own."""
+        super().follow(sources if self.copies else ())
+
+    def adapter(self, agent: str) -> str | None:
+        return self.roles[agent].adapter
+
+    def version(self, agent: str) -> int | None:
+        return super().version(agent) if self.copies else None
+
+    @torch.no_grad()
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        from peft import set_peft_model_state_dict
+
+        own = plain_weights(self.base) if updates else {}
+        for update in updates:
+            for name, tensor in (update.full or {}).items():
+                own[name].copy_(tensor)
+            for adapter, tensors in update.adapters.items():
+                set_peft_model_state_dict(self.base.model, dict(tensors), adapter_name=adapter)
+        self.base.revision += bool(updates)
+        self.loaded(updates)
+
     @contextmanager
     def _prepared(self) -> Iterator[None]:
-        """Surrounds the time in which the engine is busy."""
+        """Surrounds the time in which the batch runs."""
         with self.base.in_use, _torch_threads(self.threads), self.busy("generate"):
             try:
                 yield
             finally:
                 self.base.unpack()  # an update may follow
 
-    def _job(self, request: Request, greedy: bool) -> Job:
-        voice, session = self.voices[request.agent], request.session
-        assert session is None or isinstance(session, CachedSession)
-        if session is None and not request.tokens:
+    def _job(self, request: TokenRequest) -> Job:
+        if not len(request.history):
             raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
-        history = TokenHistory() if session is None else session.history
-        try:
-            history = history.observe(request.tokens, voice.window)
-        except WindowExceeded:
-            raise ConfigError(
-                f"agents.{request.agent}.window: an observation of {len(request.tokens)} "
-                f"tokens exceeds the window of {voice.window}; raise it"
-            ) from None
+        role = self.roles[request.agent]
         job = Job(
-            history=history,
-            chat=voice.spoken_to,
-            sampling=request.sampling(voice.sampling, greedy=greedy),
-            seeds=request.seeds,
-            adapter=voice.adapter,
-            cached=None if session is None else session.cached,
-            holds=True,
+            request,
+            role.spoken_to,
+            adapter=role.adapter,
             streams=request.listener is not None,
             receive=_text_to(request.listener),
         )
         job.answer.add_done_callback(partial(_cancel, ref(job)))
         return job
+
+
+def _copied(base: Base, device: torch.device | None) -> Base:
+    """Another base with the same weights and adapters, without state of the trained one."""
+    with torch.random.fork_rng():
+        copied = Base(type(base.causal)(copy.deepcopy(base.causal.config)), base.compute)
+        for name in base.adapters:
+            copied._inject(name, copy.deepcopy(base.model.peft_config[name]))
+            copied.adapters.append(name)
+        with torch.no_grad():
+            tensors = base.causal.state_dict()
+            for name, tensor in copied.causal.state_dict().items():
+                tensor.copy_(tensors[name])
+    copied.model.eval()
+    copied.to(base.device)
+    copied.model.requires_grad_(False)
+    return copied if device is None else copied.to(device)
 
 
 def _cancel(job: ref[Job], answer: Future[Any]) -> None:
@@ -157,13 +176,24 @@ def _deliver(told: Sequence[tuple[Job, Event]]) -> None:
     for job, event in told:
         job.receive(event)
         if isinstance(event, Done) and job.answer.set_running_or_notify_cancel():
-            job.answer.set_result([_sampled(job, choice) for choice in job.choices])
+            seconds = time.perf_counter() - job.began
+            job.answer.set_result([_answer(choice, seconds) for choice in job.choices])
 
 
 def _fail(jobs: Sequence[Job], error: BaseException | None) -> None:
     for job in jobs:
         if job.answer.set_running_or_notify_cancel():
             job.answer.set_exception(error or RuntimeError("the engine's thread has ended"))
+
+
+def _answer(choice: Choice, seconds: float) -> TokenAnswer:
+    action = Action(
+        text=choice.text,
+        tokens=tuple(choice.tokens),
+        logprobs=tuple(choice.logprobs),
+        finish=choice.finish,
+    )
+    return TokenAnswer(action, choice.history, seconds)
 
 
 def _text_to(listener: Listener | None) -> Callable[[Event], None]:
@@ -191,26 +221,14 @@ def _torch_threads(threads: tuple[int, int] | None) -> Iterator[None]:
         torch.set_num_threads(every)
 
 
-def share_cores(generators: Sequence[TransformersGenerator]) -> None:
-    """Let generators on the CPU decode at the same time, each with an equal share of torch's
-    threads, where there are enough and the models are large: small ones wait for Python."""
-    if any(generator.base.device.type != "cpu" for generator in generators):
+def share_cores(engines: Sequence[TransformersEngine]) -> None:
+    """Let engines on the CPU decode at the same time, each with an equal share of torch's threads,
+    where there are enough and the models are large: small ones wait for Python."""
+    if any(engine.base.device.type != "cpu" for engine in engines):
         return
     every = torch.get_num_threads()
-    share = every // max(1, len(generators))
-    sizes = [parameter_count(one.base.causal) for one in generators]
-    if len(generators) > 1 and share and min(sizes) >= LARGE:
-        for generator in generators:
-            generator.threads = share, every
-
-
-def _sampled(job: Job, choice: Choice) -> Sampled:
-    assert choice.cached is not None
-    action = Action(
-        text=choice.text,
-        tokens=tuple(choice.tokens),
-        logprobs=tuple(choice.logprobs),
-        finish=choice.finish,
-    )
-    session = CachedSession(job.history.act(choice.tokens), choice.cached)
-    return Sampled(action, session, time.perf_counter() - job.began)
+    share = every // max(1, len(engines))
+    sizes = [parameter_count(one.base.causal) for one in engines]
+    if len(engines) > 1 and share and min(sizes) >= LARGE:
+        for engine in engines:
+            engine.threads = share, every

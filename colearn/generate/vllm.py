@@ -15,10 +15,11 @@ import numpy as np
 import torch
 
 from colearn.agents import Voice
-from colearn.contract import WeightUpdate
-from colearn.errors import ConfigError, MissingExtra
+from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
+from colearn.errors import ColearnError, ConfigError, MissingExtra
 from colearn.models.base import Base
 
+from .checked_engine import BadSample, CheckedEngine
 from .model_folder import (
     rank_limit,
     write_adapter,
@@ -26,7 +27,6 @@ from .model_folder import (
     write_model,
     write_zeros,
 )
-from .token_engine import TokenAnswer, TokenEngine, TokenRequest
 from .vllm_worker import score_before_cuts
 
 _ZEROS = "__zeros__"
@@ -51,7 +51,7 @@ _CPU_OPTIONS = {
 }
 
 
-class VLLMEngine(TokenEngine):
+class VLLMEngine(CheckedEngine):
     """A vLLM engine for one base, with a peft folder for each adapter of a role.
 
     It starts from the live weights. `cache_gib` is the memory of its key/value cache (default 1 on
@@ -74,7 +74,9 @@ class VLLMEngine(TokenEngine):
         max_rows: int = 256,
         eager: bool | None = None,
         options: Mapping[str, Any] | None = None,
+        tolerance: float | None = None,
     ) -> None:
+        super().__init__(base, roles, tolerance=tolerance)
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
         check_heads(base)
@@ -139,19 +141,30 @@ class VLLMEngine(TokenEngine):
 
     @classmethod
     def check_role(cls, agent: str, role: Voice) -> None:
+        super().check_role(agent, role)
         check_temperature(agent, role)
 
-    def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+    def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+        """Errors: ColearnError for a sample that its request does not allow."""
         with torch.random.fork_rng(_accelerators(self.device)):
             outputs: list[Any] = self.llm.generate(
-                [{"prompt_token_ids": list(request.prompt)} for request in requests],
-                [_params(request) for request in requests],
+                [{"prompt_token_ids": request.history.ids.tolist()} for request in requests],
+                [_params(request, self.end_ids(request)) for request in requests],
                 use_tqdm=False,
-                lora_request=[self._lora_request(request.adapter) for request in requests],
+                lora_request=[self._lora_request(self.adapter(one.agent)) for one in requests],
             )
-        return [_answer(output) for output in outputs]
+        try:
+            return [
+                self._read(output, request)
+                for output, request in zip(outputs, requests, strict=True)
+            ]
+        except BadSample as error:
+            raise ColearnError(
+                f"run.generator: vLLM {error}; set run.generator: transformers, or report the "
+                "model and the version of vLLM"
+            ) from None
 
-    def load(self, updates: Sequence[WeightUpdate]) -> None:
+    def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: RuntimeError if a running request keeps the cache from being emptied."""
         for update in updates:
             if update.full is not None:
@@ -171,6 +184,14 @@ class VLLMEngine(TokenEngine):
             self.llm.llm_engine.engine_core.shutdown()
             del self.llm
         self._folder.cleanup()
+
+    def _read(self, output: Any, request: TokenRequest) -> TokenAnswer:
+        (drawn,) = output.outputs
+        tokens = tuple(drawn.token_ids)
+        logprobs = [
+            entry[token].logprob for entry, token in zip(drawn.logprobs, tokens, strict=True)
+        ]
+        return self.answer(request, tokens, logprobs, cached=output.num_cached_tokens)
 
     def _path(self, name: str) -> Path:
         return Path(self._folder.name) / name
@@ -215,7 +236,7 @@ def check_heads(base: Base) -> None:
         )
 
 
-def _params(request: TokenRequest) -> Any:
+def _params(request: TokenRequest, end_ids: frozenset[int]) -> Any:
     from vllm import SamplingParams
 
     sampling = request.sampling
@@ -224,25 +245,13 @@ def _params(request: TokenRequest) -> Any:
         top_p=sampling.top_p,
         top_k=sampling.top_k or 0,
         max_tokens=sampling.max_tokens,
-        seed=request.seed,
+        seed=request.seeds[0],
         logprobs=0,
         stop=list(sampling.stop),
         # the request alone says what ends an action, not the model folder's generation config
-        stop_token_ids=sorted(request.end_ids),
+        stop_token_ids=sorted(end_ids),
         ignore_eos=True,
         detokenize=bool(sampling.stop),
-    )
-
-
-def _answer(output: Any) -> TokenAnswer:
-    (drawn,) = output.outputs
-    tokens = tuple(drawn.token_ids)
-    return TokenAnswer(
-        tokens=tokens,
-        logprobs=tuple(
-            entry[token].logprob for entry, token in zip(drawn.logprobs, tokens, strict=True)
-        ),
-        cached=output.num_cached_tokens,
     )
 
 

@@ -1,7 +1,8 @@
-"""A vLLM server as a token engine: ids over HTTP, LoRA adapters by name, full weights by files."""
+"""A vLLM server as an engine: ids over HTTP, LoRA adapters by name, full weights by files."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import shutil
@@ -9,17 +10,19 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from colearn.agents import Voice
-from colearn.contract import WeightUpdate
+from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
 from colearn.errors import ConfigError, MissingExtra, ServerLost
 from colearn.models.base import Base
 from colearn.models.weight_update import plain_weights
 
+from .checked_engine import BadSample, CheckedEngine
 from .model_folder import (
     write_model,
     write_weights,
@@ -28,7 +31,6 @@ from .served_adapters import ServedAdapters
 from .server_answers import BadAnswer, CacheReset, read_as, read_generated
 from .server_link import ServerLink, ServerRefused
 from .server_process import ServerProcess, ServerStart, free_port
-from .token_engine import TokenAnswer, TokenEngine, TokenRequest
 from .vllm import check_heads, check_temperature
 from .vllm_server_checks import GENERATE, URL, adapters_of, check_server, slots_of
 from .vllm_server_command import server_command, server_environment
@@ -37,7 +39,7 @@ _IN_USE: set[str] = set()
 """Servers to which an engine of this process writes."""
 
 
-class VLLMServerEngine(TokenEngine):
+class VLLMServerEngine(CheckedEngine):
     """One vLLM server for one base: a running one at `url`, or one started here.
 
     Adapters have one name per version, so that a server that was restarted does not know them.
@@ -45,7 +47,7 @@ class VLLMServerEngine(TokenEngine):
     answer repeats.
 
     Errors: ConfigError for a server of another model or tokenizer, or without a needed option;
-    ServerLost as in `generate`.
+    ServerLost as in `end`.
     """
 
     name = "the vLLM server"
@@ -59,8 +61,9 @@ class VLLMServerEngine(TokenEngine):
         *,
         folder: str | None = None,
         request_minutes: float = 15.0,
+        tolerance: float | None = None,
     ) -> None:
-        self.base = base
+        super().__init__(base, roles, tolerance=tolerance)
         names = adapters_of(roles)
         self._run = uuid.uuid4().hex[:12]
         self._count = 0
@@ -98,9 +101,24 @@ class VLLMServerEngine(TokenEngine):
 
     @classmethod
     def check_role(cls, agent: str, role: Voice) -> None:
+        super().check_role(agent, role)
         check_temperature(agent, role)
 
-    def generate(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+    async def submit(self, request: TokenRequest) -> list[TokenAnswer]:
+        """Errors: as for `singles` and `end`."""
+        singles = self.singles(request)
+        return await self.send(singles) if singles else []
+
+    async def send(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+        """Answers to concurrent requests of one seed each. Errors: as for `end`."""
+        started = time.perf_counter()
+        begun = self.begin(requests)
+        with self.busy("generate"), suppress(ServerLost, ServerRefused):  # `end` raises them
+            await asyncio.wrap_future(begun)
+        seconds = time.perf_counter() - started
+        return [replace(answer, seconds=seconds) for answer in self.end(begun, requests)]
+
+    def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
         """Errors: as for `end`."""
         return self.end(self.begin(requests), requests)
 
@@ -122,11 +140,11 @@ class VLLMServerEngine(TokenEngine):
                     self.link.lost(f"has lost this run's weights ({error}): it was restarted")
                 self.link.lost(f"cannot generate ({error})")
             return [
-                self._answer(answer, request)
+                self._read(answer, request)
                 for answer, request in zip(answers, requests, strict=True)
             ]
 
-    def load(self, updates: Sequence[WeightUpdate]) -> None:
+    def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Errors: ServerLost if the server does not take the weights."""
         with self._log_kept():
             for update in updates:
@@ -199,27 +217,30 @@ class VLLMServerEngine(TokenEngine):
     def _body(self, request: TokenRequest) -> dict[str, Any]:
         sampling = request.sampling
         return {
-            "model": self._adapters.served(request.adapter) or self._base_name,
-            "token_ids": list(request.prompt),
+            "model": self._adapters.served(self.adapter(request.agent)) or self._base_name,
+            "token_ids": request.history.ids.tolist(),
             "sampling_params": {
                 "temperature": sampling.temperature,
                 "top_p": sampling.top_p,
                 "top_k": sampling.top_k or 0,
                 "max_tokens": sampling.max_tokens,
-                "seed": request.seed,
+                "seed": request.seeds[0],
                 "logprobs": 0,
                 "stop": list(sampling.stop),
-                "stop_token_ids": sorted(request.end_ids),
+                "stop_token_ids": sorted(self.end_ids(request)),
                 "ignore_eos": True,  # the request alone names the ids that end an action
                 "detokenize": bool(sampling.stop),
             },
         }
 
-    def _answer(self, answer: Any, request: TokenRequest) -> TokenAnswer:
+    def _read(self, answer: Any, request: TokenRequest) -> TokenAnswer:
         vocabulary = self.base.config.get_text_config().vocab_size
         try:
-            return read_generated(answer, request, vocabulary=vocabulary, version=self._tag)
-        except BadAnswer as error:
+            draw = read_generated(
+                answer, prompt=len(request.history), vocabulary=vocabulary, version=self._tag
+            )
+            return self.answer(request, draw.tokens, draw.logprobs, cached=draw.cached)
+        except (BadAnswer, BadSample) as error:
             self.link.lost(str(error))
 
     def _write_full(self, weights: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from colearn.contract import Hosted, Learner, ModelHost, NetworkKey
 from colearn.contract.host import Given, in_threads, one_by_one
 from colearn.contract.player import past_self
 from colearn.contract.weight_sync import Publish
-from colearn.generate.transformers import TransformersGenerator, share_cores
+from colearn.generate.transformers import TransformersEngine, share_cores
 from colearn.learn.follower import NetworkFollower
 from colearn.models.base import Base
 from colearn.models.load import Tokenizers, check_vocabulary
@@ -46,9 +46,9 @@ class LocalHost(ModelHost):
             if key.kind in ("reference", "past")
         }
         self.players = _players(run, networks, self.learners, tokenizers)
-        plain = [one for one in self.generators if type(one) is TransformersGenerator]
-        if len(plain) == len({id(one.base) for one in plain}):
-            share_cores(plain)
+        live = [o for o in self.engines if isinstance(o, TransformersEngine) and not o.copies]
+        if len(live) == len({id(one.base) for one in live}):
+            share_cores(live)
         self.networks = {k: one for k, one in networks.items() if k.kind in ("actor", "critic")}
         self._pool = ThreadPoolExecutor(thread_name_prefix="model") if threads else None
 
@@ -107,8 +107,8 @@ def _players(
     learners: Mapping[NetworkKey, Learner],
     tokenizers: Tokenizers,
 ) -> dict[str, Hosted]:
-    """One generator per base in memory, so that agents on it decode in one batch; one per agent
-    where the generator keeps them apart."""
+    """One engine per base in memory, so that agents on it decode in one batch; one per agent where
+    the kind of engine keeps them apart."""
     config = run.config
     agents: dict[str, str] = {}
     voices: dict[int | str, dict[str, Voice]] = {}
@@ -121,10 +121,10 @@ def _players(
         agents[name] = agent
     players: dict[str, Hosted] = {}
     for key, group in voices.items():
-        generator = run.generator.build(bases[key], group)
-        generator.follow(_sources(bases[key], learners, networks))
+        engine = run.generator.build(bases[key], group)
+        engine.follow(_sources(bases[key], learners, networks))
         for name, voice in group.items():
-            players[name] = Hosted(agents[name], generator, voice.spoken_to, voice.positions)
+            players[name] = Hosted(agents[name], engine, voice)
     return players
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +11,18 @@ from typing import Any
 import torch
 
 from colearn.config import Config, resolve
-from colearn.contract import Generator, NetworkKey, Prepared, Request
+from colearn.contract import NetworkKey, Prepared, TokenAnswer, TokenEngine, TokenRequest
 from colearn.contract.learner import Accumulated, Objective
 from colearn.contract.rows import Outputs, Row
 from colearn.models.load import Tokenizers
 from colearn.seeding import derive_seed
-from colearn.types import Action
 
 from .local import LocalHost
 
-Asked = tuple[Request, int | None]
-"""A request without its session and listener, and the number of its session."""
-Answered = tuple[Action, int, int]
-"""An action, and the number and length of the session that ends with it."""
+Asked = tuple[TokenRequest, int | None]
+"""A request without listener and the history that it continues, and the number of that history."""
+Answered = tuple[TokenAnswer, int]
+"""An answer, and the number under which its history is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,15 @@ class Seat:
     """A player that a model of a worker plays."""
 
     agent: str
-    generator: int
-    """Index of its generator in the worker."""
+    engine: int
+    """Index of its engine in the worker."""
+    adapter: str | None
     positions: int | None
 
 
 class ModelWorker:
-    """A `LocalHost` of some networks. Sessions and prepared rows stay here under numbers, until
-    `drop`."""
+    """A `LocalHost` of some networks. Histories, by which engines find their KV caches, and
+    prepared rows stay here under numbers, until `drop`."""
 
     def __init__(self) -> None:
         self._kept: dict[int, Any] = {}
@@ -54,9 +55,11 @@ class ModelWorker:
         run = resolve(config, agents=agents)
         torch.manual_seed(derive_seed(config.run.seed, "torch"))
         self.host = LocalHost(run, Tokenizers(), keys=keys)
-        self.generators = self.host.generators
+        self.engines = self.host.engines
         seats = {
-            name: Seat(one.agent, self.generators.index(one.generator), one.positions)
+            name: Seat(
+                one.agent, self.engines.index(one.engine), one.voice.adapter, one.voice.positions
+            )
             for name, one in self.host.players.items()
         }
         return seats, dict(self.host.parameters)
@@ -83,33 +86,28 @@ class ModelWorker:
         """The result of a follower's method."""
         return getattr(self.host.followers[key], method)(*args)
 
-    def generate(
-        self, generator: int, asked: Sequence[Asked], greedy: bool
-    ) -> list[list[Answered]]:
-        """Errors: as for the generator's `generate`."""
+    def generate(self, engine: int, asked: Sequence[Asked]) -> list[list[Answered]]:
+        """The answers to a batch. Errors: as for the engine's `submit`."""
         requests = [
-            request if number is None else replace(request, session=self._kept[number])
+            request if number is None else replace(request, continues=self._kept[number])
             for request, number in asked
         ]
-        drawn = self.generators[generator].generate(requests, greedy=greedy)
-        return [
-            [(one.action, self._keep(one.session), one.session.length) for one in group]
-            for group in drawn
-        ]
+        answers = asyncio.run(_submitted(self.engines[engine], requests))
+        return [[(one, self._keep(one.history)) for one in group] for group in answers]
 
-    def sync(self, generator: int) -> dict[str, int | None]:
+    def sync(self, engine: int) -> dict[str, int | None]:
         """Load the learners' weights; returns their versions by player."""
-        self.generators[generator].sync()
-        return self.versions(generator)
+        self.engines[engine].sync()
+        return self.versions(engine)
 
-    def versions(self, generator: int) -> dict[str, int | None]:
+    def versions(self, engine: int) -> dict[str, int | None]:
         """The version of each player's weights; None: the learner's live ones."""
-        one: Generator = self.generators[generator]
+        one = self.engines[engine]
         players = self.host.players.items()
-        return {name: one.version(name) for name, player in players if player.generator is one}
+        return {name: one.version(name) for name, player in players if player.engine is one}
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Free sessions and prepared rows."""
+        """Free histories and prepared rows."""
         for number in numbers:
             del self._kept[number]
 
@@ -121,3 +119,10 @@ class ModelWorker:
         number = next(self._numbers)
         self._kept[number] = value
         return number
+
+
+async def _submitted(
+    engine: TokenEngine, requests: Sequence[TokenRequest]
+) -> list[list[TokenAnswer]]:
+    """The answers to requests that the engine receives together."""
+    return list(await asyncio.gather(*map(engine.submit, requests)))

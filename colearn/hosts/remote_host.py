@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from colearn.agents import Voice
 from colearn.config import ResolvedRun
 from colearn.contract import Hosted, ModelHost, NetworkKey
 from colearn.contract.host import Given, in_threads
@@ -14,7 +15,7 @@ from colearn.models.load import Tokenizers
 
 from .local import chat_of
 from .model_worker import Seat
-from .remote_models import Call, Link, RemoteFollower, RemoteGenerator, RemoteLearner
+from .remote_models import Call, Link, RemoteEngine, RemoteFollower, RemoteLearner
 
 
 class Workers(Protocol):
@@ -63,15 +64,16 @@ class RemoteHost(ModelHost):
         self._parameters = {key: n for _, sizes in built for key, n in sizes.items()}
         self.players = {}
         for link, (players, _) in zip(links, built, strict=True):
-            numbers = dict.fromkeys(seat.generator for seat in players.values())
-            generators = {n: RemoteGenerator(link, n, link("versions", n)) for n in numbers}
+            numbers = dict.fromkeys(seat.engine for seat in players.values())
+            engines = {n: RemoteEngine(link, n, link("versions", n)) for n in numbers}
             for name, seat in players.items():
-                self.players[name] = Hosted(
-                    seat.agent,
-                    generators[seat.generator],
-                    chat_of(run, seat.agent, tokenizers),
-                    seat.positions,
+                voice = Voice(
+                    **run.config.voices[seat.agent].voice,
+                    chat=chat_of(run, seat.agent, tokenizers),
+                    adapter=seat.adapter,
+                    positions=seat.positions,
                 )
+                self.players[name] = Hosted(seat.agent, engines[seat.engine], voice)
 
     @property
     def parameters(self) -> Mapping[NetworkKey, int]:

@@ -1,4 +1,4 @@
-"""Learners, followers and generators whose models are in a `ModelWorker` elsewhere."""
+"""Learners, followers and engines whose models are in a `ModelWorker` elsewhere."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from colearn.contract import (
     Accumulated,
+    BatchEngine,
     Follower,
-    Generator,
     Learner,
     NetworkKey,
     Objective,
     Prepared,
-    Request,
-    Sampled,
+    TokenAnswer,
+    TokenHistory,
+    TokenRequest,
     WeightUpdate,
 )
 from colearn.contract.rows import Outputs, Row
@@ -52,14 +54,6 @@ class Kept:
 
     def __del__(self) -> None:
         self.link.released.append(self.number)
-
-
-class RemoteSession(Kept):
-    """A history and its cache in a worker."""
-
-    def __init__(self, link: Link, number: int, length: int) -> None:
-        super().__init__(link, number)
-        self.length = length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,33 +145,30 @@ class RemoteFollower(Follower):
         self.link("follower", self.key, "load", folder.absolute())
 
 
-class RemoteGenerator(Generator):
-    """Requests travel as ids, actions come back; caches stay with the model. Nothing is streamed:
-    a request's listener hears nothing."""
+class RemoteEngine(BatchEngine):
+    """Requests and answers travel as ids; caches stay with the model, for as long as the histories
+    of its answers exist here. Nothing is streamed: a request's listener receives nothing."""
 
     def __init__(self, link: Link, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number
         self._versions = dict(versions)
+        self._kept: WeakKeyDictionary[TokenHistory, Kept] = WeakKeyDictionary()
 
     @property
     def place(self) -> Hashable:
         return id(self.link)
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> list[list[Sampled]]:
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
         asked: list[Asked] = []
         for request in requests:
-            session = request.session
-            assert session is None or isinstance(session, RemoteSession)
-            bare = replace(request, session=None, listener=None)
-            asked.append((bare, None if session is None else session.number))
-        answers: list[list[Answered]] = self.link("generate", self.number, asked, greedy)
-        return [
-            [
-                Sampled(action, RemoteSession(self.link, number, length))
-                for action, number, length in drawn
-            ]
-            for drawn in answers
-        ]
+            kept = None if request.continues is None else self._kept.get(request.continues)
+            bare = replace(request, continues=None, listener=None)
+            asked.append((bare, None if kept is None else kept.number))
+        answered: list[list[Answered]] = self.link("generate", self.number, asked)
+        for group in answered:
+            for answer, number in group:
+                self._kept[answer.history] = Kept(self.link, number)
+        return [[answer for answer, _ in group] for group in answered]
 
     def sync(self) -> None:
         self._versions = self.link("sync", self.number)

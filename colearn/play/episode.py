@@ -24,7 +24,7 @@ from typing import Any
 
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import RemoteError
-from colearn.contract import Ask, DecPOMDP, Player, Spoken, Table
+from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
 from colearn.credit.team import Team
 from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
@@ -95,15 +95,14 @@ async def play_episode(room: PlaySetting, number: int, item: Any) -> PlayedEpiso
 class _Seat(Player):
     """An agent at its endpoint, or a person."""
 
-    own_table: _Play
+    play: _Play
 
-    @property
-    def table(self) -> Table:
-        return self.own_table
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        return await self.play.act(request)
 
 
-class _Play(Table):
-    """The table of one episode: asks the endpoints and informs the followers."""
+class _Play:
+    """One episode: asks the endpoints and informs the followers."""
 
     def __init__(self, room: PlaySetting, number: int, item: Any) -> None:
         self.room, self.number, self.item = room, number, item
@@ -128,7 +127,7 @@ class _Play(Table):
         beside, step = (partial(_beside, pool) for pool in (room.thread, room.steps))
         failed: _Lost | None = None
         try:
-            await advance(self.growth, self._asked, beside=beside, step=step, follower=self)
+            await advance(self.growth, self.act, beside=beside, step=step, follower=self)
         except _Lost as error:
             failed = error
         lost: Loss | None = None
@@ -145,44 +144,42 @@ class _Play(Table):
         await asyncio.gather(*answering)
         return self._end(lost)
 
-    async def _asked(self, ask: Ask) -> list[Spoken]:
-        return await ask.player.table.say(ask, greedy=self.room.greedy)
-
-    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         """Errors: _Lost where an endpoint stays lost."""
         node = self.growth.nodes[-1]
 
         def retried(reason: str) -> None:
-            self._tell("retried", turn=node.turn, agent=ask.seat, reason=reason)
+            self._tell("retried", turn=node.turn, agent=request.seat, reason=reason)
 
-        talk, agent = ask.memory, self.room.agents[ask.seat]
+        talk, agent = request.history, self.room.agents[request.seat]
         if talk is None:
             talk = (
                 agent.seated(self.number)
                 if isinstance(agent, Person)
-                else agent.conversation(system=ask.observation.system)
+                else agent.conversation(system=request.observation.system)
             )
-            self.talks[ask.seat].append(talk)
+            self.talks[request.seat].append(talk)
         if isinstance(agent, Person):
-            self._tell("asked", turn=node.turn, agent=ask.seat)
-        (seed,) = ask.seeds
+            self._tell("asked", turn=node.turn, agent=request.seat)
+        (seed,) = request.seeds
         try:
-            shown = ask.observation.user_text
-            reply = await talk.act(shown, greedy=greedy, seed=seed, retried=retried)
+            shown = request.observation.user_text
+            reply = await talk.act(shown, greedy=self.room.greedy, seed=seed, retried=retried)
         except RemoteError as error:
-            raise _Lost(ask.seat, error) from None
+            raise _Lost(request.seat, error) from None
         if len(self.replies) == node.turn:
             self.replies.append({})
-        self.replies[node.turn][ask.seat] = reply
+        self.replies[node.turn][request.seat] = reply
         self._tell(
             "acted",
             turn=node.turn,
-            agent=ask.seat,
+            agent=request.seat,
             text=reply.text,
             tokens=reply.tokens,
             seconds=reply.seconds,
         )
-        return [Spoken(Action(reply.text, reply.token_ids or (), finish=reply.finish), talk)]
+        action = Action(reply.text, reply.token_ids or (), finish=reply.finish)
+        return [TokenAnswer(action, talk, reply.seconds)]
 
     async def stepped(self, at: Node[Any], outcome: Outcome[Any]) -> None:
         self._tell(

@@ -11,15 +11,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from colearn.contract import Ask, Spoken
+from colearn.contract import ActionRequest, TokenAnswer
 from colearn.types import Node, Outcome
 
 from .barrier import TreeBarrier
 from .growth import Edge, Growth, Live, Tried
 from .transition import transition
 
-Say = Callable[[Ask], Awaitable[list[Spoken]]]
-"""Answers an ask with one entry for each of its seeds."""
+Act = Callable[[ActionRequest], Awaitable[list[TokenAnswer]]]
+"""Answers a request with one entry for each of its seeds."""
 Beside = Callable[..., Awaitable[Any]]
 """Runs a possibly slow function outside the event loop: (function, arguments)."""
 
@@ -36,7 +36,7 @@ class GrowthFollower(Protocol):
 
 async def advance(
     growth: Growth,
-    say: Say,
+    act: Act,
     *,
     beside: Beside,
     step: Beside,
@@ -46,7 +46,7 @@ async def advance(
     """Grow one tree to its end. `step` runs the task's transitions, `beside` its other methods;
     `barrier` holds the requests of a branch until all others have come as far.
 
-    Errors: TaskError if the task breaks its contract; errors of `say`. The first one withdraws all
+    Errors: TaskError if the task breaks its contract; errors of `act`. The first one withdraws all
     other requests.
     """
     live: list[Live] = await beside(growth.start)
@@ -54,7 +54,7 @@ async def advance(
         await follower.grown(growth.nodes[0])
     try:
         async with asyncio.TaskGroup() as group:
-            _Branches(growth, say, beside, step, barrier, follower, group).go_on(live)
+            _Branches(growth, act, beside, step, barrier, follower, group).go_on(live)
     except BaseExceptionGroup as failures:
         raise first_error(failures) from None
 
@@ -65,7 +65,7 @@ class _Branches:
     of an earlier turn can be freed."""
 
     growth: Growth
-    say: Say
+    act: Act
     beside: Beside
     step: Beside
     barrier: TreeBarrier | None
@@ -82,27 +82,27 @@ class _Branches:
             self.barrier.split(len(tasks))
 
     async def _turn(self, at: Live) -> None:
-        said = await self._speak(at)
-        edges = self.growth.edges(at, said)
+        drawn = await self._act(at)
+        edges = self.growth.edges(at, drawn)
         if not self.growth.compares and len(edges) > 1:
             self._split(self._follow(at, edge) for edge in edges)
             return
         tried: list[Tried] = []
         while edges:
             tried += await self._step(at, edges)
-            edges = self.growth.edges(at, said, tried)
+            edges = self.growth.edges(at, drawn, tried)
         self.go_on(await self._settle(at, tried))
 
     async def _follow(self, at: Live, edge: Edge) -> None:
         self.go_on(await self._settle(at, await self._step(at, [edge])))
 
-    async def _speak(self, at: Live) -> dict[str, list[Spoken]]:
-        asks = self.growth.asks(at)
+    async def _act(self, at: Live) -> dict[str, list[TokenAnswer]]:
+        requests = self.growth.requests(at)
         if self.barrier is not None:
             await self.barrier.wait(at.node.path)
-        async with asyncio.TaskGroup() as asking:  # an error withdraws the other requests
-            answers = [asking.create_task(_awaited(self.say, ask)) for ask in asks]
-        return {ask.seat: answer.result() for ask, answer in zip(asks, answers, strict=True)}
+        async with asyncio.TaskGroup() as group:  # an error withdraws the other requests
+            answers = [group.create_task(_awaited(self.act, request)) for request in requests]
+        return {one.seat: answer.result() for one, answer in zip(requests, answers, strict=True)}
 
     async def _step(self, at: Live, edges: list[Edge]) -> list[Tried]:
         steps = (self.step(transition, *edge.stepping) for edge in edges)
@@ -122,8 +122,8 @@ class _Branches:
         return following
 
 
-async def _awaited(say: Say, ask: Ask) -> list[Spoken]:
-    return await say(ask)
+async def _awaited(act: Act, request: ActionRequest) -> list[TokenAnswer]:
+    return await act(request)
 
 
 def first_error(error: BaseException) -> BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from colearn.contract import Spoken
+from colearn.contract import TokenAnswer
 
 
 @dataclass(slots=True)
@@ -19,19 +19,19 @@ class Counts:
     tokens: int = 0
     """Tokens sampled, over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """Seconds of the slowest table in each turn, since different tables run concurrently; in the
-    free order of each request, from the batch that it joined to its answer."""
+    """Seconds of the slowest request in each turn, since engines run concurrently; in the free
+    order of each request, from the batch that it joined to its answer."""
 
     @property
     def tokens_per_action(self) -> float:
         """Mean tokens of an action; 0 without any, as when programs ask no agent."""
         return self.tokens / max(self.generations, 1)
 
-    def spoke(self, drawn: Iterable[Spoken]) -> None:
+    def answered(self, answers: Iterable[TokenAnswer]) -> None:
         """Count the answers of one seat."""
-        for spoken in drawn:
+        for answer in answers:
             self.generations += 1
-            self.tokens += len(spoken.action.tokens)
+            self.tokens += len(answer.action.tokens)
 
     def add(self, other: Counts) -> None:
         """Add another collection's counts; its turns follow these."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from colearn.contract import Ask, Spoken
+from colearn.contract import ActionRequest, TokenAnswer
 
 from .advance import advance, first_error
 from .barrier import Barrier
@@ -67,22 +68,22 @@ class Driver:
     ) -> None:
         by_turn: dict[int, list[float]] = {}
 
-        async def say(ask: Ask) -> list[Spoken]:
+        async def act(request: ActionRequest) -> list[TokenAnswer]:
             turn = None if barrier is None else barrier.turn
-            spoken = await ask.player.table.say(ask, greedy=self.greedy)
-            self.counts.spoke(spoken)
-            seconds = max((one.seconds for one in spoken), default=0.0)
+            answers = await request.player.act(replace(request, greedy=self.greedy))
+            self.counts.answered(answers)
+            seconds = max((one.seconds for one in answers), default=0.0)
             if turn is None:
                 self.counts.response_seconds.append(seconds)
             else:
                 by_turn.setdefault(turn, []).append(seconds)
-            return spoken
+            return answers
 
         try:
             async with asyncio.TaskGroup() as group:
                 for number, growth in enumerate(growths):
                     wait = None if barrier is None else barrier.of_tree(number)
-                    group.create_task(advance(growth, say, barrier=wait, **where))
+                    group.create_task(advance(growth, act, barrier=wait, **where))
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None
         self.counts.response_seconds += [max(seconds) for seconds in by_turn.values()]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from colearn.contract import (
-    Ask,
+    ActionRequest,
     Branching,
     Child,
     Credit,
@@ -22,7 +22,7 @@ from colearn.contract import (
     ReadsActions,
     Rollout,
     Said,
-    Spoken,
+    TokenAnswer,
 )
 from colearn.contract.asking import item_name, placed
 from colearn.contract.length import check_length, overlong
@@ -35,17 +35,17 @@ from .size import check_size
 from .transition import begin, measured, privileged, prompts, told
 from .validate import validate_earned
 
-Joint = Mapping[str, Spoken]
+Joint = Mapping[str, TokenAnswer]
 Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...], str]
 """Arguments of `transition`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A node that continues, with each seat's memory, last action and number of actions."""
+    """A node that continues, with each seat's history, last action and number of actions."""
 
     node: Node[Any]
-    memories: Mapping[str, Any]
+    histories: Mapping[str, Any]
     last: Mapping[str, Action]
     acted: Mapping[str, int]
 
@@ -110,32 +110,32 @@ class Growth:
         root = self._add(None, 0, outcome, {}, {})
         return [] if root.terminal else [Live(root, {}, {}, {})]
 
-    def asks(self, at: Live) -> list[Ask]:
+    def requests(self, at: Live) -> list[ActionRequest]:
         """The requests to the acting seats of a node. Errors: ConfigError for a tree too large."""
         node = at.node
         counts = self.shape.samples(self._branching(at))
         self._drawn += sum(counts.values())
         check_size(self._drawn, self.shape, node.turn)
-        asks = []
+        requests = []
         for seat, observation in node.observations.items():
             seeds = tuple(
                 action_seed(self.seed, self.key, node.path, seat, k) for k in range(counts[seat])
             )
-            asks.append(
-                Ask(
+            requests.append(
+                ActionRequest(
                     player=self.seats[seat],
                     seat=seat,
                     task=self.task,
                     state=node.state,
                     observation=observation,
-                    memory=None if observation.fresh else at.memories.get(seat),
+                    history=None if observation.fresh else at.histories.get(seat),
                     seeds=seeds,
                 )
             )
-        return asks
+        return requests
 
     def edges(
-        self, at: Live, drawn: Mapping[str, Sequence[Spoken]], tried: Sequence[Tried] = ()
+        self, at: Live, drawn: Mapping[str, Sequence[TokenAnswer]], tried: Sequence[Tried] = ()
     ) -> list[Edge]:
         """The next round of joint actions, given each seat's answers and the outcomes in `tried`;
         empty if none is left."""
@@ -173,7 +173,7 @@ class Growth:
             executed = set(self.shape.continues(self._branching(at), children))
         following = []
         for edge, outcome in tried:
-            actions = {seat: spoken.action for seat, spoken in edge.joint.items()}
+            actions = {seat: answer.action for seat, answer in edge.joint.items()}
             last = {**at.last, **actions}
             node = self._add(
                 at.node,
@@ -186,9 +186,9 @@ class Growth:
                 cut=edge.child not in executed,
             )
             if not (node.terminal or node.cut):
-                kept = {seat: spoken.memory for seat, spoken in edge.joint.items()}
+                kept = {seat: answer.history for seat, answer in edge.joint.items()}
                 acted = {**at.acted, **{seat: at.acted.get(seat, 0) + 1 for seat in actions}}
-                following.append(Live(node, {**at.memories, **kept}, last, acted))
+                following.append(Live(node, {**at.histories, **kept}, last, acted))
         return following
 
     def tree(self) -> Tree[Any]:
@@ -217,8 +217,8 @@ class Growth:
         if not ReadsActions.of(self.task).reads_actions:
             return {seat: without_reasoning(s.action.text) for seat, s in joint.items()}
         return {
-            seat: Said.of(spoken.action, self.seats[seat], self._context_tokens(at, seat))
-            for seat, spoken in joint.items()
+            seat: Said.of(answer.action, self.seats[seat], self._context_tokens(at, seat))
+            for seat, answer in joint.items()
         }
 
     def _context_tokens(self, node: Node[Any], seat: str) -> int:

@@ -51,7 +51,7 @@ class ChatAnswer:
 
     def usage(self) -> dict[str, Any]:
         """Returns token counts; `cached_tokens` are prompt tokens reused from the KV cache."""
-        prompt = len(self.job.history)
+        prompt = len(self.job.request.history)
         completion = sum(len(choice.tokens) for choice in self.job.choices)
         return {
             "prompt_tokens": prompt,

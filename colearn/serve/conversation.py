@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from colearn.agents import ChatFormat, dialogue_spans
-from colearn.generate.token_history import TokenHistory
+from colearn.contract import TokenHistory
 from colearn.types import Action
 from colearn.wire.conversation import SentConversation
 

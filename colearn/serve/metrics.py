@@ -79,12 +79,12 @@ class _State(Collector):
         yield _gauge(
             "colearn_sessions_cached",
             "Sessions whose KV cache is kept between turns.",
-            len(engine.sessions),
+            len(engine.prefixes),
         )
         yield CounterMetricFamily(
             "colearn_sessions_evicted",
             "Sessions that lost their KV cache to the memory limit.",
-            value=engine.sessions.evicted,
+            value=engine.prefixes.evicted,
         )
         yield _gauge("colearn_cache_bytes", "All KV caches.", engine.cache_bytes)
         yield _gauge("colearn_cache_limit_bytes", "Their limit.", self._limit)

@@ -10,12 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from colearn.contract import Sampling
+from colearn.contract import Sampling, TokenHistory, TokenRequest, WindowExceeded
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.errors import ConfigError
 from colearn.generate.engine import Engine
 from colearn.generate.job import Event, Failed, Job
-from colearn.generate.token_history import TokenHistory, WindowExceeded
 from colearn.seeding import derive_seed
 from colearn.wire.conversation import SentConversation, read_conversation
 from colearn.wire.errors import ServeError, report
@@ -84,7 +83,7 @@ class Service:
             gave_up=lambda: self._in_loop(gave_up),
             idle=None,
         )
-        self.sessions = Sessions(limits.max_sessions, limits.session_idle, self._forget)
+        self.sessions = Sessions(limits.max_sessions, limits.session_idle)
         self.spelling = Spelling(agent.decoder.tokenizer)
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -146,16 +145,21 @@ class Service:
             session = self.sessions.begin(asked.session_id, conversation)
         try:
             history = await self._encode(conversation, session)
-            job = Job(
+            request = TokenRequest(
+                agent=self.agent.name,
                 history=history,
-                chat=self.agent.decoder,
+                continues=None if session is None else session.history,
                 sampling=self._sampling(asked, history),
                 seeds=_seeds(asked),
+            )
+            job = Job(
+                request,
+                self.agent.decoder,
+                keeps=session is not None,
                 receive=receive,
                 cut_stops=asked.stops,
                 top_logprobs=asked.top_logprobs or 0,
                 streams=bool(asked.stream),
-                slot=None if session is None else session.slot(),
                 arrived=arrived,
             )
             if not self.engine.fits(job):
@@ -184,11 +188,12 @@ class Service:
         """Records an answered turn in its session and in the metrics."""
         turn.committed = True
         if turn.session is not None:
-            self.sessions.commit(turn.session, turn.conversation, turn.job)
+            (choice,) = turn.job.choices
+            self.sessions.commit(turn.session, turn.conversation, choice)
         job = turn.job
         metrics = self.metrics
-        metrics.prompt.inc(len(job.history))
-        metrics.cached.inc(len(job.history) - job.prefilled)
+        metrics.prompt.inc(len(job.request.history))
+        metrics.cached.inc(len(job.request.history) - job.prefilled)
         metrics.generated.inc(sum(len(choice.tokens) for choice in job.choices))
         metrics.first.observe(job.first_token or 0.0)
         metrics.duration.observe(time.perf_counter() - job.arrived)
@@ -300,10 +305,6 @@ class Service:
             report(error)
             message = "the model failed on this request"
         self._deliver([(job, Failed(message)) for job in jobs])
-
-    def _forget(self, key: int) -> None:
-        """Frees the KV cache of a session."""
-        self.worker.call(lambda: self.engine.sessions.forget(key))
 
     def _in_loop(self, call: Callable[[], None]) -> None:
         self._loop.call_soon_threadsafe(call)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from colearn.generate.job import Job, Slot
-from colearn.generate.token_history import TokenHistory
+from colearn.contract import TokenHistory
+from colearn.generate.job import Choice
 from colearn.types import Action
 from colearn.wire.conversation import SentConversation
 from colearn.wire.errors import ServeError
 
 from .conversation import digest
 
-_numbers = itertools.count(1)
-
 
 @dataclass(slots=True, eq=False)
 class ServedSession:
-    """One private history, kept as token ids and a fingerprint, never as text."""
+    """One private history, kept as token ids and a fingerprint, never as text. The engine keeps its
+    KV cache as long as this history exists, if memory allows."""
 
     system: str | None
     """The system message of its first request."""
@@ -29,8 +26,6 @@ class ServedSession:
     said: bytes = b""
     """Fingerprint of all texts."""
     turns: int = 0
-    key: int = field(default_factory=lambda: next(_numbers))
-    mark: int | None = None
     busy: bool = False
     used: float = field(default_factory=time.monotonic)
 
@@ -39,17 +34,12 @@ class ServedSession:
         """The last token of the last action, on which the next observation depends."""
         return Action("", (self.history.ids[-1],)) if self.turns else None
 
-    def slot(self) -> Slot:
-        """Returns the KV cache slot of the next turn."""
-        return Slot(self.key, self.mark, next(_numbers))
-
 
 class Sessions:
-    """At most `most` sessions, least recently used first; `forget` frees a session's KV cache."""
+    """At most `most` sessions, least recently used first."""
 
-    def __init__(self, most: int, idle: float, forget: Callable[[int], None]) -> None:
+    def __init__(self, most: int, idle: float) -> None:
         self.most, self.idle = most, idle
-        self._forget = forget
         self._held: OrderedDict[str, ServedSession] = OrderedDict()
 
     def __len__(self) -> int:
@@ -95,14 +85,14 @@ class Sessions:
         self._held.move_to_end(name)
         return session
 
-    def commit(self, session: ServedSession, conversation: SentConversation, job: Job) -> None:
+    def commit(
+        self, session: ServedSession, conversation: SentConversation, choice: Choice
+    ) -> None:
         """Adds an answered turn to the history."""
-        assert job.slot is not None
-        (choice,) = job.choices
-        session.history = job.history.act(choice.tokens)
+        assert choice.history is not None, "the answer is not complete"
+        session.history = choice.history
         session.said = digest(session.said, conversation.said, choice.text)
         session.turns += 1
-        session.mark = job.slot.mark
 
     def end(self, name: str, session: ServedSession) -> None:
         """Ends a turn, answered or not; a session without turns is removed."""
@@ -122,7 +112,7 @@ class Sessions:
             raise ServeError(
                 409, "the session is answering a request; wait for it", code="session_busy"
             )
-        self._drop(name)
+        del self._held[name]
 
     def _make_room(self) -> None:
         if len(self._held) < self.most:
@@ -130,7 +120,7 @@ class Sessions:
         seconds = time.monotonic()
         for name, session in self._held.items():
             if not session.busy and seconds - session.used >= self.idle:
-                self._drop(name)
+                del self._held[name]
                 return
         raise ServeError(
             429,
@@ -139,9 +129,6 @@ class Sessions:
             code="session_limit_exceeded",
             headers={"retry-after": str(max(1, round(self.idle)))},
         )
-
-    def _drop(self, name: str) -> None:
-        self._forget(self._held.pop(name).key)
 
 
 def _said(conversation: SentConversation) -> bytes:

@@ -9,15 +9,16 @@ from functools import partial
 
 import pytest
 import torch
+from asking import token_request
 from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import LoRASettings, ModelSettings
-from colearn.contract import GeneratorKind, Request, Sampling
+from colearn.contract import GeneratorKind, Sampling
 from colearn.contract.weight_sync import Publish
 from colearn.errors import ConfigError
-from colearn.generate.token_generator import ParityError, TokenGenerator
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.checked_engine import CheckedEngine, ParityError
+from colearn.generate.transformers import TransformersEngine
 from colearn.learn.local import LocalLearner
 from colearn.learn.score import evaluate
 from colearn.models.base import Base
@@ -37,7 +38,7 @@ ADAPTERS = {"hot": "first", "cut": "second", "cold": None}
 class Setup:
     base: Base
     voices: Mapping[str, Voice]
-    generator: TokenGenerator
+    generator: CheckedEngine
 
     @property
     def learned(self) -> str:
@@ -69,7 +70,7 @@ def setup(request: pytest.FixtureRequest, kind: GeneratorKind) -> Iterator[Setup
         for agent, sampling in SAMPLING.items()
     }
     generator = kind.build(base, voices)
-    assert isinstance(generator, TokenGenerator)
+    assert isinstance(generator, CheckedEngine)
     generator.follow(_publish(base, voices))
     yield Setup(base, voices, generator)
     generator.close()
@@ -124,7 +125,7 @@ def test_stale_weights_are_found_by_the_check(setup: Setup) -> None:
 
 
 def test_greedy_tokens_are_those_of_the_first_generator(setup: Setup) -> None:
-    first = TransformersGenerator(setup.base, setup.voices)
+    first = TransformersEngine(setup.base, setup.voices)
     expected = play(first, setup.voices, greedy=True)
     trees = play(setup.generator, setup.voices, greedy=True)
     for agent, tree in expected.items():
@@ -136,9 +137,9 @@ def test_greedy_tokens_are_those_of_the_first_generator(setup: Setup) -> None:
 
 def test_a_draw_depends_on_seed_and_history_alone(setup: Setup) -> None:
     tokens = setup.voices["hot"].chat.open("seeded").tokens
-    alone = Request(agent="hot", session=None, tokens=tokens, seeds=(7,))
-    other = Request(agent="cut", session=None, tokens=tokens, seeds=(7, 8))
-    together = Request(agent="hot", session=None, tokens=tokens, seeds=(3, 7, 2**62))
+    alone = token_request(setup.voices, "hot", tokens, (7,))
+    other = token_request(setup.voices, "cut", tokens, (7, 8))
+    together = token_request(setup.voices, "hot", tokens, (3, 7, 2**62))
     state = torch.get_rng_state()
     ((single,),) = setup.generator.generate([alone])
     _, three = setup.generator.generate([other, together])
@@ -148,7 +149,7 @@ def test_a_draw_depends_on_seed_and_history_alone(setup: Setup) -> None:
 
 
 def test_a_history_beyond_the_engine_is_an_error(setup: Setup) -> None:
-    request = Request(agent="hot", session=None, tokens=(5,) * 4090, seeds=(1,))
+    request = token_request(setup.voices, "hot", (5,) * 4090, (1,))
     with pytest.raises(ConfigError, match="exceed"):
         setup.generator.generate([request])
 
@@ -158,8 +159,8 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
     chat, ending = ChatFormat(tokenizer, chat="plain"), ChatFormat(tokenizer, chat="plain")
     free = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=40))
     opening = chat.open("go").tokens
-    ((long,),) = TransformersGenerator(base, {"free": free}).generate(
-        [Request(agent="free", session=None, tokens=opening, seeds=(0,))], greedy=True
+    ((long,),) = TransformersEngine(base, {"free": free}).generate(
+        [token_request({"free": free}, "free", opening, (0,), greedy=True)]
     )
     drawn = long.action.tokens
     letter = next(text for token in drawn[2:] if (text := tokenizer.decode([token])).isalpha())
@@ -171,11 +172,9 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
         "ending": Voice(adapter=None, chat=ending, sampling=free.sampling),
     }
     generator = kind.build(base, voices)
-    requests = [Request(agent=agent, session=None, tokens=opening, seeds=(0,)) for agent in voices]
-    actions = [one.action for (one,) in generator.generate(requests, greedy=True)]
-    expected = [
-        one.action for (one,) in TransformersGenerator(base, voices).generate(requests, greedy=True)
-    ]
+    requests = [token_request(voices, agent, opening, (0,), greedy=True) for agent in voices]
+    actions = [one.action for (one,) in generator.generate(requests)]
+    expected = [one.action for (one,) in TransformersEngine(base, voices).generate(requests)]
     generator.close()
     assert [action.tokens for action in actions] == [action.tokens for action in expected]
     assert [action.finish for action in actions] == [action.finish for action in expected]
@@ -196,8 +195,6 @@ def test_a_context_window_is_refused_before_the_engine_starts(kind: GeneratorKin
 
 
 def test_a_request_without_seeds_has_no_answer(setup: Setup) -> None:
-    none, one = (
-        Request(agent="hot", session=None, tokens=(5, 6, 7), seeds=seeds) for seeds in ((), (3,))
-    )
+    none, one = (token_request(setup.voices, "hot", (5, 6, 7), seeds) for seeds in ((), (3,)))
     drawn = setup.generator.generate([none, one])
     assert [len(sampled) for sampled in drawn] == [0, 1]

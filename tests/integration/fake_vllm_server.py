@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fake_engine import FakeEngine
+from fake_engine import drawn_action
 from peft import PeftModel
 from quiet_server import QuietServer
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from colearn.contract import Sampling
-from colearn.generate.token_engine import TokenRequest
 from colearn.models.base import Base
 
 Answer = tuple[int, Any]
@@ -177,33 +176,28 @@ class FakeVLLMServer:
         name, params = body["model"], body["sampling_params"]
         if name != "base" and name not in self.adapters:
             return 404, {"error": {"message": f"The model `{name}` does not exist."}}
-        request = TokenRequest(
-            prompt=tuple(body["token_ids"]),
-            adapter=None,
-            sampling=Sampling(
-                temperature=params["temperature"],
-                top_p=params["top_p"],
-                top_k=params["top_k"] or None,
-                max_tokens=params["max_tokens"],
-                stop=tuple(params["stop"]),
-            ),
-            seed=params["seed"],
-            end_ids=frozenset(params["stop_token_ids"]),
+        sampling = Sampling(
+            temperature=params["temperature"],
+            top_p=params["top_p"],
+            top_k=params["top_k"] or None,
+            max_tokens=params["max_tokens"],
+            stop=tuple(params["stop"]),
         )
-        engine = FakeEngine.__new__(FakeEngine)
-        engine.tokenizer, engine.base = self.tokenizer, self.adapters.get(name, self.base)
-        drawn = engine._answer(request)
-        whole = len(drawn.tokens) == params["max_tokens"]
+        base, ends = self.adapters.get(name, self.base), params["stop_token_ids"]
+        tokens, logprobs = drawn_action(
+            base, self.tokenizer, body["token_ids"], sampling, params["seed"], ends
+        )
+        whole = len(tokens) == params["max_tokens"]
         return 200, {
             "usage": {"prompt_tokens_details": {"cached_tokens": 0}},
             "choices": [
                 {
                     "finish_reason": "length" if whole else "stop",
-                    "token_ids": drawn.tokens,
+                    "token_ids": tokens,
                     "logprobs": {
                         "content": [
                             {"token_id": token, "logprob": logprob}
-                            for token, logprob in zip(drawn.tokens, drawn.logprobs, strict=True)
+                            for token, logprob in zip(tokens, logprobs, strict=True)
                         ]
                     },
                     "weight_versions": [{"version": self.version, "start": 0, "end": 1}],

@@ -13,14 +13,14 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import LoRASettings
-from colearn.contract import Sampling
+from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
-from colearn.generate.token_engine import TokenRequest
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
 
 CHAT = ChatFormat(byte_tokenizer(), chat="plain")
+CHAT.end_ids = frozenset({9, 3})
 PLAIN = {"ann": Voice(adapter=None, chat=CHAT, sampling=Sampling(max_tokens=8))}
 
 
@@ -47,7 +47,7 @@ def engine(base: Base, server: FakeVLLMServer) -> Iterator[VLLMServerEngine]:
 def built_engine(
     base: Base, voices: Mapping[str, Voice], server: FakeVLLMServer, **settings: Any
 ) -> VLLMServerEngine:
-    built = VLLMServer(**{"url": server.url, **settings}).build(base, voices).engine  # type: ignore[attr-defined]
+    built = VLLMServer(**{"url": server.url, **settings}).build(base, voices)
     assert isinstance(built, VLLMServerEngine)
     return built
 
@@ -66,11 +66,10 @@ def adapted(base: Base, *names: str) -> dict[str, Voice]:
     }
 
 
-def request(adapter: str | None = None, **sampling: Any) -> TokenRequest:
+def request(agent: str = "ann", **sampling: Any) -> TokenRequest:
     return TokenRequest(
-        prompt=(5, 6),
-        adapter=adapter,
+        agent=agent,
+        history=TokenHistory().observe((5, 6), None),
         sampling=Sampling(**{"max_tokens": 4, **sampling}),
-        seed=7,
-        end_ids=frozenset({9, 3}),
+        seeds=(7,),
     )

@@ -10,7 +10,7 @@ from fake_vllm_server import FakeVLLMServer
 from vllm_cases import byte_tokenizer
 
 from colearn.agents import Voice
-from colearn.contract import Generator, GeneratorKind
+from colearn.contract import GeneratorKind, TokenEngine
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
 from colearn.models.base import Base
@@ -24,7 +24,7 @@ class Served(GeneratorKind):
     count: int = 1
     servers: list[FakeVLLMServer] = field(default_factory=list)
 
-    def build(self, base: Base, roles: Mapping[str, Voice]) -> Generator:
+    def build(self, base: Base, roles: Mapping[str, Voice]) -> TokenEngine:
         folder = self.folder / str(len(self.servers))
         write_model(folder, base, byte_tokenizer())
         started = [FakeVLLMServer(folder) for _ in range(self.count)]

@@ -7,25 +7,24 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 from tiny import cast
 
-from colearn.contract import Request, Sampled
-from colearn.generate.transformers import TransformersGenerator
-from colearn.types import Limits
+from colearn.contract import Sampling, TokenAnswer, TokenHistory, TokenRequest
+from colearn.generate.transformers import TransformersEngine
 
-Drawn = dict[int, list[Sampled]]
-Due = Callable[[int, Drawn], Request | None]
+Drawn = dict[int, list[TokenAnswer]]
+Due = Callable[[int, Drawn], TokenRequest | None]
 """A request, once it arrives: a function of the number of steps and of the answers so far."""
 
 
 class Later:
     """Requests that arrive over time, each before a step of the generator's engine."""
 
-    def __init__(self, generator: TransformersGenerator, *due: Due) -> None:
+    def __init__(self, generator: TransformersEngine, *due: Due) -> None:
         self.generator, self.due = generator, dict(enumerate(due))
         self.count, self.step = len(due), -1
         self.answers: Drawn = {}
@@ -44,7 +43,7 @@ class Later:
             for number, one in list(self.due.items()):
                 if (request := one(self.step, self.answers)) is not None:
                     del self.due[number]
-                    job = self.generator._job(request, greedy=False)
+                    job = self.generator._job(request)
                     job.answer.add_done_callback(partial(self.answer, number))
                     worker.submit(job)
             joining = joins(len(worker._arrived))
@@ -58,26 +57,34 @@ class Later:
         assert self.all_answered.wait(60)
         worker._joins = joins
 
-    def answer(self, number: int, answer: Future[list[Sampled]]) -> None:
+    def answer(self, number: int, answer: Future[list[TokenAnswer]]) -> None:
         self.answers[number], self.answered[number] = answer.result(), self.step
         if len(self.answers) == self.count:
             self.all_answered.set()
 
 
-def asked(start: int, tokens: int, **fields: Any) -> Request:
+def asked(
+    start: int, tokens: int, *, after: TokenHistory | None = None, seeds: tuple[int, ...] = ()
+) -> TokenRequest:
     """A request for an action of so many tokens; its history and seed are those of `start`."""
-    defaults = {"session": None, "tokens": tuple(range(start, start + 5)), "seeds": (start,)}
-    return Request(agent="ada", limits=Limits(max_tokens=tokens), **{**defaults, **fields})
+    before = TokenHistory() if after is None else after
+    return TokenRequest(
+        agent="ada",
+        history=before.observe(range(start, start + 5), None),
+        continues=after,
+        sampling=Sampling(max_tokens=tokens),
+        seeds=seeds or (start,),
+    )
 
 
-def at(step: int, request: Request) -> Due:
+def at(step: int, request: TokenRequest) -> Due:
     return lambda now, _: request if now >= step else None
 
 
 @pytest.fixture(params=["copied", "shared"])
 def generator(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> TransformersGenerator:
+) -> TransformersEngine:
     """One whose actions end at their length alone; forks copy their history or share it."""
     if request.param == "shared":
         monkeypatch.setattr("colearn.generate.forked_slab.WORTHWHILE", 0)
@@ -87,11 +94,11 @@ def generator(
     return generator
 
 
-def alone(generator: TransformersGenerator, request: Request) -> list[Sampled]:
+def alone(generator: TransformersEngine, request: TokenRequest) -> list[TokenAnswer]:
     return generator.generate([request])[0]
 
 
-def check_same(one: list[Sampled], other: list[Sampled]) -> None:
+def check_same(one: list[TokenAnswer], other: list[TokenAnswer]) -> None:
     """The same tokens; rounding may differ, since the batches do."""
     assert [s.action.tokens for s in one] == [s.action.tokens for s in other]
     for mine, theirs in zip(one, other, strict=True):
@@ -99,7 +106,7 @@ def check_same(one: list[Sampled], other: list[Sampled]) -> None:
 
 
 def test_a_request_joins_a_running_batch_and_leaves_it_first(
-    generator: TransformersGenerator,
+    generator: TransformersEngine,
 ) -> None:
     """A step draws one token for each row, and the step in which a row joins draws two."""
     long, short = asked(10, 30), asked(20, 10)
@@ -114,7 +121,7 @@ def test_a_request_joins_a_running_batch_and_leaves_it_first(
     check_same(arrivals.answers[1], alone(generator, short))
 
 
-def test_requests_join_once_as_many_wait_as_run(generator: TransformersGenerator) -> None:
+def test_requests_join_once_as_many_wait_as_run(generator: TransformersEngine) -> None:
     """One waits beside three, then beside two; with a second one they are as many as run."""
     requests = [asked(10, 20), asked(20, 20), asked(30, 8), asked(40, 6), asked(50, 6)]
     steps = (0, 0, 0, 2, 10)
@@ -127,7 +134,7 @@ def test_requests_join_once_as_many_wait_as_run(generator: TransformersGenerator
 
 
 def test_a_request_joins_forks_beside_a_row_that_has_ended_and_is_held(
-    generator: TransformersGenerator,
+    generator: TransformersEngine,
 ) -> None:
     short, forks, late = asked(10, 3), asked(20, 20, seeds=(1, 2, 3, 4)), asked(30, 5)
     arrivals = Later(generator, at(0, short), at(0, forks), at(8, late))
@@ -136,18 +143,18 @@ def test_a_request_joins_forks_beside_a_row_that_has_ended_and_is_held(
         check_same(arrivals.answers[number], alone(generator, request))
 
 
-def test_a_session_goes_on_in_the_batch_in_which_it_began(
-    generator: TransformersGenerator,
+def test_a_history_goes_on_in_the_batch_in_which_it_began(
+    generator: TransformersEngine,
 ) -> None:
     """Its cache is a row of the batch that still runs; other rows join and leave meanwhile."""
-    sessions: list[Any] = []
+    histories: list[TokenHistory] = []
 
     def follows(number: int, start: int, tokens: int) -> Due:
-        def due(_: int, answers: Drawn) -> Request | None:
+        def due(_: int, answers: Drawn) -> TokenRequest | None:
             if number not in answers:
                 return None
-            sessions.append(answers[number][0].session)
-            return asked(start, tokens, session=answers[number][0].session)
+            histories.append(answers[number][0].history)
+            return asked(start, tokens, after=histories[-1])
 
         return due
 
@@ -157,27 +164,27 @@ def test_a_session_goes_on_in_the_batch_in_which_it_began(
     assert max(arrivals.answered[n] for n in (1, 2, 3)) < arrivals.answered[0] == 38
     before = alone(generator, short)
     check_same(arrivals.answers[1], before)
-    middle = alone(generator, asked(30, 5, session=before[0].session))
+    middle = alone(generator, asked(30, 5, after=before[0].history))
     check_same(arrivals.answers[2], middle)
-    check_same(arrivals.answers[3], alone(generator, asked(40, 6, session=middle[0].session)))
+    check_same(arrivals.answers[3], alone(generator, asked(40, 6, after=middle[0].history)))
     check_same(arrivals.answers[0], alone(generator, long))
-    again = asked(60, 5, session=sessions[0])  # after the batch, too
-    check_same(alone(generator, again), alone(generator, asked(60, 5, session=before[0].session)))
+    again = asked(60, 5, after=histories[0])  # after the batch, too
+    check_same(alone(generator, again), alone(generator, asked(60, 5, after=before[0].history)))
 
 
 def test_a_request_without_seeds_is_answered_by_no_action(
-    generator: TransformersGenerator,
+    generator: TransformersEngine,
 ) -> None:
-    drawn = generator.generate([asked(10, 4, seeds=()), asked(20, 4)])
+    drawn = generator.generate([replace(asked(10, 4), seeds=()), asked(20, 4)])
     assert [len(actions) for actions in drawn] == [0, 1]
-    assert asyncio.run(generator.submit(asked(10, 4, seeds=()))) == []
+    assert asyncio.run(generator.submit(replace(asked(10, 4), seeds=()))) == []
 
 
 def test_requests_of_one_turn_of_the_event_loop_are_one_prefill(
-    generator: TransformersGenerator,
+    generator: TransformersEngine,
 ) -> None:
     prefilled: list[int] = []
-    engine = generator._engine
+    engine = generator._decoder
     step = engine.step
 
     def counted() -> None:
@@ -187,7 +194,7 @@ def test_requests_of_one_turn_of_the_event_loop_are_one_prefill(
 
     engine.step = counted  # type: ignore[method-assign]
 
-    async def both() -> list[list[Sampled]]:
+    async def both() -> list[list[TokenAnswer]]:
         return list(await asyncio.gather(*map(generator.submit, (asked(10, 4), asked(20, 4)))))
 
     one, other = asyncio.run(both())
@@ -197,11 +204,11 @@ def test_requests_of_one_turn_of_the_event_loop_are_one_prefill(
 
 
 def test_a_request_that_nobody_awaits_any_more_frees_its_row(
-    generator: TransformersGenerator,
+    generator: TransformersEngine,
 ) -> None:
     async def given_up() -> None:
         asking = asyncio.create_task(generator.submit(asked(10, 10_000)))
-        while not generator._engine.running:
+        while not generator._decoder.running:
             await asyncio.sleep(0.001)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -209,4 +216,4 @@ def test_a_request_that_nobody_awaits_any_more_frees_its_row(
 
     asyncio.run(given_up())
     alone(generator, asked(20, 4))
-    assert not generator._engine.busy
+    assert not generator._decoder.busy

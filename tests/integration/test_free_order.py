@@ -7,18 +7,18 @@ import asyncio
 import itertools
 import signal
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tiny import Notes, save_model
+from scripted_voice import Scripted
+from tiny import Notes, byte_tokenizer, save_model
 
-from colearn.agents import Program
+from colearn.agents import ChatFormat, Program, Voice, language_players
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
-from colearn.contract import Ask, BatchedTable, Player, Spoken, Table, batches
+from colearn.contract import ActionRequest, Player, TokenAnswer, batches
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
@@ -125,18 +125,14 @@ def test_a_workflow_in_lockstep_repeats_bit_for_bit(tmp_path):
     assert any(action.logprobs for node in one[0].nodes for action in node.actions.values())
 
 
-class Waiting(Table, Player):
+class Waiting(Player):
     """Its answer to the first question comes only after every other question was answered."""
 
     def __init__(self, questions: int) -> None:
         self.others, self.asked = questions - 1, 0
         self.answered: asyncio.Event | None = None
 
-    @property
-    def table(self) -> Table:
-        return self
-
-    async def say(self, ask: Ask, *, greedy: bool = False) -> list[Spoken]:
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         if self.answered is None:
             self.answered = asyncio.Event()
         self.asked += 1
@@ -146,7 +142,7 @@ class Waiting(Table, Player):
             self.others -= 1
             if self.others == 0:
                 self.answered.set()
-        return [Spoken(Action("said")) for _ in ask.seeds]
+        return [TokenAnswer(Action("said")) for _ in request.seeds]
 
 
 def test_a_slow_reply_of_a_server_delays_no_other_question() -> None:
@@ -157,7 +153,7 @@ def test_a_slow_reply_of_a_server_delays_no_other_question() -> None:
     assert len(trees) == 5 and counts.generations == slow.asked == 5 * len(task.agents)
 
 
-def test_a_table_that_answers_one_by_one_is_asked_all_at_once_in_lockstep() -> None:
+def test_a_player_that_answers_one_by_one_is_asked_all_at_once_in_lockstep() -> None:
     task = Notes(horizon=1, items=5)
     slow = Waiting(questions=5 * len(task.agents))
     trees, _ = grow(task, task.items("train"), dict.fromkeys(task.agents, slow), Chain(), seed=0)
@@ -169,20 +165,16 @@ def test_a_table_that_answers_one_by_one_is_asked_all_at_once_in_lockstep() -> N
 ORDERS = pytest.mark.parametrize("order", ["lockstep", "free"])
 
 
-class Wire(BatchedTable, Player):
-    """A player that is its own table, and says whether it was asked to be greedy."""
+class Wire(Player):
+    """Says whether it was asked to be greedy."""
 
     def __init__(self, meeting: threading.Barrier | None = None) -> None:
         self.meeting = meeting
 
-    @property
-    def table(self) -> Table:
-        return self
-
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         if self.meeting is not None:
-            self.meeting.wait(10)
-        return [[Spoken(Action(f"greedy: {greedy}")) for _ in ask.seeds] for ask in asks]
+            await asyncio.to_thread(self.meeting.wait, 10)
+        return [TokenAnswer(Action(f"greedy: {request.greedy}")) for _ in request.seeds]
 
 
 def played(order: Order, **settings: Any) -> list[Tree[Any]]:
@@ -275,14 +267,22 @@ def test_players_of_different_places_speak_at_the_same_time(order: Order) -> Non
     assert len(played(order, players=players, task=Notes(horizon=1, items=1))) == 1
 
 
-def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_table(monkeypatch: Any) -> None:
-    """The clock stands still but for the tables, which take 1/4 and 1/2 of a second."""
+class InTurn(Scripted):
+    """Engines that take turns."""
+
+    place = "one place"
+
+
+def test_a_turn_of_lockstep_takes_as_long_as_its_slowest_engine(monkeypatch: Any) -> None:
+    """The clock stands still but for the engines, which take 1/4 and 1/2 of a second."""
     seconds = itertools.cycle((0.25, 0.5))
     clock = (time for took in seconds for time in (0.0, took))
     monkeypatch.setattr(batches, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monkeypatch.setattr(Wire, "place", "one place: they take turns")
-    task = Notes(horizon=3, items=2)
-    players = {agent: Wire() for agent in task.agents}
+    task, voice = Notes(horizon=3, items=2), Voice(chat=ChatFormat(byte_tokenizer()))
+    players: dict[str, Any] = {}
+    for agent in task.agents:
+        engine = InTurn(Action("said", (5, 6), (-1.0, -1.0)))
+        players |= language_players(engine, {agent: voice})
     _, counts = grow(task, task.items("train"), players, Chain(), seed=0)
     assert counts.response_seconds == [0.5, 0.5, 0.5]
 
@@ -309,12 +309,12 @@ def test_a_follower_is_told_of_every_step_and_every_node() -> None:
         task, item, Chain(), Team(), players, {a: a for a in task.agents}, seed=0, episode=0
     )
 
-    async def say(ask: Ask) -> list[Spoken]:
-        return [Spoken(Action("oak")) for _ in ask.seeds]
+    async def act(request: ActionRequest) -> list[TokenAnswer]:
+        return [TokenAnswer(Action("oak")) for _ in request.seeds]
 
     async def here(work: Any, *arguments: Any) -> Any:
         return work(*arguments)
 
-    asyncio.run(advance(growth, say, beside=here, step=here, follower=notes))
+    asyncio.run(advance(growth, act, beside=here, step=here, follower=notes))
     assert notes.grown_paths == [(), (0,), (0, 0)]
     assert notes.steps == [((), False), ((0,), False)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from colearn.agents import ChatFormat, language_players
+from colearn.agents import ChatFormat, Voice, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.types import Action
@@ -21,20 +21,20 @@ class Last(Scripted):
         self.others, self.joined = others, -1
         self.answered = asyncio.Event()
 
-    async def submit(self, request, *, greedy=False):
+    async def submit(self, request):
         self.joined += 1
         if self.joined == 0:
             await asyncio.wait_for(self.answered.wait(), 20)
             self.before_the_first = self.joined
         elif self.joined == self.others:
             self.answered.set()
-        return await super().submit(request, greedy=greedy)
+        return await super().submit(request)
 
 
 def test_requests_of_other_episodes_join_the_batch_of_an_unfinished_answer():
     """Two episodes of three requests: all of one are answered while the other's first decodes."""
-    generator, chat = Last(others=3), ChatFormat(byte_tokenizer())
-    players = language_players(generator, {"one": chat, "two": chat})
+    generator, voice = Last(others=3), Voice(chat=ChatFormat(byte_tokenizer()))
+    players = language_players(generator, {"one": voice, "two": voice})
     items = ["owl", "bee"]
     trees, _ = grow(gateway("relay"), items, players, Chain(), seed=0, order="free")
     assert generator.before_the_first == 3

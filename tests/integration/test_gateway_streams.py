@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from colearn.agents import ChatFormat, language_players
+from colearn.agents import ChatFormat, Voice, language_players
 from colearn.gateway.task import Gateway
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Parallel
@@ -22,13 +22,13 @@ class Halting(Scripted):
         super().__init__(Action("".join(parts), (5, 6), (-1.0, -1.0), "end"))
         self.parts = parts
 
-    def generate(self, requests, *, greedy=False):
+    def generate(self, requests):
         (request,) = requests
         RECEIVED.clear()
         for part in self.parts:
             request.listener(part)
             assert RECEIVED.wait(20), f"{part!r} has not arrived"
-        return super().generate(requests, greedy=greedy)
+        return super().generate(requests)
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +48,8 @@ def played(play, players, shape=None):
 
 
 def scripted(*parts):
-    chat = ChatFormat(byte_tokenizer())
-    return language_players(Halting(*parts), {"one": chat, "two": chat})
+    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    return language_players(Halting(*parts), {"one": voice, "two": voice})
 
 
 def test_a_part_arrives_before_the_next_one_is_sampled():
@@ -83,13 +83,13 @@ def test_streams_of_branches_that_are_sampled_together_arrive_whole():
 
 def test_reasoning_is_not_streamed():
     class Thinking(Scripted):
-        def generate(self, requests, *, greedy=False):
+        def generate(self, requests):
             (request,) = requests
             for part in ("<thi", "nk>he", "llo</think>", "\nb", "ye"):
                 request.listener(part)
-            return super().generate(requests, greedy=greedy)
+            return super().generate(requests)
 
     said = Thinking(Action("<think>hello</think>\nbye", (5, 6), (-1.0, -1.0), "end"))
-    chat = ChatFormat(byte_tokenizer())
-    played("reads", language_players(said, {"one": chat, "two": chat}))
+    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    played("reads", language_players(said, {"one": voice, "two": voice}))
     assert ["".join(parts) for parts in TEXTS] == ["bye", "bye"]

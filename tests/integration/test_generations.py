@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from asking import token_request
 from tiny import Notes, cast
 
-from colearn.contract import Request
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 
@@ -92,10 +92,10 @@ def test_a_fork_never_prefills_again(team, samples):
 
 def test_a_later_turn_prefills_the_new_tokens_and_the_pending_one(team):
     generator = team.generators[id(team.bases["ada"])]
-    request = Request(agent="ada", session=None, tokens=tuple(range(10, 40)), seeds=(0,))
+    request = token_request(team.voices, "ada", tuple(range(10, 40)), (0,))
     cost, ((first,),) = prefilled(team, lambda: generator.generate([request]))
     assert cost == 30
-    request = Request(agent="ada", session=first.session, tokens=(50, 51, 52), seeds=(0,))
+    request = token_request(team.voices, "ada", (50, 51, 52), (0,), continues=first.history)
     cost, _ = prefilled(team, lambda: generator.generate([request]))
     assert cost == 3 + 1
 
@@ -104,7 +104,7 @@ def test_histories_that_begin_alike_are_prefilled_once_and_draw_their_own(team):
     generator = team.generators[id(team.bases["ada"])]
 
     def asked(tokens, *seeds):
-        return [Request(agent="ada", session=None, tokens=tokens, seeds=(s,)) for s in seeds]
+        return [token_request(team.voices, "ada", tokens, (s,)) for s in seeds]
 
     same, other = tuple(range(10, 40)), tuple(range(12, 42))
     requests = [*asked(same, 1), *asked(other, 2), *asked(same, 3, 4)]
@@ -116,7 +116,7 @@ def test_histories_that_begin_alike_are_prefilled_once_and_draw_their_own(team):
         assert sampled.action.logprobs == pytest.approx(expected.action.logprobs, abs=1e-5)
     assert len({sampled.action.tokens for (sampled,) in together}) == 4
     later = [
-        Request(agent="ada", session=sampled.session, tokens=(50, 51), seeds=(9,))
+        token_request(team.voices, "ada", (50, 51), (9,), continues=sampled.history)
         for (sampled,) in together
     ]
     again = [generator.generate([request]) for request in later]
@@ -126,7 +126,7 @@ def test_histories_that_begin_alike_are_prefilled_once_and_draw_their_own(team):
 
 def speak(generator, agent):
     requests = [
-        Request(agent=agent, session=None, tokens=tuple(range(10, 20 + n)), seeds=(n, n + 1))
+        token_request(generator.roles, agent, tuple(range(10, 20 + n)), (n, n + 1))
         for n in range(3)
     ]
     return [[s.action for s in answers] for answers in generator.generate(requests)]
@@ -163,7 +163,7 @@ def test_generators_on_one_model_take_turns(monkeypatch):
     """Which adapter is on belongs to one of them at a time."""
     team = cast(("ada", "ben"), lora={"ada": "one", "ben": "two"}, max_tokens=12)
     base = team.bases["ada"]
-    generators = {a: TransformersGenerator(base, {a: v}) for a, v in team.voices.items()}
+    generators = {a: TransformersEngine(base, {a: v}) for a, v in team.voices.items()}
     alone = {agent: speak(generator, agent) for agent, generator in generators.items()}
     with ThreadPoolExecutor(2) as pool:
         for _ in range(3):
@@ -174,7 +174,7 @@ def test_generators_on_one_model_take_turns(monkeypatch):
 def test_rows_join_while_others_decode_and_are_what_they_are_alone():
     """With two rows at most, requests wait, and take the place of those that end."""
     team = cast(("ada",), max_tokens=12)
-    few = TransformersGenerator(team.bases["ada"], team.voices, max_rows=2)
+    few = TransformersEngine(team.bases["ada"], team.voices, max_rows=2)
     many = speak(team.generators[id(team.bases["ada"])], "ada")
     for one, other in zip(speak(few, "ada"), many, strict=True):
         assert [a.tokens for a in one] == [a.tokens for a in other]
@@ -190,11 +190,11 @@ def test_a_failed_call_leaves_nothing_for_the_next(monkeypatch):
     assert speak(generator, "ada") == expected
 
 
-def test_a_session_is_still_usable_after_it_was_continued(team):
+def test_a_history_is_still_usable_after_it_was_continued(team):
     generator = team.generators[id(team.bases["ada"])]
-    opening = Request(agent="ada", session=None, tokens=tuple(range(10, 40)), seeds=(0,))
+    opening = token_request(team.voices, "ada", tuple(range(10, 40)), (0,))
     ((first,),) = generator.generate([opening])
-    following = Request(agent="ada", session=first.session, tokens=(50, 51, 52), seeds=(3, 4))
+    following = token_request(team.voices, "ada", (50, 51, 52), (3, 4), continues=first.history)
     once = generator.generate([following])
     again = generator.generate([following])
     assert [s.action for s in once[0]] == [s.action for s in again[0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from asking import token_request
 from tiny import (
     ARCHITECTURES,
     Notes,
@@ -22,10 +23,10 @@ from transformers import CohereConfig, CohereForCausalLM, GraniteConfig, Granite
 from updates import new_updater
 
 from colearn.agents import ChatFormat, Voice
-from colearn.contract import Request, Sampling
+from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.generate import forked_slab
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.learn.local import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
@@ -222,15 +223,15 @@ def test_a_window_forgets_pairs_in_memory():
     team = cast(window=ONE_PROMPT, agents=("ada",))
     generator = team.generators[id(team.bases["ada"])]
     chat = team.voices["ada"].chat
-    session, last = None, None
+    history, last = None, None
     for turn in range(8):
         seen = chat.open("x" * 15) if last is None else chat.continuation("x" * 15, last)
-        request = Request(agent="ada", session=session, tokens=seen.tokens, seeds=(turn,))
+        request = token_request(team.voices, "ada", seen.tokens, (turn,), continues=history)
         ((sampled,),) = generator.generate([request])
-        session, last = sampled.session, sampled.action
-    assert session.length > 3 * ONE_PROMPT
+        history, last = sampled.history, sampled.action
+    assert len(history) > 3 * ONE_PROMPT
     # the window, plus what the last turn added and the turn before still has to close
-    assert session.cached.length <= 2 * ONE_PROMPT
+    assert generator._decoder.prefixes.take(history, None).length <= 2 * ONE_PROMPT
 
 
 def test_a_window_shorter_than_one_prompt_is_a_config_error():
@@ -335,7 +336,7 @@ def test_an_end_token_is_part_of_its_action():
 
 def test_rows_decoded_in_small_batches_give_the_same_tokens():
     team = cast()
-    small = TransformersGenerator(team.bases["ada"], team.voices, max_rows=2)
+    small = TransformersEngine(team.bases["ada"], team.voices, max_rows=2)
     together = play(Notes(), team, KaryTree(2))
     team.generators = {id(team.bases["ada"]): small}
     apart = play(Notes(), team, KaryTree(2))
@@ -350,8 +351,8 @@ def test_greedy_decoding_is_that_of_transformers_on_ragged_prompts(kind):
     team = cast(kind=kind, max_tokens=20)
     base, voice = team.bases["ada"], team.voices["ada"]
     prompts = [voice.chat.open("tell " * count).tokens for count in (1, 9, 2, 14, 5)]
-    requests = [Request(agent="ada", session=None, tokens=p, seeds=(0,)) for p in prompts]
-    answers = team.generators[id(base)].generate(requests, greedy=True)
+    requests = [token_request(team.voices, "ada", p, (0,), greedy=True) for p in prompts]
+    answers = team.generators[id(base)].generate(requests)
     for prompt, (answer,) in zip(prompts, answers, strict=True):
         expected = base.causal.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=20)[
             0, len(prompt) :
@@ -438,9 +439,9 @@ def test_layers_whose_cache_cannot_be_forked_are_a_config_error():
     model.config.layer_types = ["linear_attention", "full_attention"]
     base, chat = Base(model), ChatFormat(byte_tokenizer())
     voice = Voice(adapter=None, chat=chat, sampling=Sampling(max_tokens=2))
-    request = Request(agent="ada", session=None, tokens=(5, 6), seeds=(0,))
+    request = token_request({"ada": voice}, "ada", (5, 6), (0,))
     with pytest.raises(ConfigError, match=r"models\.path: layers of kind linear_attention"):
-        TransformersGenerator(base, {"ada": voice}).generate([request])
+        TransformersEngine(base, {"ada": voice}).generate([request])
 
 
 def test_networks_with_and_without_entropy_give_the_same_logprobs():

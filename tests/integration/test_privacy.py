@@ -14,13 +14,13 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from asking import token_request
 from tiny import Notes, cast, register, save_model
 
 from colearn.agents import language_players
 from colearn.config import Config
-from colearn.contract import Request
 from colearn.experiment.assemble import assemble
-from colearn.generate.transformers import TransformersGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
 
@@ -44,9 +44,9 @@ def episode(settings, clues, *, apart, shape=None, kind="qwen3"):
     players = dict(team.players)
     if apart:
         for agent, voice in team.voices.items():
-            generator = TransformersGenerator(team.bases[agent], {agent: voice})
-            players |= language_players(generator, {agent: voice.chat})
-    logits = record(team.bases["ada"], players["ada"].table.generator)
+            generator = TransformersEngine(team.bases[agent], {agent: voice})
+            players |= language_players(generator, {agent: voice})
+    logits = record(team.bases["ada"], players["ada"].engine)
     task = Notes(clues=clues)
     trees, _ = grow(task, task.items("train"), players, shape or Chain(), seed=3)
     nodes = [node for tree in trees for node in tree.nodes[1:]]
@@ -122,7 +122,7 @@ def first_logits(team, text):
     hook = head.register_forward_hook(lambda module, inputs, output: logits.append(output.clone()))
     chat = team.voices["ada"].chat
     requests = [
-        Request(agent=agent, session=None, tokens=chat.open(clue).tokens, seeds=(0,))
+        token_request(team.voices, agent, chat.open(clue).tokens, (0,))
         for agent, clue in [("ada", "oak"), ("ben", text)] * 4
     ]
     team.generators[id(team.bases["ada"])].generate(requests)
@@ -183,4 +183,4 @@ def test_the_config_gives_every_agent_a_generator_of_its_own(
             "run": {"device": "cpu", "generator": {"batch_agents": together}},
         }
     )
-    assert len(assemble(config).host.generators) == generators
+    assert len(assemble(config).host.engines) == generators

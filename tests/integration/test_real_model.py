@@ -99,7 +99,7 @@ def test_the_weights_are_in_memory_once(team):
         "critic-team",
     }
     assert len({id(network.base) for network in team.host.networks.values()}) == 1
-    assert len(team.host.generators) == 1, "both agents speak in one batch"
+    assert len(team.host.engines) == 1, "both agents speak in one batch"
     trained = [set(map(id, network.trained().values())) for network in team.host.networks.values()]
     assert (
         not trained[0] & trained[1] and not trained[0] & trained[2] and not trained[1] & trained[2]

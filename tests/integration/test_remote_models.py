@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from asking import token_request
 from test_remote_host import LOCAL, PICKLED, cache, config_of  # noqa: F401 - a fixture
 
 from colearn.config import resolve
-from colearn.contract import Request
 from colearn.errors import CheckpointError, ModelLost
 from colearn.experiment.loop import Experiment
 from colearn.hosts.model_worker import ModelWorker
@@ -23,7 +24,7 @@ def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_pat
     run = Experiment(config_of(PICKLED, generator=copies), tmp_path / "run")
 
     def versions() -> list[int | None]:
-        return [one.generator.version(name) for name, one in run.assembly.host.players.items()]
+        return [one.engine.version(name) for name, one in run.assembly.host.players.items()]
 
     assert versions() == [0, 0]
     run.run()
@@ -31,15 +32,19 @@ def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_pat
 
 
 def test_greedy_actions_of_workers_are_those_of_this_process(tmp_path: Path) -> None:
-    request = Request(
-        agent="agent_1", session=None, tokens=(1, 2, 3), seeds=tuple(range(8)), temperature=50.0
-    )
     drawn = {}
     for name, host in {"here": LOCAL, "there": PICKLED}.items():
         run = Experiment(config_of(host), tmp_path / name)
-        generator = run.assembly.host.players["agent_1"].generator
+        hosted = run.assembly.host.players["agent_1"]
         for greedy in (False, True):
-            (sampled,) = generator.generate([request], greedy=greedy)
+            request = token_request(
+                {"agent_1": hosted.voice},
+                "agent_1",
+                (1, 2, 3),
+                tuple(range(8)),
+                temperature=0.0 if greedy else 50.0,
+            )
+            sampled = asyncio.run(hosted.engine.submit(request))
             drawn[name, greedy] = [one.action.tokens for one in sampled]
     assert drawn["here", True] == drawn["there", True]
     assert len(set(drawn["there", True])) == 1 < len(set(drawn["there", False]))

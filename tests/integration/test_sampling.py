@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from asking import token_request
 from scipy import stats
 from tiny import Notes, byte_tokenizer, cast, play
 from transformers import TopKLogitsWarper, TopPLogitsWarper
 
-from colearn.contract import Request, Sampling
+from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.generate.decoding_row import DecodingRow
-from colearn.generate.job import Choice, Job
+from colearn.generate.job import Job
 from colearn.generate.sampling import TokenDrawing
-from colearn.generate.token_history import TokenHistory
 from colearn.rollout.shapes import KaryTree
 
 DRAWS = 4000
@@ -24,7 +24,7 @@ PROMPT = byte_tokenizer()("<|user|>tell me<|assistant|>")["input_ids"]
 def first_tokens(team, draws=DRAWS):
     """First tokens of many draws for one prompt: the prompt runs once and is forked."""
     generator = team.generators[id(team.bases["ada"])]
-    request = Request(agent="ada", session=None, tokens=tuple(PROMPT), seeds=tuple(range(draws)))
+    request = token_request(team.voices, "ada", PROMPT, tuple(range(draws)))
     (answers,) = generator.generate([request])
     return np.array([answer.action.tokens[0] for answer in answers])
 
@@ -78,9 +78,10 @@ def test_the_chi_square_of_these_tests_finds_another_temperature():
 
 def uniforms(seed, count, **sampling):
     chat = cast(agents=("ada",)).voices["ada"].chat
-    job = Job(history=TokenHistory(), chat=chat, sampling=Sampling(**sampling), seeds=(seed,))
-    job.choices = [Choice()]
-    row = DecodingRow(job, 0)
+    request = TokenRequest(
+        agent="ada", history=TokenHistory(), sampling=Sampling(**sampling), seeds=(seed,)
+    )
+    row = DecodingRow(Job(request, chat), 0)
     return [row.uniform() for _ in range(count)]
 
 
@@ -135,7 +136,7 @@ def test_settings_that_round_to_zero_draw_the_likeliest_token(settings):
 def test_the_recorded_logprob_is_that_before_the_cut():
     team = cast(agents=("ada",), max_tokens=1, top_k=3, temperature=0.7)
     generator = team.generators[id(team.bases["ada"])]
-    request = Request(agent="ada", session=None, tokens=tuple(PROMPT), seeds=(0,))
+    request = token_request(team.voices, "ada", PROMPT, (0,))
     (((token,), (logprob,)),) = [
         (answer.action.tokens, answer.action.logprobs)
         for (answer,) in generator.generate([request])
@@ -146,7 +147,7 @@ def test_the_recorded_logprob_is_that_before_the_cut():
 def test_temperature_zero_is_greedy_and_records_logprobs_at_one():
     team = cast(agents=("ada",), max_tokens=1, temperature=0.0)
     generator = team.generators[id(team.bases["ada"])]
-    request = Request(agent="ada", session=None, tokens=tuple(PROMPT), seeds=(0, 1))
+    request = token_request(team.voices, "ada", PROMPT, (0, 1))
     (answers,) = generator.generate([request])
     probabilities = exact(team)
     for answer in answers:

@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from asking import token_request
 from exported import Running, export_tiny, serving
 from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
 
 from colearn.agents import ChatFormat, Voice
-from colearn.contract import Request, Sampling
-from colearn.generate.transformers import TransformersGenerator
+from colearn.contract import Sampling
+from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.load import load_base, load_tokenizer
 from colearn.types import Action
@@ -60,13 +61,14 @@ def trained(base: Base, folder: Path, texts: list[str], seeds: list[int], **samp
     """Actions of the trainer's generator over the turns of one history."""
     chat = ChatFormat(load_tokenizer(str(folder), field="test"), system=ROLE)
     drawn = Sampling(max_tokens=LONG, **sampling)
-    generator = TransformersGenerator(base, {"ada": Voice(adapter=None, chat=chat, sampling=drawn)})
-    session, last, actions = None, None, []
+    voices = {"ada": Voice(adapter=None, chat=chat, sampling=drawn)}
+    generator = TransformersEngine(base, voices)
+    history, last, actions = None, None, []
     for text, seed in zip(texts, seeds, strict=True):
         seen = chat.open(text) if last is None else chat.continuation(text, last)
-        request = Request(agent="ada", session=session, tokens=seen.tokens, seeds=(seed,))
+        request = token_request(voices, "ada", seen.tokens, (seed,), continues=history)
         ((sampled,),) = generator.generate([request])
-        session, last = sampled.session, sampled.action
+        history, last = sampled.history, sampled.action
         actions.append(sampled.action)
     return actions
 

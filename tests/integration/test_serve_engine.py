@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from asking import token_request
 from tiny import Cast, cast
 
-from colearn.contract import Request, Sampling
+from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.generate.engine import Engine
-from colearn.generate.job import Done, Event, Failed, Job, Slot
-from colearn.generate.token_history import TokenHistory
+from colearn.generate.job import Done, Event, Failed, Job
 from colearn.serve.service import FAILURES
 from colearn.types import Action
 from colearn.wire.errors import report
@@ -25,7 +23,6 @@ from colearn.wire.errors import report
 MEGABYTE = 2**20
 LIMIT = MEGABYTE // 8
 SECRET = "what the client said"
-KEYS = itertools.count(1)
 WORDS = ("a long walk through the wood", "ash", "the elder and the fir", "oak", "larch " * 12)
 
 
@@ -62,10 +59,23 @@ class Served:
                 self.told.setdefault(job, []).append(event)
             self.changed.notify_all()
 
-    def job(self, history: TokenHistory, *seeds: int, **settings: Any) -> Job:
-        voice = self.voice
-        filled = {"history": history, "chat": voice.chat, "sampling": voice.sampling}
-        return Job(**{**filled, "seeds": seeds, **settings})
+    def job(
+        self,
+        history: TokenHistory,
+        *seeds: int,
+        continues: TokenHistory | None = None,
+        keeps: bool = False,
+        sampling: Sampling | None = None,
+    ) -> Job:
+        request = TokenRequest(
+            agent="ada",
+            history=history,
+            continues=continues,
+            sampling=sampling or self.voice.sampling,
+            seeds=seeds,
+        )
+        assert self.voice.chat is not None
+        return Job(request, self.voice.chat, keeps=keeps)
 
     def ended(self, job: Job) -> bool:
         return any(isinstance(event, Done | Failed) for event in self.told.get(job, ()))
@@ -96,20 +106,17 @@ def three_turns(
     one: Served, words: Sequence[str], seed: int, *, beside: Callable[[], None] = lambda: None
 ) -> list[tuple[int, ...]]:
     """The tokens of a session's three turns; `beside` runs between them."""
-    marks = itertools.count(1)
-    key, mark = next(KEYS), None
-    history, last, turns = TokenHistory(), None, []
+    before, last, turns = TokenHistory(), None, []
     for turn, text in enumerate(words):
         chat = one.voice.chat
         seen = chat.open(text) if last is None else chat.continuation(text, last)
-        history = history.observe(seen.tokens, one.voice.window)
-        slot = Slot(key, mark, next(marks))
-        job = one.job(history, seed + turn, slot=slot)
+        history = before.observe(seen.tokens, one.voice.window)
+        job = one.job(history, seed + turn, continues=before, keeps=True)
         one.worker.submit(job)
         one.wait(job)
         tokens = tuple(job.choices[0].tokens)
         turns.append(tokens)
-        history, last, mark = history.act(tokens), Action("", tokens), slot.mark
+        before, last = job.choices[0].history, Action("", tokens)
         beside()
     return turns
 
@@ -117,12 +124,12 @@ def three_turns(
 def trained_turns(team: Cast, words: Sequence[str], seed: int) -> list[tuple[int, ...]]:
     """The same by the trainer's generator."""
     (agent, voice), (generator,) = next(iter(team.voices.items())), team.generators.values()
-    session, last, turns = None, None, []
+    history, last, turns = None, None, []
     for turn, text in enumerate(words):
         seen = voice.chat.open(text) if last is None else voice.chat.continuation(text, last)
-        request = Request(agent=agent, session=session, tokens=seen.tokens, seeds=(seed + turn,))
+        request = token_request(team.voices, agent, seen.tokens, (seed + turn,), continues=history)
         ((sampled,),) = generator.generate([request])
-        session, last = sampled.session, sampled.action
+        history, last = sampled.history, sampled.action
         turns.append(sampled.action.tokens)
     return turns
 
@@ -139,12 +146,13 @@ def test_three_turns_are_the_trainers(kind: str, window: int | None, temperature
 def test_a_session_prefills_only_its_new_tokens() -> None:
     with served(cast(("ada",))) as one:
         history = opening(one, "ash")
-        first = one.job(history, 1, slot=Slot(1, None, 1))
+        first = one.job(history, 1, keeps=True)
         one.worker.submit(first)
         one.wait(first)
-        sampled = first.choices[0].tokens
-        seen = one.voice.chat.continuation("oak", Action("", tuple(sampled)))
-        second = one.job(history.act(sampled).observe(seen.tokens, None), 2, slot=Slot(1, 1, 2))
+        (choice,) = first.choices
+        seen = one.voice.chat.continuation("oak", Action("", tuple(choice.tokens)))
+        later = choice.history.observe(seen.tokens, None)
+        second = one.job(later, 2, continues=choice.history)
         one.worker.submit(second)
         one.wait(second)
     # the last sampled token is not in the cache yet
@@ -157,16 +165,17 @@ def test_an_evicted_session_goes_on_with_the_same_tokens(window: int | None) -> 
     with served(team) as one:
         kept = three_turns(one, WORDS[:3], 5)
     with served(team) as one:
-        evicted = three_turns(one, WORDS[:3], 5, beside=lambda: one.engine.sessions.evict(0))
-        assert one.engine.sessions.evicted == 3
+        evicted = three_turns(one, WORDS[:3], 5, beside=lambda: one.engine.prefixes.evict(0))
+        assert one.engine.prefixes.evicted == 3
     assert evicted == kept
 
 
 def test_the_cache_of_a_turn_that_was_given_up_is_not_used() -> None:
     with served(cast(("ada",))) as one:
         history = opening(one, "ash")
-        given_up = one.job(opening(one, "another text"), 1, slot=Slot(1, None, 1))
-        again = one.job(history, 2, slot=Slot(1, None, 2))
+        before = TokenHistory()
+        given_up = one.job(opening(one, "another text"), 1, continues=before, keeps=True)
+        again = one.job(history, 2, continues=before)
         for job in (given_up, again):
             one.worker.submit(job)
             one.wait(job)
@@ -199,8 +208,8 @@ def test_choices_fork_after_one_prefill() -> None:
         job = one.job(opening(one, "ash"), 3, 4, 5)
         one.worker.submit(job)
         one.wait(job)
-        assert one.engine.prefilled_tokens == len(job.history)
-    request = Request(agent="ada", session=None, tokens=tuple(job.history.ids), seeds=job.seeds)
+        assert one.engine.prefilled_tokens == len(job.request.history)
+    request = token_request(team.voices, "ada", job.request.history.ids, job.request.seeds)
     (sampled,) = generator.generate([request])
     assert [tuple(c.tokens) for c in job.choices] == [s.action.tokens for s in sampled]
     assert [c.finish for c in job.choices] == [s.action.finish for s in sampled]
@@ -213,7 +222,7 @@ def test_the_agents_own_stop_ends_as_in_training() -> None:
         job = one.job(opening(one, "ash"), *range(8))
         one.worker.submit(job)
         one.wait(job)
-    request = Request(agent="ada", session=None, tokens=tuple(job.history.ids), seeds=job.seeds)
+    request = token_request(team.voices, "ada", job.request.history.ids, job.request.seeds)
     (sampled,) = generator.generate([request])
     assert [(c.text, c.finish) for c in job.choices] == [
         (s.action.text, s.action.finish) for s in sampled
@@ -224,8 +233,7 @@ def test_the_agents_own_stop_ends_as_in_training() -> None:
 def test_a_cancelled_job_frees_its_row() -> None:
     team = cast(("ada",))
     with served(team, max_rows=1) as one:
-        endless = one.job(opening(one, "ash"), 1)
-        endless.sampling = replace(endless.sampling, max_tokens=100_000)
+        endless = one.job(opening(one, "ash"), 1, sampling=Sampling(max_tokens=100_000))
         one.worker.submit(endless)
         short = one.job(opening(one, "oak"), 2)
         one.worker.submit(short)
@@ -258,13 +266,14 @@ def test_more_than_may_wait_is_refused() -> None:
 def test_memory_stays_within_its_limit() -> None:
     team = cast(("ada",))
     with served(team, memory=LIMIT) as one:
-        most = 0
+        most, histories = 0, []
         for number in range(12):
-            job = one.job(opening(one, WORDS[number % 5]), number, slot=Slot(number, None, 1))
+            job = one.job(opening(one, WORDS[number % 5]), number, keeps=True)
             one.worker.submit(job)
             one.wait(job)
+            histories.append(job.choices[0].history)
             most = max(most, one.engine.cache_bytes)
-        assert one.engine.sessions.evicted > 0
+        assert one.engine.prefixes.evicted > 0
     assert most <= LIMIT
 
 
@@ -306,9 +315,9 @@ def test_an_engine_that_fails_again_and_again_gives_up(
 
 def test_the_end_tells_those_that_run_and_those_that_wait() -> None:
     with served(cast(("ada",)), max_rows=1) as one:
-        jobs = [one.job(opening(one, "ash"), n) for n in range(3)]
+        endless = Sampling(max_tokens=100_000)
+        jobs = [one.job(opening(one, "ash"), n, sampling=endless) for n in range(3)]
         for job in jobs:
-            job.sampling = Sampling(max_tokens=100_000)
             one.worker.submit(job)
         one.worker.close()
         one.wait(*jobs)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import token_request
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from fake_vllm_server import FakeVLLMServer
 from served_engine import PLAIN, adapted
@@ -17,13 +18,13 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import Voice
 from colearn.config import ResolvedRun, load_config, resolve
-from colearn.contract import GeneratorKind, Request
+from colearn.contract import GeneratorKind, TokenHistory, TokenRequest
 from colearn.errors import ConfigError, ServerLost
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
+from colearn.generate.checked_engine import CheckedEngine, ParityError
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
-from colearn.generate.token_generator import ParityError, TokenGenerator
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
@@ -52,16 +53,16 @@ def pair(base: Base, tmp_path: Path) -> Iterator[Pair]:
         server.close()
 
 
-def built(base: Base, pair: Pair, voices: Mapping[str, Voice] = PLAIN) -> TokenGenerator:
+def built(base: Base, pair: Pair, voices: Mapping[str, Voice] = PLAIN) -> CheckedEngine:
     generator = VLLMServer(url=tuple(server.url for server in pair)).build(base, voices)
-    assert isinstance(generator, TokenGenerator)
+    assert isinstance(generator, CheckedEngine)
     for server in pair:
         server.draws.clear()  # those of the first check
     return generator
 
 
-def asked(*seeds: int, session: Any = None) -> Request:
-    return Request(agent="ann", session=session, tokens=(5, 6), seeds=seeds)
+def asked(*seeds: int, after: TokenHistory | None = None) -> TokenRequest:
+    return token_request(PLAIN, "ann", (5, 6), seeds, continues=after)
 
 
 def seeds_of(server: FakeVLLMServer) -> list[int]:
@@ -82,7 +83,7 @@ def test_a_history_stays_with_its_server(base: Base, pair: Pair) -> None:
     for server in pair:
         server.draws.clear()
     generator.generate(
-        [asked(2, session=second.session), asked(4), asked(6, session=first.session), asked(10)]
+        [asked(2, after=second.history), asked(4), asked(6, after=first.history), asked(10)]
     )
     # the new ones, 4 and 10, take turns among themselves: 4 % 2 = 0
     assert seeds_of(pair[1]) == [6, 10] and seeds_of(pair[0]) == [2, 4]
@@ -107,7 +108,7 @@ def test_answers_are_those_of_one_server_in_the_order_of_the_requests(
 def test_each_server_has_every_adapter_until_the_end(base: Base, pair: Pair) -> None:
     generator = built(base, pair, adapted(base, "first", "second"))
     before = [set(server.adapters) for server in pair]
-    generator.engine.load([weight_update(Network(base, "first"), 1)])
+    generator.write([weight_update(Network(base, "first"), 1)])
     for server, names in zip(pair, before, strict=True):
         assert len(server.adapters) == 2 and len(names & set(server.adapters)) == 1
     generator.close()
@@ -134,7 +135,7 @@ def test_a_lost_server_ends_the_call_while_the_other_still_works(
     with pytest.raises(ServerLost, match=pair[lost].url):
         generator.generate([asked(seed) for seed in range(4)])
     assert time.monotonic() - began < 5  # the health of the other is found after 16 s
-    other = generator.engine.engines[1 - lost].link  # type: ignore[attr-defined]
+    other = generator.engines[1 - lost].link  # type: ignore[attr-defined]
     while asyncio.all_tasks(other._loop):  # its requests are cancelled
         assert time.monotonic() - began < 5
         time.sleep(0.05)

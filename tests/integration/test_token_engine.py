@@ -15,7 +15,7 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import load_config
 from colearn.contract import GeneratorKind, WeightUpdate
-from colearn.generate.token_generator import ParityError
+from colearn.generate.checked_engine import ParityError
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_an_engine_that_drops_an_update_is_found(
     learner = setup.learner()
     weight = next(iter(learner.parameters.values()))
     weight.data.mul_(1.5)
-    monkeypatch.setattr(FakeEngine, "load", nothing)
+    monkeypatch.setattr(FakeEngine, "write", nothing)
     with pytest.raises(ParityError, match=r"fake's log-probabilities"):
         setup.generator.sync()
     monkeypatch.undo()
@@ -86,4 +86,4 @@ def test_a_config_names_it_and_trains_with_it(
         names = ["generator"] if lora else ["generator/ada", "generator/ben"]
         parity = {key: value for key, value in metrics.items() if key.startswith("parity_gap/")}
         assert list(parity) == [f"parity_gap/{name}" for name in names]
-        assert list(parity.values()) == [one.gap for one in experiment.assembly.host.generators]
+        assert list(parity.values()) == [one.gap for one in experiment.assembly.host.engines]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from asking import token_request
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import TOLERANCE, Setup
 from tiny import register
@@ -15,7 +16,7 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import load_config
-from colearn.contract import GeneratorKind, Learner, Request, Sampling
+from colearn.contract import GeneratorKind, Learner, Sampling
 from colearn.errors import ConfigError, MissingExtra
 from colearn.generate.kinds import VLLM
 from colearn.models.base import Base
@@ -31,22 +32,21 @@ def kind() -> GeneratorKind:
 
 def test_a_second_turn_prefills_only_new_blocks(setup: Setup) -> None:
     generator, chat, block = setup.generator, setup.voices["hot"].chat, 32
-    setup.generator.engine.llm.reset_prefix_cache()
+    setup.generator.llm.reset_prefix_cache()
     before = generator.prefilled_tokens
     opening = chat.open("A long history. " * 20).tokens
-    request = Request(agent="hot", session=None, tokens=opening, seeds=(1, 2, 3, 4))
+    request = token_request(setup.voices, "hot", opening, (1, 2, 3, 4))
     (first_turn,) = generator.generate([request])
     forked = generator.prefilled_tokens - before
     assert len(opening) <= forked <= len(opening) + 3 * block, "forks share the prefill"
     more = chat.continuation("and then?", first_turn[0].action).tokens
     before = generator.prefilled_tokens
-    again = Request(agent="hot", session=first_turn[0].session, tokens=more, seeds=(5,))
+    again = token_request(setup.voices, "hot", more, (5,), continues=first_turn[0].history)
     ((sampled,),) = generator.generate([again])
     new = len(first_turn[0].action.tokens) + len(more)
     assert generator.prefilled_tokens - before <= new + block
-    assert sampled.session.length == first_turn[0].session.length + len(more) + len(
-        sampled.action.tokens
-    )
+    whole = len(first_turn[0].history) + len(more) + len(sampled.action.tokens)
+    assert len(sampled.history) == whole
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_two_iterations_train_on_fresh_weights(
                 now = weights_of(learner)
                 assert any(not torch.equal(now[name], tensor) for name, tensor in old.items())
     finally:
-        for generator in experiment.assembly.host.generators:
+        for generator in experiment.assembly.host.engines:
             generator.close()
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [1, 2]

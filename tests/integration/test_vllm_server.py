@@ -87,13 +87,13 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
 
     def trained(name: str, *, resume: bool = False) -> dict[str, torch.Tensor]:
         experiment = Experiment(config, tmp_path / name, resume=resume)
-        assert len({id(generator) for generator in experiment.assembly.host.generators}) == 1
+        assert len({id(generator) for generator in experiment.assembly.host.engines}) == 1
         assert len(experiment.assembly.host.learners) == (2 if lora else 1)
         before = weights_of(experiment)
         try:
             record = experiment.run()
         finally:
-            for generator in experiment.assembly.host.generators:
+            for generator in experiment.assembly.host.engines:
                 generator.close()
         assert record.status == "finished" and record.iterations == 3
         after = weights_of(experiment)

@@ -12,11 +12,12 @@ import pytest
 from fake_vllm_server import FakeVLLMServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from served_engine import PLAIN, adapted, built_engine, request
+from served_engine import CHAT, PLAIN, adapted, built_engine, request
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import Voice
 from colearn.errors import ConfigError, ServerLost
+from colearn.generate.checked_engine import BadSample, whole_action
 from colearn.generate.model_folder import write_model
 from colearn.generate.served_adapters import ServedAdapters
 from colearn.generate.server_answers import BadAnswer, read_generated
@@ -118,7 +119,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 def lost(engine: VLLMServerEngine, server: FakeVLLMServer, answer: Any) -> str:
     server.statuses[GENERATE] = (200, answer)
     with pytest.raises(ServerLost) as error:
-        engine.generate([request()])
+        engine.sample([request()])
     assert "\n" not in str(error.value) and str(error.value).isprintable()
     return str(error.value)
 
@@ -160,7 +161,7 @@ def test_a_log_probability_up_to_zero_and_its_rounding_is_used(
     engine: VLLMServerEngine, server: FakeVLLMServer, logprob: float
 ) -> None:
     server.statuses[GENERATE] = (200, action(server.version, 5, 9, logprob=logprob))
-    assert engine.generate([request()])[0].logprobs == (logprob, logprob)
+    assert engine.sample([request()])[0].action.logprobs == (logprob, logprob)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +195,10 @@ def test_a_whole_action_of_the_request_is_used(
     engine: VLLMServerEngine, server: FakeVLLMServer, tokens: tuple[int, ...], finish: str
 ) -> None:
     server.statuses[GENERATE] = (200, action(server.version, *tokens, finish=finish))
-    (drawn,) = engine.generate([request()])
-    assert (drawn.tokens, drawn.cached) == (tokens, 1)
+    before = engine.prefilled_tokens
+    (drawn,) = engine.sample([request()])
+    assert drawn.action.tokens == tokens
+    assert engine.prefilled_tokens - before == 2 - 1
 
 
 def test_more_cached_tokens_than_the_prompt_has_are_a_lost_server(
@@ -213,7 +216,7 @@ def test_a_reason_with_control_characters_is_printed_without_them(
     assert len(lost(engine, server, answer)) < 400
     server.statuses[GENERATE] = (500, {"error": {"message": "\x1b[2Jno\u202eroom"}})
     with pytest.raises(ServerLost) as error:
-        engine.generate([request()])
+        engine.sample([request()])
     assert str(error.value).isprintable()
 
 
@@ -224,8 +227,9 @@ def test_an_answer_with_any_value_replaced_is_an_action_or_refused(
 ) -> None:
     answer = replaced(action("own", 5, 9), path, junk)
     try:
-        drawn = read_generated(answer, request(), vocabulary=VOCABULARY, version="own")
-    except BadAnswer as error:
+        drawn = read_generated(answer, prompt=2, vocabulary=VOCABULARY, version="own")
+        whole_action(request(), drawn.tokens, CHAT)
+    except (BadAnswer, BadSample) as error:
         assert str(error).isprintable()
         return
     assert 1 <= len(drawn.tokens) <= 4 and set(drawn.tokens[:-1]).isdisjoint({3, 9})

@@ -13,7 +13,7 @@ from vllm_cases import qwen
 
 from colearn.contract import WeightUpdate
 from colearn.errors import ConfigError, ServerLost
-from colearn.generate.token_generator import ParityError
+from colearn.generate.checked_engine import ParityError
 from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
@@ -60,8 +60,8 @@ def test_an_agent_without_an_adapter_speaks_with_zeros_beside_those_that_have_on
     base: Base, server: FakeVLLMServer
 ) -> None:
     engine = built_engine(base, PLAIN | {"ben": adapted(base, "first")["ann"]}, server)
-    for adapter in (None, "first"):
-        engine.generate([request(adapter)])
+    for agent in ("ann", "ben"):
+        engine.sample([request(agent)])
     zeros, first = (draw["model"] for draw in server.draws[-2:])
     assert {zeros, first} == set(server.adapters) and zeros != first
     engine.close()
@@ -108,7 +108,7 @@ def test_a_change_of_adapters_whose_answer_is_cut_is_made_once(
     assert server.asked.count(path) == sent + 2
     (after,) = server.adapters
     assert after != before
-    engine.generate([request("first")])
+    engine.sample([request("ann")])
     assert server.draws[-1]["model"] == after
     engine.close()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from asking import token_request
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import SAMPLING
 from fake_vllm_server import FakeVLLMServer
@@ -22,12 +23,12 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.agents import ChatFormat, Voice
 from colearn.config import LoRASettings
-from colearn.contract import GeneratorKind, Request, Sampling
+from colearn.contract import GeneratorKind, Sampling
 from colearn.errors import ConfigError, ServerLost
 from colearn.generate import server_link
+from colearn.generate.checked_engine import CheckedEngine, ParityError
 from colearn.generate.kinds import VLLMServer
 from colearn.generate.model_folder import write_model
-from colearn.generate.token_generator import ParityError, TokenGenerator
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
@@ -44,7 +45,7 @@ VOICES = {
     agent: Voice(adapter=None, chat=ChatFormat(byte_tokenizer(), chat="plain"), sampling=sampling)
     for agent, sampling in SAMPLING.items()
 }
-ASKED = [Request(agent="hot", session=None, tokens=(5, 6, 7), seeds=(1, 2, 3))]
+ASKED = [token_request(VOICES, "hot", (5, 6, 7), (1, 2, 3))]
 
 
 @pytest.fixture
@@ -61,16 +62,16 @@ def server(base: Base, tmp_path: Path) -> Iterator[FakeVLLMServer]:
 
 
 @pytest.fixture
-def generator(base: Base, server: FakeVLLMServer) -> Iterator[TokenGenerator]:
+def generator(base: Base, server: FakeVLLMServer) -> Iterator[CheckedEngine]:
     built = VLLMServer(url=server.url).build(base, VOICES)
-    assert isinstance(built, TokenGenerator)
+    assert isinstance(built, CheckedEngine)
     yield built
     server.silent = server.gone = False
     built.close()
 
 
 def test_a_skipped_update_of_full_weights_is_found(
-    generator: TokenGenerator, server: FakeVLLMServer, base: Base
+    generator: CheckedEngine, server: FakeVLLMServer, base: Base
 ) -> None:
     server.skip = True
     with torch.no_grad():
@@ -98,7 +99,7 @@ def test_two_agents_adapters_live_in_one_server_under_one_name_each(
     generator = VLLMServer(url=server.url).build(base, adapted(base))
     before = set(server.adapters)
     assert len(before) == 2
-    assert isinstance(generator, TokenGenerator)
+    assert isinstance(generator, CheckedEngine)
     generator.load([weight_update(Network(base, "first"), 1)])
     after = set(server.adapters)
     assert len(after) == 2 and len(before & after) == 1, "ben's stays, ann's has a new name"
@@ -108,7 +109,7 @@ def test_two_agents_adapters_live_in_one_server_under_one_name_each(
 
 def test_a_skipped_update_of_an_adapter_is_found(base: Base, server: FakeVLLMServer) -> None:
     generator = VLLMServer(url=server.url).build(base, adapted(base))
-    assert isinstance(generator, TokenGenerator)
+    assert isinstance(generator, CheckedEngine)
     server.skip = True
     with torch.no_grad():
         for parameter in base.adapter_parameters("first").values():
@@ -119,7 +120,7 @@ def test_a_skipped_update_of_an_adapter_is_found(base: Base, server: FakeVLLMSer
 
 
 def test_a_server_that_restarted_with_other_weights_is_found(
-    generator: TokenGenerator, server: FakeVLLMServer
+    generator: CheckedEngine, server: FakeVLLMServer
 ) -> None:
     generator.generate(ASKED)
     server.start()
@@ -128,16 +129,18 @@ def test_a_server_that_restarted_with_other_weights_is_found(
 
 
 def test_a_restarted_server_no_longer_knows_an_adapter(base: Base, server: FakeVLLMServer) -> None:
-    generator = VLLMServer(url=server.url).build(base, adapted(base))
+    voices = adapted(base)
+    generator = VLLMServer(url=server.url).build(base, voices)
+    assert isinstance(generator, CheckedEngine)
     server.start()
-    request = Request(agent="ann", session=None, tokens=(5, 6), seeds=(1,))
+    request = token_request(voices, "ann", (5, 6), (1,))
     with pytest.raises(ServerLost, match="it was restarted"):
         generator.generate([request])
     generator.close()
 
 
 def test_another_run_that_writes_to_the_server_is_found(
-    generator: TokenGenerator, server: FakeVLLMServer
+    generator: CheckedEngine, server: FakeVLLMServer
 ) -> None:
     server.version = "another-1"
     with pytest.raises(ServerLost, match="another run writes to it") as error:
@@ -146,7 +149,7 @@ def test_another_run_that_writes_to_the_server_is_found(
 
 
 def test_a_server_that_ends_in_the_middle_is_one_line(
-    generator: TokenGenerator, server: FakeVLLMServer
+    generator: CheckedEngine, server: FakeVLLMServer
 ) -> None:
     server.gone = True
     with pytest.raises(ServerLost, match=r"is gone .*--resume") as error:
@@ -155,7 +158,7 @@ def test_a_server_that_ends_in_the_middle_is_one_line(
 
 
 def test_a_server_that_hangs_is_found_by_its_health(
-    generator: TokenGenerator, server: FakeVLLMServer, monkeypatch: pytest.MonkeyPatch
+    generator: CheckedEngine, server: FakeVLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_link, "PULSE", 0.1)
     server.silent = True
@@ -166,7 +169,7 @@ def test_a_server_that_hangs_is_found_by_its_health(
 
 
 def test_an_interruption_cancels_the_requests(
-    generator: TokenGenerator, server: FakeVLLMServer
+    generator: CheckedEngine, server: FakeVLLMServer
 ) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     server.silent = True
@@ -181,7 +184,7 @@ def test_an_interruption_cancels_the_requests(
 
 @pytest.mark.parametrize("finish", ["abort", "error"])
 def test_a_request_that_the_server_ended_is_not_used(
-    generator: TokenGenerator, server: FakeVLLMServer, finish: str
+    generator: CheckedEngine, server: FakeVLLMServer, finish: str
 ) -> None:
     server.statuses["/inference/v1/generate"] = (
         200,
@@ -192,7 +195,7 @@ def test_a_request_that_the_server_ended_is_not_used(
 
 
 def test_a_token_without_a_logprob_is_not_used(
-    generator: TokenGenerator, server: FakeVLLMServer
+    generator: CheckedEngine, server: FakeVLLMServer
 ) -> None:
     server.statuses["/inference/v1/generate"] = (
         200,

@@ -17,13 +17,13 @@ GENERATE = "/inference/v1/generate"
 
 
 def answer(server: FakeVLLMServer, **changed: Any) -> None:
-    """What the server answers from now on: token 5, but for what is changed."""
+    """What the server answers from now on: token 9, but for what is changed."""
     usage = changed.pop("usage", {})
     choice = {
         "finish_reason": "stop",
-        "token_ids": [5],
+        "token_ids": [9],
         "weight_versions": [{"version": server.version, "start": 0, "end": 1}],
-        "logprobs": {"content": [{"token_id": 5, "logprob": -1.0}]},
+        "logprobs": {"content": [{"token_id": 9, "logprob": -1.0}]},
     }
     server.statuses[GENERATE] = (200, {"choices": [choice | changed], "usage": usage})
 
@@ -31,7 +31,7 @@ def answer(server: FakeVLLMServer, **changed: Any) -> None:
 def test_a_request_says_all_that_defines_its_draw(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
-    engine.generate([request(temperature=0.7, top_p=0.8, top_k=40, stop=("x", "yz"))])
+    engine.sample([request(temperature=0.7, top_p=0.8, top_k=40, stop=("x", "yz"))])
     assert server.draws[-1] == {
         "model": "base",
         "token_ids": [5, 6],
@@ -53,7 +53,7 @@ def test_a_request_says_all_that_defines_its_draw(
 def test_a_request_without_cuts_and_stops_turns_them_off(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
-    engine.generate([request()])
+    engine.sample([request()])
     params = server.draws[-1]["sampling_params"]
     assert (params["top_k"], params["stop"], params["detokenize"]) == (0, [], False)
 
@@ -71,7 +71,9 @@ def test_tokens_from_the_cache_are_counted_where_the_server_says_them(
     engine: VLLMServerEngine, server: FakeVLLMServer, usage: dict[str, Any], cached: int
 ) -> None:
     answer(server, usage=usage)
-    assert engine.generate([request()])[0].cached == cached
+    before = engine.prefilled_tokens
+    engine.sample([request()])
+    assert engine.prefilled_tokens - before == 2 - cached
 
 
 @pytest.mark.parametrize("others", [None, [], ["own", "another-1"]])
@@ -82,7 +84,7 @@ def test_tokens_of_other_weights_are_not_used(
     spans = others and [{"version": named.get(one, one), "start": 0, "end": 1} for one in others]
     answer(server, weight_versions=spans)
     with pytest.raises(ServerLost, match="other weights than the last update's"):
-        engine.generate([request()])
+        engine.sample([request()])
 
 
 def test_log_probabilities_of_other_tokens_are_not_used(
@@ -90,14 +92,14 @@ def test_log_probabilities_of_other_tokens_are_not_used(
 ) -> None:
     answer(server, logprobs={"content": [{"token_id": 6, "logprob": -1.0}]})
     with pytest.raises(ServerLost, match="without their log-probabilities"):
-        engine.generate([request()])
+        engine.sample([request()])
 
 
 def test_a_token_that_was_hardly_possible_is_used(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
-    answer(server, logprobs={"content": [{"token_id": 5, "logprob": -100.0}]})
-    assert engine.generate([request()])[0].logprobs == (-100.0,)
+    answer(server, logprobs={"content": [{"token_id": 9, "logprob": -100.0}]})
+    assert engine.sample([request()])[0].action.logprobs == (-100.0,)
 
 
 def test_a_server_that_cannot_generate_says_why(
@@ -105,7 +107,7 @@ def test_a_server_that_cannot_generate_says_why(
 ) -> None:
     server.statuses[GENERATE] = (500, {"error": {"message": "out of memory"}})
     with pytest.raises(ServerLost, match=r"cannot generate \(status 500: out of memory\)"):
-        engine.generate([request()])
+        engine.sample([request()])
 
 
 def test_a_request_has_its_minutes(base: Base, server: FakeVLLMServer) -> None:

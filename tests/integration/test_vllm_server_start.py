@@ -136,7 +136,7 @@ def test_a_started_server_answers_and_ends_with_its_engine(
     program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
     kind = VLLMServer(python=program, gpus="3", arguments=("--seed", "3"), start_minutes=5.0)
     generator = kind.build(base, PLAIN)
-    engine = generator.engine  # type: ignore[attr-defined]
+    engine = generator
     told = json.loads(notes.read_text())
     assert told["arguments"][-2:] == ["--seed", "3"]
     assert told["environment"]["CUDA_VISIBLE_DEVICES"] == "3"
@@ -164,12 +164,12 @@ def test_the_log_of_a_started_server_that_is_lost_is_kept_and_named(
     notes = tmp_path / "notes"
     program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
     generator = VLLMServer(python=program, start_minutes=5.0).build(base, PLAIN)
-    engine = generator.engine  # type: ignore[attr-defined]
+    engine = generator
     with engine._process.log.open("a") as log:
         log.write("out of memory\n")
     os.kill(json.loads(notes.read_text())["number"], signal.SIGKILL)
     with pytest.raises(ServerLost, match=r"is gone .*--resume; its log: ") as lost:
-        engine.generate([request()])
+        engine.sample([request()])
     generator.close()
     assert "\n" not in str(lost.value)
     assert Path(str(lost.value).rpartition(" ")[2]).read_text().endswith("out of memory\n")

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from asking import token_request
 
 from colearn.agents import Voice
-from colearn.contract import Generator, Request
 from colearn.contract.rows import Row
+from colearn.generate.checked_engine import CheckedEngine
+from colearn.generate.transformers import TransformersEngine
 from colearn.learn.row import actor_rows
 from colearn.types import Node, Observation, Tree
 
@@ -53,7 +55,11 @@ def qwen(seed: int = 0, *, tied: bool = False) -> Any:
 
 
 def play(
-    generator: Generator, voices: Mapping[str, Voice], *, forks: int = 1, greedy: bool = False
+    generator: TransformersEngine | CheckedEngine,
+    voices: Mapping[str, Voice],
+    *,
+    forks: int = 1,
+    greedy: bool = False,
 ) -> dict[str, Tree[Any]]:
     """Three turns of every agent, all of a turn in one call; the first turn forks."""
     nodes: dict[str, list[Node[Any]]] = {}
@@ -64,18 +70,20 @@ def play(
         live[agent] = [(0, None)]
     for turn in range(3):
         seeds = tuple(range(100 * turn, 100 * turn + (forks if turn == 0 else 1)))
-        places = [(agent, index, session) for agent in voices for index, session in live[agent]]
+        places = [(agent, index, history) for agent in voices for index, history in live[agent]]
         requests = [
-            Request(
-                agent=agent,
-                session=session,
-                tokens=nodes[agent][index].observations[agent].tokens,
-                seeds=seeds,
+            token_request(
+                voices,
+                agent,
+                nodes[agent][index].observations[agent].tokens,
+                seeds,
+                continues=history,
+                greedy=greedy,
             )
-            for agent, index, session in places
+            for agent, index, history in places
         ]
         live = {agent: [] for agent in voices}
-        answers = generator.generate(requests, greedy=greedy)
+        answers = generator.generate(requests)
         for (agent, parent, _), draws in zip(places, answers, strict=True):
             for child, sampled in enumerate(draws):
                 index = len(nodes[agent])
@@ -93,7 +101,7 @@ def play(
                         actions={agent: sampled.action},
                     )
                 )
-                live[agent].append((index, sampled.session))
+                live[agent].append((index, sampled.history))
     return {
         agent: Tree(item=None, episode=0, agents=(agent,), nodes=tuple(grown))
         for agent, grown in nodes.items()

@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from asking import token_request
 from scipy import stats
 from tiny import byte_tokenizer, tiny_model
 from transformers import (
@@ -21,8 +22,8 @@ from transformers import (
 )
 
 from colearn.agents import ChatFormat, Voice
-from colearn.contract import Request, Sampling
-from colearn.generate.transformers import TransformersGenerator
+from colearn.contract import Sampling
+from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 
 VOCABULARY = 10
@@ -41,8 +42,8 @@ def model():
 def our_pairs(model, draws=DRAWS, **sampling):
     settings = Sampling(temperature=TEMPERATURE, max_tokens=2, **sampling)
     voice = Voice(adapter=None, chat=ChatFormat(byte_tokenizer()), sampling=settings)
-    generator = TransformersGenerator(Base(model), {"ada": voice})
-    request = Request(agent="ada", session=None, tokens=PROMPT, seeds=tuple(range(draws)))
+    generator = TransformersEngine(Base(model), {"ada": voice})
+    request = token_request({"ada": voice}, "ada", PROMPT, tuple(range(draws)))
     (answers,) = generator.generate([request])
     return Counter(answer.action.tokens for answer in answers)
 

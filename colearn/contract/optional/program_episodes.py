@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.contract.generator import Listener
+from colearn.contract.engine import Listener
 
 from .option import TaskOption
 

@@ -12,7 +12,7 @@ from tiny import Notes, byte_tokenizer
 from colearn.agents import ChatFormat, Voice, language_players
 from colearn.cast.seats import Own
 from colearn.config import EvaluationSettings
-from colearn.contract import Generator, Request, Sampled, Sampling
+from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
 from colearn.credit.team import Team
 from colearn.experiment.evaluation.evaluate import Evaluation, evaluate_team
 from colearn.experiment.evaluation.exact import temperatures
@@ -20,16 +20,16 @@ from colearn.experiment.processes import Processes
 from colearn.types import Action
 
 
-class Seeded(Generator):
+class Seeded(BatchEngine):
     """Says a number drawn with the request's seed; notes how many requests came together."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+    def generate(self, requests: Sequence[TokenRequest]) -> Any:
         self.batches.append(len(requests))
         texts = [str(request.seeds[0] % 1000) for request in requests]
-        return [[Sampled(Action(text, tuple(text.encode())), None)] for text in texts]
+        return [[TokenAnswer(Action(text, tuple(text.encode())))] for text in texts]
 
     def sync(self) -> None: ...
 
@@ -40,11 +40,11 @@ def test_cold_values_are_at_temperature_0_2() -> None:
 
 
 def _evaluated(generator: Seeded, task: Notes | None = None, **settings: Any) -> Evaluation:
-    chat = ChatFormat(byte_tokenizer())
+    voice = Voice(chat=ChatFormat(byte_tokenizer()))
     task = task or Notes(horizon=2, items=3)
     return evaluate_team(
         task,
-        language_players(generator, dict.fromkeys(task.agents, chat)),
+        language_players(generator, dict.fromkeys(task.agents, voice)),
         EvaluationSettings(**settings),
         seed=5,
         credit=Team(),
@@ -81,8 +81,8 @@ class Halves(Notes):
 
 def test_overlong_is_the_share_of_episodes_with_an_answer_that_was_cut_off() -> None:
     class Cut(Seeded):
-        def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
-            first, *rest = super().generate(requests, greedy=greedy)
+        def generate(self, requests: Sequence[TokenRequest]) -> Any:
+            first, *rest = super().generate(requests)
             return [
                 [replace(one, action=replace(one.action, finish="length")) for one in first],
                 *rest,

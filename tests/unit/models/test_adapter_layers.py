@@ -17,7 +17,7 @@ from colearn.config import LoRASettings
 from colearn.contract import Sampling
 from colearn.errors import ConfigError
 from colearn.export.weights import save_adapter, save_merged
-from colearn.generate.copied_generator import CopiedGenerator
+from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
@@ -125,7 +125,7 @@ def test_a_copied_generator_loads_an_adapter_on_the_embeddings() -> None:
     base = frozen(tied=True)
     network = adapted(base, "actor_ada", ["embed_tokens", "lm_head"])
     voice = Voice(adapter="actor_ada", chat=ChatFormat(byte_tokenizer()), sampling=Sampling())
-    generator = CopiedGenerator(base, {"ada": voice})
+    generator = TransformersEngine(base, {"ada": voice}, copies=True)
     with torch.no_grad():
         for weight in network.trained().values():
             weight.mul_(3.0)

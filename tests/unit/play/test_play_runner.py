@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -16,13 +17,13 @@ from fastapi.responses import JSONResponse
 from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import ChatFormat, Program, language_players
+from colearn.agents import ChatFormat, Program, Voice, language_players
 from colearn.agents.programs import Says
 from colearn.cast.seats import Own
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
-from colearn.contract import Drawable, Generator, Request, Sampled
+from colearn.contract import BatchEngine, Drawable, TokenAnswer, TokenHistory, TokenRequest
 from colearn.credit.team import Team
 from colearn.errors import TaskError
 from colearn.experiment.evaluation.evaluate import evaluate_team
@@ -63,31 +64,35 @@ def played(
     return asyncio.run(play(task or Notes(), agents, settings, seed=3, at_once=at_once, tell=tell))
 
 
-class Scripted(Generator):
+class Scripted(BatchEngine):
     """In this process what a scripted server is behind one: the same text for the same history
     and seed."""
 
     def __init__(self, chat: ChatFormat) -> None:
         self.chat = chat
+        self.messages: WeakKeyDictionary[TokenHistory, Any] = WeakKeyDictionary()
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+    def generate(self, requests: Sequence[TokenRequest]) -> Any:
         return [[self._act(request)] for request in requests]
 
     def sync(self) -> None: ...
 
-    def _act(self, request: Request) -> Any:
-        shown = {"role": "user", "content": self.chat.decode(request.tokens)}
-        messages = [*(request.session or ()), shown]
-        text = count_words(messages, request.seeds[0])
+    def _act(self, request: TokenRequest) -> Any:
+        new = request.history.ids[request.history.turns[-1].begin :]
+        shown = {"role": "user", "content": self.chat.decode(tuple(new))}
+        before = () if request.continues is None else self.messages[request.continues]
+        text = count_words([*before, shown], request.seeds[0])
         action = Action(text, tuple(text.encode()))
-        return Sampled(action, (*messages, {"role": "assistant", "content": text}))
+        history = request.history.act(action.tokens)
+        self.messages[history] = (*before, shown, {"role": "assistant", "content": text})
+        return TokenAnswer(action, history)
 
 
 def evaluated(task: Any, **evaluation: Any) -> Any:
     chat = ChatFormat(byte_tokenizer())
     return evaluate_team(
         task,
-        language_players(Scripted(chat), dict.fromkeys(AGENTS, chat)),
+        language_players(Scripted(chat), dict.fromkeys(AGENTS, Voice(chat=chat))),
         EvaluationSettings(**evaluation),
         seed=3,
         credit=Team(),

@@ -13,7 +13,7 @@ import pytest
 from tiny import Notes, Scene
 
 from colearn.cast.seats import Own
-from colearn.contract import Ask, BatchedTable, Branching, Player, Spoken, Table
+from colearn.contract import ActionRequest, Branching, Player, TokenAnswer
 from colearn.learn.minibatch import UpdateSchedule
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import KaryTree
@@ -68,15 +68,11 @@ class Thrown(Own):
         return super().seats(*asked)
 
 
-class Seeds(BatchedTable, Player):
+class Seeds(Player):
     """Says its seeds."""
 
-    @property
-    def table(self) -> Table:
-        return self
-
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        return [[Spoken(Action(str(seed))) for seed in ask.seeds] for ask in asks]
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        return [TokenAnswer(Action(str(seed))) for seed in request.seeds]
 
 
 SHAPE, CAST = Twice(2), Thrown()

@@ -12,7 +12,14 @@ import pytest
 from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.agents.program import Program
 from colearn.agents.programs import Says
-from colearn.contract import Ask, BatchedTable, Credit, DecPOMDP, Player, RewardStructure, Spoken
+from colearn.contract import (
+    ActionRequest,
+    Credit,
+    DecPOMDP,
+    Player,
+    RewardStructure,
+    TokenAnswer,
+)
 from colearn.credit.mixed import Mixed
 from colearn.credit.team import Team
 from colearn.learn.row import actor_rows
@@ -22,21 +29,11 @@ from colearn.rollout.shapes import Cross, KaryTree
 from colearn.types import Action, Credited, Observation, Outcome, Prompt, Tree
 
 
-class Numbers(BatchedTable):
+class Numbered(Player):
     """Draw k of a prompt is the text "k", one token long."""
 
-    def speak(self, asks: Sequence[Ask], *, greedy: bool = False) -> list[list[Spoken]]:
-        return [
-            [Spoken(Action(str(k), (10 + k,), (-1.0,))) for k in range(len(ask.seeds))]
-            for ask in asks
-        ]
-
-
-NUMBERS = Numbers()
-
-
-class Numbered(Player):
-    table = NUMBERS
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        return [TokenAnswer(Action(str(k), (10 + k,), (-1.0,))) for k in range(len(request.seeds))]
 
     def read(self, prompt: Prompt, last: Action | None) -> Observation:
         return Observation(prompt.text, (1, 2), prompt.fresh, prompt.made_from)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import ChatFormat, Program, language_players
+from colearn.agents import ChatFormat, Program, Voice, language_players
 from colearn.cast.seats import Own, Swap
-from colearn.contract import Child, Generator, Request, Sampled, View
+from colearn.contract import BatchEngine, Child, TokenAnswer, TokenRequest, View
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
 from colearn.credit.team import Team
@@ -25,24 +25,23 @@ from colearn.types import Action, Outcome, Prompt, Tree
 from colearn.wrappers import Pipeline
 
 
-class Seeded(Generator):
+class Seeded(BatchEngine):
     """Says whose voice it is, and a number drawn with the seed."""
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
+    def generate(self, requests: Sequence[TokenRequest]) -> Any:
         return [[self._say(request, seed) for seed in request.seeds] for request in requests]
 
     def sync(self) -> None: ...
 
-    def _say(self, request: Request, seed: int) -> Any:
-        length = request.session or 0
+    def _say(self, request: TokenRequest, seed: int) -> Any:
         text = f"{request.agent} {seed % 1000}"
         action = Action(text, tuple(text.encode()))
-        return Sampled(action, length + len(request.tokens) + len(action.tokens))
+        return TokenAnswer(action, request.history.act(action.tokens))
 
 
 def players_of(task: Notes) -> dict[str, Any]:
-    chat = ChatFormat(byte_tokenizer())
-    return dict(language_players(Seeded(), dict.fromkeys(task.agents, chat)))
+    voice = Voice(chat=ChatFormat(byte_tokenizer()))
+    return dict(language_players(Seeded(), dict.fromkeys(task.agents, voice)))
 
 
 def grown(task: Any, shape: Any = None, players: Any = None, **settings: Any) -> Any:
@@ -262,9 +261,9 @@ def test_a_version_is_that_of_the_weights_with_which_a_request_started(monkeypat
     players["ada"] = replace(players["ada"], weights_version=lambda: version[0])
     answers = Seeded.generate
 
-    def updated_meanwhile(self, requests, *, greedy=False):
+    def updated_meanwhile(self, requests):
         version[0] = 4
-        return answers(self, requests, greedy=greedy)
+        return answers(self, requests)
 
     monkeypatch.setattr(Seeded, "generate", updated_meanwhile)
     (tree,), _ = grown(task, players=players)
@@ -314,14 +313,14 @@ class Noting(Seeded):
     def __init__(self) -> None:
         self.opened: list[str] = []
 
-    def generate(self, requests: Sequence[Request], *, greedy: bool = False) -> Any:
-        self.opened += [request.agent for request in requests if request.session is None]
-        return super().generate(requests, greedy=greedy)
+    def generate(self, requests: Sequence[TokenRequest]) -> Any:
+        self.opened += [request.agent for request in requests if request.continues is None]
+        return super().generate(requests)
 
 
 def test_a_fresh_prompt_is_read_without_what_the_generator_held():
-    generator, chat = Noting(), ChatFormat(byte_tokenizer())
-    players = language_players(generator, dict.fromkeys(("ada", "ben"), chat))
+    generator, voice = Noting(), Voice(chat=ChatFormat(byte_tokenizer()))
+    players = language_players(generator, dict.fromkeys(("ada", "ben"), voice))
     grown(Forgetful(horizon=3, items=1), players=players)
     assert generator.opened == ["ada", "ben", "ada"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
-from colearn.generate.job import Choice, Job
-from colearn.generate.token_history import TokenHistory, WindowExceeded
+from colearn.contract import TokenHistory, WindowExceeded
+from colearn.generate.job import Choice
 from colearn.serve.sessions import ServedSession, Sessions
 from colearn.wire.conversation import SentConversation
 from colearn.wire.errors import ServeError
@@ -28,9 +30,8 @@ def test_an_observation_beyond_the_window_is_refused() -> None:
         TokenHistory().observe(range(7), 6)
 
 
-def sessions(most: int = 2, idle: float = 0.0) -> tuple[Sessions, list[int]]:
-    freed: list[int] = []
-    return Sessions(most, idle, freed.append), freed
+def sessions(most: int = 2, idle: float = 0.0) -> Sessions:
+    return Sessions(most, idle)
 
 
 def play(
@@ -38,21 +39,14 @@ def play(
 ) -> ServedSession:
     conversation = SentConversation(None, turns, said)
     session = held.begin(name, conversation)
-    job = Job(
-        history=session.history.observe(range(3), None),
-        sampling=None,  # type: ignore[arg-type]
-        seeds=(0,),
-        chat=None,  # type: ignore[arg-type]
-        slot=session.slot(),
-    )
-    job.choices = [Choice(tokens=[7], text=answer)]
-    held.commit(session, conversation, job)
+    history = session.history.observe(range(3), None).act([7])
+    held.commit(session, conversation, Choice(tokens=[7], text=answer, history=history))
     held.end(name, session)
     return session
 
 
 def test_a_session_grows_by_its_turns() -> None:
-    held, _ = sessions()
+    held = sessions()
     play(held, "a", "hello")
     session = play(held, "a", "more", "no", ("hello", "yes"))
     assert (session.turns, len(session.history)) == (2, 8)
@@ -60,7 +54,7 @@ def test_a_session_grows_by_its_turns() -> None:
 
 @pytest.mark.parametrize("turns", ([("hello", "no")], [("hell", "oyes")], [("a", "b"), ("c", "d")]))
 def test_other_words_are_a_conflict(turns: list[tuple[str, str]]) -> None:
-    held, _ = sessions()
+    held = sessions()
     play(held, "a", "hello")
     with pytest.raises(ServeError) as refused:
         held.begin("a", SentConversation(None, tuple(turns), "more"))
@@ -68,7 +62,7 @@ def test_other_words_are_a_conflict(turns: list[tuple[str, str]]) -> None:
 
 
 def test_a_turn_that_was_given_up_leaves_no_trace() -> None:
-    held, _ = sessions()
+    held = sessions()
     session = play(held, "a", "hello")
     held.end("a", held.begin("a", SentConversation(None, (), "lost")))
     assert session.turns == 1
@@ -78,15 +72,18 @@ def test_a_turn_that_was_given_up_leaves_no_trace() -> None:
 
 
 def test_the_least_recently_used_session_makes_room() -> None:
-    held, freed = sessions()
-    old = [play(held, name, "hello") for name in "ab"]
+    held = sessions()
+    old = {name: weakref.ref(play(held, name, "hello").history) for name in "ab"}
     play(held, "a", "again")
     play(held, "c", "hello")
-    assert freed == [old[1].key]
+    with pytest.raises(ServeError, match="no such session"):
+        held.forget("b")
+    assert old["b"]() is None, "whose KV cache goes with it"
+    held.forget("a")
 
 
 def test_sessions_in_use_make_no_room() -> None:
-    held, _ = sessions(idle=100.0)
+    held = sessions(idle=100.0)
     for name in "ab":
         play(held, name, "hello")
     with pytest.raises(ServeError) as refused:

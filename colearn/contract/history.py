@@ -1,4 +1,4 @@
-"""A private history as ids, with the visible range of each turn."""
+"""A private history as token ids, with the visible range of each turn."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ class Turn:
     """First position visible to the turn's tokens."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class TokenHistory:
     """o_0 a_0 ... o_t [a_t] as ids, four bytes each, with the window of every turn.
 
-    An evicted KV cache is recomputed from this under the same visibility, with the same values.
+    It is immutable and complete: an engine needs nothing else to continue it. Engines refer to the
+    history of an answer weakly to find its KV cache; without the cache they compute it from the
+    ids under the same visibility, with the same values.
     """
 
     ids: array[int] = field(default_factory=lambda: array("i"))

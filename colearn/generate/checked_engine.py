@@ -1,0 +1,224 @@
+"""Base of engines that run elsewhere on weights of their own: versions, ends of actions, parity."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Self
+
+import torch
+
+from colearn.agents import ChatFormat, Voice
+from colearn.contract import BatchEngine, TokenAnswer, TokenHistory, TokenRequest, WeightUpdate
+from colearn.contract.weight_sync import LoadedWeights
+from colearn.errors import ColearnError, ConfigError
+from colearn.models.base import Base
+from colearn.types import Action, Finish
+
+TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.5, torch.float16: 0.1}
+"""Largest gap, in nats, between a token's log-probability in the engine and in the live model.
+
+In half precision the two round differently, so the check detects wrong wiring, not a single
+stale update of a small learning rate."""
+
+_PROBE_TOKENS = 144
+"""Longer than a cache block, so that a block of old weights is detected."""
+_PROBE_ACTION, _PROBE_SEEDS = 16, (1, 2)
+
+
+class ParityError(ColearnError, RuntimeError):
+    """The engine's log-probabilities differ from the trained model's."""
+
+
+class BadSample(ValueError):
+    """An engine's sample is not an action that the request allows."""
+
+
+class CheckedEngine(LoadedWeights, BatchEngine):
+    """Starts from the weights of `base`; caching is left to the engine behind it.
+
+    `sync` updates it, compares its log-probabilities with the live model's and raises if they
+    differ. `tolerance` replaces the entry of `TOLERANCES`.
+    """
+
+    name: str
+    """Name in error messages."""
+
+    def __init__(
+        self, base: Base, roles: Mapping[str, Voice], *, tolerance: float | None = None
+    ) -> None:
+        super().__init__()
+        self.base, self.roles = base, dict(roles)
+        self.tolerance = TOLERANCES[base.compute] if tolerance is None else tolerance
+        self.prefilled_tokens = 0
+        """Tokens run through the model to extend histories, over the engine's life."""
+        self._revision = base.revision
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int:
+        """Maximum tokens of a history and its action together."""
+
+    @abstractmethod
+    def sample(self, requests: Sequence[TokenRequest]) -> list[TokenAnswer]:
+        """One answer per request, in order; each has one seed. The requests run concurrently, the
+        caller waits."""
+
+    @abstractmethod
+    def write(self, updates: Sequence[WeightUpdate]) -> None:
+        """Load weights and discard everything computed with the previous ones."""
+
+    @classmethod
+    def check_role(cls, agent: str, role: Voice) -> None:
+        """Called before an engine starts.
+
+        Errors: ConfigError for a context window, or for a role the engine does not support.
+        """
+        if role.window is not None:
+            raise ConfigError(
+                f"agents.{agent}.window: {cls.name} cannot keep the positions of what a window "
+                "has evicted; set run.generator: transformers, or drop the window"
+            )
+
+    def checked(self) -> Self:
+        """This engine, after its first check. Errors: ParityError, after `close`."""
+        try:
+            self.check()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
+        """Errors: as for `singles`."""
+        each = [self.singles(request) for request in requests]
+        flat = [single for singles in each for single in singles]
+        answers = iter(self.sample(flat) if flat else ())
+        return [[next(answers) for _ in singles] for singles in each]
+
+    def adapter(self, agent: str) -> str | None:
+        return self.roles[agent].adapter
+
+    def load(self, updates: Sequence[WeightUpdate]) -> None:
+        """Load updates into the engine, and check.
+
+        Errors: ParityError, with the gap, if it exceeds the tolerance.
+        """
+        revision = self.base.revision
+        self.write(updates)
+        self.loaded(updates)
+        self._revision = revision
+        self.check()
+
+    def check(self) -> None:
+        """Compare log-probabilities with the live model's, on each role's samples after a probe.
+
+        Errors: ParityError.
+        """
+        length = min(_PROBE_TOKENS, self.max_length - _PROBE_ACTION)
+        vocabulary = self.base.config.vocab_size
+        probe = [(number * 7919 + 11) % vocabulary for number in range(length)]
+        requests = [
+            TokenRequest(
+                agent=agent,
+                history=TokenHistory().observe(probe, None),
+                sampling=replace(role.sampling, max_tokens=_PROBE_ACTION, stop=()),
+                seeds=(seed,),
+            )
+            for agent, role in self.roles.items()
+            for seed in _PROBE_SEEDS
+        ]
+        self.gap, worst = max(
+            (self._gap(request, answer.action), request.agent)
+            for request, answer in zip(requests, self.sample(requests), strict=True)
+        )
+        if not self.gap <= self.tolerance:
+            raise ParityError(
+                f"{self.name}'s log-probabilities for agent '{worst}' are off the trained "
+                f"model's by {self.gap:.3g} nats (allowed: {self.tolerance:g}); set run.generator: "
+                f"transformers, or report the model and the version of {self.name}"
+            )
+
+    def singles(self, request: TokenRequest) -> list[TokenRequest]:
+        """A checked request as one request for each seed.
+
+        Errors: ConfigError if the history and its action exceed the engine's length; ParityError if
+        the live weights have changed since the last `sync`.
+        """
+        if not self.lags and self.base.revision != self._revision:
+            raise ParityError(
+                f"the weights have moved since {self.name}'s last sync(); call it first"
+            )
+        history, most = len(request.history), request.sampling.max_tokens
+        if not history:
+            raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
+        if history + most > self.max_length:
+            raise ConfigError(
+                f"agents.{request.agent}.sampling.max_tokens: a history of {history} tokens and "
+                f"{most} new ones exceed {self.name}'s {self.max_length}; lower it, or set "
+                "run.generator: transformers"
+            )
+        return [replace(request, seeds=(seed,)) for seed in request.seeds]
+
+    def end_ids(self, request: TokenRequest) -> frozenset[int]:
+        """Ids that end the action and belong to it."""
+        return self.roles[request.agent].spoken_to.end_ids
+
+    def answer(
+        self,
+        request: TokenRequest,
+        tokens: Sequence[int],
+        logprobs: Sequence[float],
+        *,
+        cached: int = 0,
+    ) -> TokenAnswer:
+        """The answer of these tokens; `cached` is the number of the history's tokens that were in a
+        prefix cache.
+
+        Errors: BadSample for tokens that are not one whole action of the request.
+        """
+        tokens = tuple(tokens)
+        text, finish = whole_action(request, tokens, self.roles[request.agent].spoken_to)
+        self.prefilled_tokens += len(request.history) - cached
+        action = Action(text=text, tokens=tokens, logprobs=tuple(logprobs), finish=finish)
+        return TokenAnswer(action, request.history.act(tokens))
+
+    @torch.inference_mode()
+    def _gap(self, request: TokenRequest, action: Action) -> float:
+        role, probe = self.roles[request.agent], request.history.ids.tolist()
+        ids = torch.tensor([[*probe, *action.tokens]], device=self.base.device)
+        with self.base.using(role.adapter):
+            logits = self.base.logits(self.base.hidden(ids)[0, len(probe) - 1 : -1])
+        scores = (logits / (role.sampling.temperature or 1.0)).log_softmax(-1)
+        live = scores.gather(-1, ids[0, len(probe) :, None]).squeeze(-1)
+        gaps = (live.cpu() - torch.tensor(action.logprobs)).abs()
+        return float(gaps.nan_to_num(nan=torch.inf).max())
+
+
+def whole_action(
+    request: TokenRequest, tokens: tuple[int, ...], chat: ChatFormat
+) -> tuple[str, Finish]:
+    """The text of a whole action, and why it ended: an end token, the request's limit or one of its
+    stop strings.
+
+    Errors: BadSample for tokens that are less or more than one action.
+    """
+    most, stops = request.sampling.max_tokens, request.sampling.stop
+    if not tokens:
+        raise BadSample("sampled no token")
+    if len(tokens) > most:
+        raise BadSample(
+            f"sampled {len(tokens)} tokens, more than the {most} of sampling.max_tokens"
+        )
+    before = chat.decode(tokens[:-1]) if stops else ""
+    if not chat.end_ids.isdisjoint(tokens[:-1]) or any(stop in before for stop in stops):
+        raise BadSample("sampled tokens behind the end of an action")
+    text = chat.decode(tokens)
+    if tokens[-1] in chat.end_ids:
+        return text, "end"
+    if len(tokens) == most:
+        return text, "length"
+    if not any(stop in text for stop in stops):
+        raise BadSample(f"cut an action after {len(tokens)} of {most} tokens")
+    return text, "stop"

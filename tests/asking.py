@@ -1,0 +1,36 @@
+"""Requests to token engines, from an agent's voice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from colearn.agents import Voice
+from colearn.agents.language import extended
+from colearn.contract import Listener, TokenHistory, TokenRequest
+
+
+def token_request(
+    voices: Mapping[str, Voice],
+    agent: str,
+    tokens: Sequence[int],
+    seeds: Sequence[int],
+    *,
+    continues: TokenHistory | None = None,
+    greedy: bool = False,
+    listener: Listener | None = None,
+    **sampling: Any,
+) -> TokenRequest:
+    """One action of an agent for each seed, after `continues` and then `tokens`; `sampling` changes
+    fields of the voice's."""
+    voice = voices[agent]
+    changes = {**sampling, **({"temperature": 0.0} if greedy else {})}
+    return TokenRequest(
+        agent=agent,
+        history=extended(agent, continues, tokens, voice.window),
+        continues=continues,
+        sampling=replace(voice.sampling, **changes),
+        seeds=tuple(seeds),
+        listener=listener,
+    )
