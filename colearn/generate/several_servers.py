@@ -89,8 +89,10 @@ class SeveralServers(CheckedEngine):
     def check(self) -> None:
         """Errors: ParityError if one of the servers' differ."""
         for engine in self.engines:
-            engine.check()
-        self.gap = max(engine.gap or 0.0 for engine in self.engines)
+            try:
+                engine.check()
+            finally:
+                self.gap = max(one.gap or 0.0 for one in self.engines)
 
     def write(self, updates: Sequence[WeightUpdate]) -> None:
         """Load into all servers at the same time.

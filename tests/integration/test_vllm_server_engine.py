@@ -129,7 +129,7 @@ def test_an_update_without_weights_asks_nothing(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
     asked = len(server.asked)
-    engine.load([WeightUpdate(version=1)])
+    engine.write([WeightUpdate(version=1)])
     assert len(server.asked) == asked
 
 
