@@ -23,8 +23,8 @@ class MAPPO(PolicyAlgorithm):
     Each call of a role is a separate sample. Its last token receives r_v = local rewards + the
     trajectory's team reward (UnityMAS-O, Eq. 12); set `credit.trajectory: 0` if the task rewards
     every call. GAE runs over the call's tokens with gamma = lambda = 1 (MHGPO, Eq. 2); token ratios
-    are clipped. MHGPO's Table 2 adds a KL penalty of 0.001 (`loss.kl`), which UnityMAS-O does not
-    mention.
+    are clipped. MHGPO's Table 2 adds a KL penalty of 0.001 (`loss.kl`). UnityMAS-O computes
+    reference log-probabilities (sec. 5.4) but states no KL weight, so the default is 0.
 
     `credit: {name: mixed}` with `discount: 1` continues GAE from one call of a role to its next
     call.
