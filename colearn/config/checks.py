@@ -36,6 +36,23 @@ def check_learning(run: ResolvedRun) -> None:
                     "minibatch; set algorithm.value_loss.frozen_targets: true, or "
                     f"train.{key} for all"
                 )
+    _check_critic_apart(run, fixed=fixed)
+
+
+def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
+    """Errors: ConfigError for a critic's own epochs, minibatch size or baseline where its values
+    are read in each joint minibatch."""
+    critic = run.config.critic
+    if fixed or critic is None:
+        return
+    chosen = {"epochs": critic.epochs, "minibatch": critic.minibatch}
+    chosen["baseline"] = None if critic.baseline == "none" else 1
+    for key, value in chosen.items():
+        if value is not None:
+            raise ConfigError(
+                f"critic.{key}: the critic recomputes advantages in each joint minibatch; set "
+                "algorithm.value_loss.frozen_targets: true, or leave it out"
+            )
 
 
 def check_quantized(run: ResolvedRun) -> None:

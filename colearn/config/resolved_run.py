@@ -168,10 +168,8 @@ class ResolvedRun:
         return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
 
     def pace(self, key: NetworkKey) -> tuple[int, int | None]:
-        """Epochs and minibatch size of a network; a critic has those of `train`."""
+        """Epochs and minibatch size of a network."""
         train, settings = self.config.train, self.settings(key)
-        if not isinstance(settings, ModelSettings):
-            return train.epochs, train.minibatch
         return settings.epochs or train.epochs, settings.minibatch or train.minibatch
 
     @cached_property

@@ -308,6 +308,13 @@ class CriticSettings(TrainedNetworkSettings):
     max_length: int = Field(default=16384, ge=1)
     """Maximum length of a stream in tokens; a longer stream is an error, and so is one that is
     longer than the model reads."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Passes of the critic over the iteration's experience; None: `train.epochs`."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Joint transitions per optimiser step of the critic; None: `train.minibatch`."""
+    baseline: Literal["none", "item"] = "none"
+    """`item`: the value is a running mean of returns by item and turn, without the episode's own,
+    plus what the network makes of the rest. For items that recur in training."""
     warmup_iterations: int = Field(default=0, ge=0)
     """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
@@ -331,6 +338,13 @@ class CriticSettings(TrainedNetworkSettings):
             raise ValueError("set either path or share: actor, or from")
         if self.from_ is None and (self.frozen or self.foreign):
             raise ValueError("frozen and foreign describe a given critic; set from, or leave them")
+        apart = self.epochs or self.minibatch or self.baseline != "none"
+        if self.share is not None and apart:
+            raise ValueError(
+                "epochs, minibatch and baseline need a critic of its own; set path, not share"
+            )
+        if self.from_ is not None and self.baseline != "none":
+            raise ValueError("a given critic knows the whole return; leave baseline out, or from")
         if self.frozen and self.warmup_iterations:
             raise ValueError("a frozen critic has no iterations alone; leave warmup_iterations out")
         if self.share not in (None, "actor"):

@@ -25,6 +25,7 @@ from .evaluation.queried import QueriedEvaluator
 from .seating import seat_players
 from .update.critics import Critics
 from .update.given_critics import GivenCritics
+from .update.item_means import ItemMeans
 from .update.updater import Updater
 
 
@@ -122,6 +123,17 @@ def _updater(
         },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
         given=_given(config, given),
+        critic_schedule=_critic_schedule(run),
+        item_means=ItemMeans() if config.critic and config.critic.baseline == "item" else None,
+    )
+
+
+def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
+    critic = run.config.critic
+    if critic is None or (critic.epochs is None and critic.minibatch is None):
+        return None
+    return UpdateSchedule(
+        critic.epochs or run.config.train.epochs, critic.minibatch or run.config.train.minibatch
     )
 
 

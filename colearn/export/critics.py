@@ -95,6 +95,12 @@ def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
             + (f": {told}" if told else f"; {run.config.algorithm.name} trains none")
             + "; take a run with critic.path"
         )
+    given = run.config.critic
+    if given is not None and given.baseline != "none":
+        raise ConfigError(
+            "--critics: with critic.baseline the network knows only what means by item leave; fit "
+            "one on recorded episodes with: colearn critic fit"
+        )
     if adapter and run.settings(keys[0]).lora is None:
         raise ConfigError(
             "--adapter: the critic was trained in full and has no adapter; leave --adapter out"

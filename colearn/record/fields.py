@@ -59,6 +59,8 @@ class Progress(BaseModel):
     sought only if a part of the algorithm asks (`if_deterministic`)."""
     cast: dict[str, float] = {}
     """State of the cast."""
+    item_means: dict[str, tuple[float, float]] = {}
+    """State of `critic.baseline: item`."""
 
 
 class RunRecord(_Fields):

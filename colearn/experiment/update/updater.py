@@ -35,6 +35,7 @@ from colearn.types import Credited
 from .actor_rows import ActorRows, AdvantageRows, Trees
 from .critics import Critics
 from .given_critics import GivenCritics
+from .item_means import ItemMeans, Offsets, added, taken
 from .model_rows import ModelRows
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
@@ -95,6 +96,12 @@ class Updater:
     """The first iterations, in which the actors keep their weights."""
     given: GivenCritics | None = None
     """What is known of value models from elsewhere; None: they start untrained."""
+    critic_schedule: UpdateSchedule | None = None
+    """Epochs and minibatches of the critics, apart from the actors', whose advantages must then be
+    computed once; None: `schedule`, together with the actors."""
+    item_means: ItemMeans | None = None
+    """Means by item and turn beside the value models, whose values must then be read once; None:
+    the value models' values are the critic's."""
     random_rewards: bool = False
     """Whether rewards were found to be random, this iteration's included; saved in checkpoints.
     Stays False if no part asks (`if_deterministic`)."""
@@ -124,6 +131,11 @@ class Updater:
             by_metric = {key: [value] for key, value in shared.fixed.metrics.items()}
         team = {name: learner for name, learner in actors.items() if name not in own}
         critic = None if still else self.critic
+        if critic is not None and self.critic_schedule is not None:
+            by_metric |= self._train(shared, cut(self.critic_schedule), {}, critic, self.together)[
+                0
+            ]
+            critic = None
         metrics, steps = self._train(shared, joint, team, critic, self.together)
         for key, values in metrics.items():
             by_metric.setdefault(key, []).extend(values)
@@ -168,11 +180,14 @@ class Updater:
             rows.add_reference_logprobs(self.references)
         episodes = [without_states(episode) for episode in self.parts.credited(trees)]
         critic_rows = {} if self.critic is None else self.critic.rows(trees, rows.learns)
+        offsets: Offsets | None = None
+        if self.item_means is not None and self.critic is not None:
+            offsets = self.item_means.offsets(self.critic.critic, episodes, trees)
         if self.given is not None and self.critic is not None and iteration == 0:
             self.changing()
             self.given.recentre(self.critic, episodes, self._read(trees, rows, critic_rows))
         elif self.parts.critic is not None and self.parts.value_loss.rescale and not still:
-            self._rescale(episodes, rows, parts.value_loss.expectile)
+            self._rescale(episodes, rows, parts.value_loss.expectile, offsets)
         frozen = parts.value_loss.frozen_targets or still
         clipped = parts.value_loss.clip is not None
         values = None
@@ -184,7 +199,11 @@ class Updater:
                 rows.add_old_values(values)
         fixed = None
         if self.critic is not None and frozen and values is not None:
+            if offsets is not None:
+                values = added(self.critic.critic, trees, values, offsets)
             targets = parts.advantage.targets(episodes, values)
+            if offsets is not None:
+                targets = taken(self.critic.critic, trees, targets, offsets)
             self.critic.add("targets", critic_rows, trees, targets)
         if frozen or not parts.advantage.reads:
             fixed = rows.with_advantages(
@@ -311,12 +330,14 @@ class Updater:
         parts = self.parts.at(done)
         return parts.risk_neutral() if self.random_rewards else parts
 
-    def _rescale(self, episodes: Episodes, rows: ActorRows, level: float) -> None:
+    def _rescale(
+        self, episodes: Episodes, rows: ActorRows, level: float, offsets: Offsets | None
+    ) -> None:
         """Update every value head's scale from the returns of the agents it values, centred at the
-        expectile it is trained to."""
+        expectile it is trained to; with `offsets`, from what these leave of the returns."""
         assert self.parts.critic is not None
         heads: dict[str, tuple[Learner, list[float]]] = {}
-        for episode in episodes:
+        for number, episode in enumerate(episodes):
             tree = episode.tree
             for reader, agents in self.parts.critic.readers(tree.agents).items():
                 name = rows.model(tree, reader) if self.critic is None else None
@@ -330,8 +351,9 @@ class Updater:
                     if rows.model(tree, agent) is None:
                         continue  # a rival's returns
                     returns = episode.returns(agent)
+                    means = {} if offsets is None else offsets[number].get(agent, {})
                     head_returns += [
-                        returns[node.index]
+                        returns[node.index] - means.get(node.turn - 1, 0.0)
                         for node in tree.nodes
                         if agent in node.actions and not isnan(returns[node.index])
                     ]

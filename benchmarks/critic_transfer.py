@@ -1,0 +1,124 @@
+"""Private stakes with a given critic: joint actions to 90% beside teams that learn one themselves.
+
+    python benchmarks/critic_transfer.py --out transfer --team 8     # resumable, one core
+
+COMA's runs of other seeds are recorded, a critic is fitted on their episodes (as by `colearn critic
+fit`), and fresh teams are given it, frozen. Every line of runs.jsonl counts the joint actions that
+the critic was trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import stakes
+
+from colearn.config import Config
+from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
+from colearn.experiment.loop import Experiment
+from colearn.export import write_fit
+from colearn.record import open_run
+
+OPTIONS = argparse.Namespace(
+    rate=4e-3,
+    batch=32,
+    every=2,
+    schedule="linear",
+    clip=0.2,
+    kl=0.02,
+    epochs=4,
+    actor_epochs=None,
+    critic="embedded-tiny",
+    critic_rate=5e-3,
+    warmup=0,
+    critic_minibatch=32,
+    episodes=256,
+)
+"""COMA's tuned setting of the table with eight agents, as `stakes.py` has it."""
+
+
+def settings_of(team: int, seed: int, steps: int) -> dict[str, Any]:
+    return stakes.config_of("coma", team, seed, argparse.Namespace(**vars(OPTIONS), steps=steps))
+
+
+def record(folder: Path, team: int, seed: int, steps: int) -> None:
+    if not (folder / "run.json").exists():
+        settings = settings_of(team, seed, steps)
+        settings["train"]["record"] = True
+        settings["evaluation"]["every"] = 10**6
+        Experiment(Config.model_validate(settings), folder).run()
+
+
+def fit(out: Path, runs: list[Path], epochs: int) -> Path:
+    if not out.exists():
+        sets = ["critic.learning_rate=3e-3", "critic.head_learning_rate=1e-2"]
+        sets += ["critic.schedule=linear", "critic.path=embedded-tiny:900"]
+        config = fit_config([open_run(run) for run in runs], overrides=sets)
+
+        def told(epoch: int, worth: Any) -> None:
+            print(f"epoch {epoch}: R^2 {[one.r2 for one in worth]}", flush=True)
+
+        write_fit(fit_critic(runs, config, FitSettings(epochs=epochs), told), out)
+    return out
+
+
+def given(
+    out: Path, critic: Path, team: int, seed: int, steps: int, label: str, changes: dict[str, Any]
+) -> dict[str, Any]:
+    settings = settings_of(team, seed, steps)
+    settings["critic"] |= {"from": str(critic), "path": None, **changes}
+    folder = out / "runs" / f"{label}-{team}-{seed}"
+    record = Experiment(Config.model_validate(settings), folder).run()
+    lines = open_run(folder).lines()
+    curve = [(n.environment_steps, n.metrics["share"]) for n in lines if n.kind == "evaluation"]
+    key = "critic/explained_variance"
+    told = [n.metrics[key] for n in lines if n.metrics.get(key) is not None]
+    return {
+        "label": label,
+        "team": team,
+        "seed": seed,
+        "curve": curve,
+        "to_90": stakes.reached(curve, 0.9),
+        "explained_first": [round(one or 0.0, 3) for one in told[:5]],
+        "explained_late": statistics.mean(told[len(told) // 2 :]),
+        "critic_joint_actions": record.critic_joint_actions,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--team", type=int, default=8)
+    parser.add_argument("--critic-team", type=int, help="size of the recorded team; else --team")
+    parser.add_argument("--recorded", type=int, default=4, help="runs that are recorded")
+    parser.add_argument("--recorded-steps", type=int, default=1280, help="joint actions of each")
+    parser.add_argument("--fit-epochs", type=int, default=8)
+    parser.add_argument("--first-seed", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=1280)
+    parser.add_argument("--frozen", type=float, default=1.0)
+    options = parser.parse_args()
+    source = options.critic_team or options.team
+    runs = [options.out / f"recorded-{source}-{900 + n}" for n in range(options.recorded)]
+    for number, folder in enumerate(runs):
+        record(folder, source, 900 + number, options.recorded_steps)
+    critic = fit(options.out / f"critic-{source}", runs, options.fit_epochs)
+    label = f"from{source}-frozen{options.frozen:g}"
+    changes = {"frozen": options.frozen, "foreign": source != options.team}
+    path = options.out / "runs.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    done = {(r["label"], r["team"], r["seed"]) for r in map(json.loads, lines)}
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        if (label, options.team, seed) not in done:
+            made = given(options.out, critic, options.team, seed, options.steps, label, changes)
+            with path.open("a") as file:
+                file.write(json.dumps(made) + "\n")
+            print(label, seed, made["to_90"], made["explained_first"], flush=True)
+
+
+if __name__ == "__main__":
+    main()

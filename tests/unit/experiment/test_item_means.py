@@ -1,0 +1,92 @@
+"""Means by item and turn beside a critic's network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from trees import chain, tree
+
+from colearn.contract import CounterfactualValues
+from colearn.credit.team import Team
+from colearn.critic.centralized import Centralized
+from colearn.critic.counterfactual import Counterfactual
+from colearn.critic.decentralized import Decentralized
+from colearn.experiment.update.item_means import ItemMeans, added, taken
+from colearn.types import Credited, Tree
+
+V = Centralized()
+
+
+def credited(*trees: Tree[Any]) -> list[Credited[Any]]:
+    return [Credited(tree=one, rewards=Team()(one)) for one in trees]
+
+
+def of(item: str, *rewards: float) -> Tree[Any]:
+    return replace(chain(rewards), item=item)
+
+
+def offsets_of(means: ItemMeans, *trees: Tree[Any]) -> list[dict[int, float]]:
+    return [dict(one["alice"]) for one in means.offsets(V, credited(*trees), trees)]
+
+
+def test_an_episode_is_compared_with_the_others_of_its_iteration_alone() -> None:
+    # of "a": 4, 6 and 8, of "b": 2; the turn's mean without one's own is 16/3, 14/3, 4 and 6,
+    # counted twice beside the returns of one's item
+    told = offsets_of(ItemMeans(), of("a", 4.0), of("a", 6.0), of("a", 8.0), of("b", 2.0))
+    expected = [(6 + 8 + 32 / 3) / 4, (4 + 8 + 28 / 3) / 4, (4 + 6 + 8) / 4, 6.0]
+    assert [one[0] for one in told] == pytest.approx(expected)
+
+
+def test_returns_of_earlier_iterations_count_three_quarters_as_much() -> None:
+    means = ItemMeans()
+    offsets_of(means, of("a", 4.0), of("b", 0.0))
+    (told,) = offsets_of(means, of("a", 100.0))
+    usual = 2.0  # of 4 and 0
+    assert told[0] == pytest.approx((0.75 * 4.0 + 2 * usual) / (0.75 + 2))
+
+
+def test_turns_have_means_of_their_own() -> None:
+    means = ItemMeans()
+    offsets_of(means, of("a", 1.0, 5.0))
+    (told,) = offsets_of(means, of("b", 0.0, 0.0))
+    assert told == pytest.approx({0: 6.0, 1: 5.0})
+
+
+def test_a_tree_counts_its_mean_return_once() -> None:
+    means = ItemMeans()
+    wide = replace(tree([(0, 1.0), (0, 3.0), (0, 8.0)]), item="a")
+    offsets_of(means, wide)
+    assert list(means.state.values()) == [(4.0, 1.0)] * 2
+
+
+def test_the_first_episode_has_nothing_before_it() -> None:
+    assert offsets_of(ItemMeans(), of("a", 3.0)) == [{0: 0.0}]
+
+
+def test_values_before_an_action_get_the_mean_of_its_turn_and_targets_lose_it() -> None:
+    trees = [of("a", 1.0, 2.0)]
+    values = [{"alice": (0.5, 0.25, None), "bob": (0.0, 0.0, None)}]
+    means = [{"alice": {0: 10.0, 1: 20.0}, "bob": {0: 30.0, 1: 40.0}}]
+    whole = added(V, trees, values, means)
+    assert whole == [{"alice": (10.5, 20.25, None), "bob": (30.0, 40.0, None)}]
+    assert taken(V, trees, whole, means) == values
+
+
+def test_values_of_joint_actions_and_of_alternatives_get_the_mean_of_the_turn_before() -> None:
+    values = CounterfactualValues((None, 1.0, 2.0), ((), (3.0, 4.0), ()))
+    means = [{"alice": {0: 10.0, 1: 20.0}}]
+    (one,) = added(Counterfactual(), [of("a", 1.0, 2.0)], [{"alice": values}], means)
+    assert list(one["alice"]) == [None, 11.0, 22.0]
+    assert one["alice"].alternatives == ((), (13.0, 14.0), ())
+
+
+def test_each_reader_has_the_means_of_its_agents() -> None:
+    one = of("a", 0.0)
+    rewards = ({}, {"alice": 1.0, "bob": 7.0})
+    means = ItemMeans()
+    means.offsets(Decentralized(), [Credited(tree=one, rewards=rewards)], [one])
+    episodes = [Credited(tree=one, rewards=({}, {"alice": 0.0, "bob": 0.0}))]
+    (told,) = means.offsets(Decentralized(), episodes, [one])
+    assert told == {"alice": {0: pytest.approx(1.0)}, "bob": {0: pytest.approx(7.0)}}
