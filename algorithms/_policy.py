@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from colearn.contract import Advantage, Algorithm, Credit, Critic, Parts, PolicyLoss, Rollout
 from colearn.contract.algorithm import ValueLoss
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.loss.policy_gradient import PolicyGradient
 
 
@@ -16,7 +16,7 @@ class PolicyAlgorithm(Algorithm):
 
     rollout: Rollout
     """Rollout shape: how episodes branch."""
-    credit: Credit = Team()
+    credit: Credit = SharedReward()
     """Credit assignment: maps task rewards to per-agent rewards."""
     advantage: Advantage
     """Advantage estimator."""

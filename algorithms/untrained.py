@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Algorithm, Credit, Parts
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Chain
 
@@ -25,7 +25,7 @@ class Untrained(Algorithm):
 
     learns: ClassVar[bool] = False
 
-    credit: Credit = Team()
+    credit: Credit = SharedReward()
     """Credit assignment of the reported returns."""
 
     def parts(self) -> Parts:

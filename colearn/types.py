@@ -28,7 +28,7 @@ did not score it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """Limits on one answer, in addition to those of the agent's sampling."""
 
     max_tokens: int | None = None
@@ -49,7 +49,7 @@ class Prompt:
     """System text of a new context, replacing the agent's own."""
     turns: tuple[tuple[str, str], ...] = ()
     """(user, assistant) texts that precede `text` in a new context; they are never trained."""
-    limits: Limits | None = None
+    limits: AnswerLimits | None = None
 
     @property
     def whole(self) -> str:
@@ -88,7 +88,7 @@ class Observation:
     """Whether it opens a new context, which drops the earlier history."""
     made_from: Sources | None = None
     """Earlier actions whose text it contains, if the task sets them."""
-    limits: Limits | None = None
+    limits: AnswerLimits | None = None
     """Limits on the answer, in addition to those of the agent's sampling."""
     system: str | None = None
     """System text of the context that it opens, if any; `text` begins with it."""

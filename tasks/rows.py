@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,3 +126,23 @@ def csv_table(text: str, path: Path, *, field: str) -> CsvTable:
         return read_csv(text)
     except ValueError as error:
         raise ConfigError(f"{field}: {path} {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class HubSplit:
+    """One split of a data set on the hub, and how its rows are read."""
+
+    path: str
+    config: str | None
+    split: str
+    row: Callable[[Any], Any]
+    """None from it drops a row."""
+    tests: str | None = None
+    """The name of the official test split."""
+    tests_only: bool = False
+    """It is a test split, and nobody trains on it."""
+
+    def rows(self) -> list[DataRow]:
+        """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
+        names = tuple(filter(None, (self.path, self.config)))
+        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)

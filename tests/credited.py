@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import Credit
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.types import Credited, Tree
 
 
@@ -14,5 +14,5 @@ def credited(
     trees: Sequence[Tree[Any]], discount: float = 1.0, credit: Credit | None = None
 ) -> list[Credited[Any]]:
     """With their rewards; without `credit` the team's reward is everyone's."""
-    credit = credit or Team()
+    credit = credit or SharedReward()
     return [Credited(tree=tree, rewards=credit(tree), discount=discount) for tree in trees]

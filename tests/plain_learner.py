@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from colearn.contract import Kept, LearnerConstructor, LearnerKind
+from colearn.contract import LearnerConstructor, LearnerKind, MemoryFootprint
 from colearn.learn import checkpoint_files
 from colearn.learn.network_learner import NetworkLearner
 
@@ -23,8 +23,10 @@ class Plain(LearnerKind):
     def constructor(self) -> LearnerConstructor:
         return PlainLearner
 
-    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
-        return Kept(weights=4 * trained + frozen_bytes, gradients=4 * trained, adam=0)
+    def kept(
+        self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
+    ) -> MemoryFootprint:
+        return MemoryFootprint(weights=4 * trained + frozen_bytes, gradients=4 * trained, adam=0)
 
     def shard(self, base: Any) -> None:
         if self.halved:

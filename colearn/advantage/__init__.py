@@ -11,7 +11,7 @@ NAMES = {
     "leave_one_out": "group_baseline:LeaveOneOut",
     "raw_return": "raw_return:RawReturn",
     "agent_turn": "agent_turn_groups:AgentTurn",
-    "question": "agent_turn_groups:Question",
+    "question": "agent_turn_groups:AgentQuestion",
     "role_baseline": "self_play:RoleBaseline",
     "sum_then_normalize": "self_play:SumThenNormalize",
     "token_gae": "token_gae:TokenGAE",

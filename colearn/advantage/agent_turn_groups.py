@@ -70,7 +70,7 @@ class AgentTurn(Advantage):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(AgentTurn):
+class AgentQuestion(AgentTurn):
     """`AgentTurn` with the group key (environment, agent): the baseline of MAS + GRPO, which
     compares actions of different prompts and turns (Stronger-MAS, Sec. 5.2). The paper does not
     say whether it also pools the agents; this implementation does not.

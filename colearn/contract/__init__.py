@@ -30,10 +30,10 @@ from .history import TokenHistory, WindowExceeded
 from .host import Follower, Hosted, HostKind, HostWorker, ModelHost
 from .learner import (
     Accumulated,
-    Kept,
     Learner,
     LearnerConstructor,
     LearnerKind,
+    MemoryFootprint,
     Objective,
     Prepared,
 )
@@ -92,12 +92,12 @@ __all__ = [
     "HostWorker",
     "Hosted",
     "ItemHorizons",
-    "Kept",
     "Learner",
     "LearnerConstructor",
     "LearnerKind",
     "LegalActions",
     "Listener",
+    "MemoryFootprint",
     "ModelHost",
     "NetworkKey",
     "NodeAdvantages",

@@ -112,7 +112,7 @@ class Learner(Timed, ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class MemoryFootprint:
     """Memory of one process for one network, in bytes, on the network's device."""
 
     weights: int
@@ -156,7 +156,9 @@ class LearnerKind(ABC):
         """The constructor, called once for each trained network. Errors: MissingExtra."""
 
     @abstractmethod
-    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
+    def kept(
+        self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
+    ) -> MemoryFootprint:
         """Memory of each of `processes` for `trained` float32 parameters and `frozen_bytes` of
         other weights.
 

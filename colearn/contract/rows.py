@@ -26,7 +26,7 @@ class Piece(NamedTuple):
     """First position that these tokens may attend to (start of the window)."""
 
 
-class Span(NamedTuple):
+class ActionTokens(NamedTuple):
     """One action in a row, whose tokens are predicted and trained."""
 
     node: int
@@ -59,7 +59,7 @@ class Row:
 
     tokens: tuple[int, ...]
     pieces: tuple[Piece, ...]
-    spans: tuple[Span, ...] = ()
+    spans: tuple[ActionTokens, ...] = ()
     marks: tuple[Mark, ...] = ()
     temperature: float = 1.0
     tree: int = 0

@@ -16,7 +16,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class BusyTime:
     """Work of one generator or model, in seconds of a clock."""
 
     who: str
@@ -31,23 +31,23 @@ class Timeline:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._ended: list[Span] = []
-        self._running: dict[object, Span] = {}
+        self._ended: list[BusyTime] = []
+        self._running: dict[object, BusyTime] = {}
 
     @contextmanager
     def span(self, who: str, activity: Activity) -> Iterator[None]:
         """Record the block as work."""
         key, start = object(), self._clock()
         with self._lock:
-            self._running[key] = Span(who, activity, start, start)
+            self._running[key] = BusyTime(who, activity, start, start)
         try:
             yield
         finally:
             with self._lock:
                 del self._running[key]
-                self._ended.append(Span(who, activity, start, self._clock()))
+                self._ended.append(BusyTime(who, activity, start, self._clock()))
 
-    def take(self, start: float, end: float) -> list[Span]:
+    def take(self, start: float, end: float) -> list[BusyTime]:
         """The work between two times, cut at both; what ended before `end` is forgotten."""
         with self._lock:
             spans = self._ended + [replace(span, end=end) for span in self._running.values()]

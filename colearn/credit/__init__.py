@@ -1,7 +1,7 @@
 """Shipped credit assignments, by name."""
 
 NAMES = {
-    "team": "team:Team",
+    "team": "team:SharedReward",
     "mixed": "mixed:Mixed",
     "payoff": "payoff:Payoff",
     "concise": "concise:Concise",

@@ -10,7 +10,7 @@ from colearn.scored import as_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Team(Credit):
+class SharedReward(Credit):
     """r_i = r, as in a Dec-POMDP. Wrong when agents have interests of their own: use `Payoff`."""
 
     reads = frozenset({"team"})

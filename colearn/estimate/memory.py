@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from colearn.config import ResolvedRun
-from colearn.contract import Kept, NetworkKey
+from colearn.contract import MemoryFootprint, NetworkKey
 from colearn.models.load import resolve_device
 from colearn.models.network import Network
 
@@ -23,7 +23,7 @@ class NetworkMemory:
     """Number of its base: networks on one base stay on one device."""
     trained: int
     """Number of trained parameters."""
-    kept: Kept
+    kept: MemoryFootprint
     """Its memory, without weights that it shares with an earlier network."""
     missing: str | None = None
     """Why the network was not counted, with the remedy; None if it was."""
@@ -47,7 +47,7 @@ class NetworkMemory:
         return self.weights + self.adam + (self.gradients if self.kept.gradients_stay else 0)
 
 
-_NOTHING = Kept(weights=0, gradients=0, adam=0)
+_NOTHING = MemoryFootprint(weights=0, gradients=0, adam=0)
 
 
 def count_networks(

@@ -29,7 +29,7 @@ from .workload import Workload, read_workload
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class IterationBounds:
     """Upper bounds for one iteration; None if a tokenizer is not on this machine."""
 
     episodes: int
@@ -50,7 +50,7 @@ class Estimate:
     """The config, unresolved."""
     run: ResolvedRun
     workload: Workload = field(repr=False)
-    steps: Steps | None
+    steps: IterationBounds | None
     """None if nothing is learned."""
     networks: tuple[NetworkMemory, ...]
     phases: Mapping[str, Mapping[str, int]] | None
@@ -187,7 +187,7 @@ def _steps(
     scripts: Sequence[Script],
     voices: Mapping[str, Voice] | None,
     updates: Updates | None,
-) -> Steps:
+) -> IterationBounds:
     episodes, shape = run.config.train.episodes, run.parts.rollout
     everyone = voices or {
         agent: Voice(**settings.voice) for agent, settings in run.config.agents.items()
@@ -199,7 +199,7 @@ def _steps(
         trees = [tree for one in played for tree in one.trees]
         shown = [o for tree in trees for node in tree.nodes for o in node.observations.values()]
         prompts = episodes * sum(len(observation.tokens) for observation in shown) // len(played)
-    return Steps(
+    return IterationBounds(
         episodes=episodes,
         generations=episodes * sum(one.generations for one in counts) // len(counts),
         joint_actions=episodes * sum(one.joint_actions for one in counts) // len(counts),

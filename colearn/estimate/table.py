@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .propose import Proposal
-from .run import Estimate, Steps
+from .run import Estimate, IterationBounds
 from .size import size_text
 from .workers_table import workers_table, workers_too_large
 
@@ -142,7 +142,7 @@ def _worst(estimate: Estimate, device: str) -> str:
     return max(phases, key=lambda phase: phases[phase])
 
 
-def _steps(steps: Steps) -> Table:
+def _steps(steps: IterationBounds) -> Table:
     table = Table("one iteration, at most", "")
     prompts = "tokenizer not here" if steps.prompt_tokens is None else f"{steps.prompt_tokens:,}"
     for name, value in (

@@ -18,8 +18,8 @@ from colearn.wire.errors import ServeError
 from colearn.wire.limits import ServerLimits, read_body
 from colearn.wire.schema import ChatRequest, parse, read_fields
 
-from .live import Asked, Live, Paid
 from .payments import NoReward, number
+from .program_run import Asked, Paid, ProgramRun
 from .requests import check_request, invalid
 from .stream import Streamed
 
@@ -35,23 +35,23 @@ class Reception(Protocol):
     ignored: frozenset[str]
     """Sampling fields of requests that have no effect."""
 
-    def find(self, name: str) -> Live:
+    def find(self, name: str) -> ProgramRun:
         """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""
 
-    async def next_episode(self, secret: str, seconds: float) -> Live | None:
+    async def next_episode(self, secret: str, seconds: float) -> ProgramRun | None:
         """Waits for an episode for a worker; None after `seconds`."""
 
-    def describe(self, live: Live) -> dict[str, Any]:
+    def describe(self, live: ProgramRun) -> dict[str, Any]:
         """Returns an episode's item and URLs, as a worker receives them."""
 
 
-def build_app(house: Reception) -> Starlette:
+def build_app(server: Reception) -> Starlette:
     """Builds the application."""
 
     async def chat(request: Request) -> Response:
-        live, agent = _live(house, request), request.path_params["agent"]
+        live, agent = _live(server, request), request.path_params["agent"]
         body = parse(await read_body(request, LIMITS))
-        check_request(body, house.ignored)
+        check_request(body, server.ignored)
         if len(body.messages) > LIMITS.max_messages:
             raise invalid("messages", f"more than {LIMITS.max_messages}")
         if body.stream:
@@ -64,19 +64,19 @@ def build_app(house: Reception) -> Starlette:
         return JSONResponse(answer)
 
     async def models(request: Request) -> Response:
-        live, agent = _live(house, request), request.path_params["agent"]
+        live, agent = _live(server, request), request.path_params["agent"]
         if agent not in live.agents:
             raise ServeError(404, f"no such agent; this program has {', '.join(live.agents)}")
         entry = {"id": agent, "object": "model", "created": 0, "owned_by": "colearn"}
         return JSONResponse({"object": "list", "data": [entry]})
 
     async def reward(request: Request) -> Response:
-        live = _live(house, request)
+        live = _live(server, request)
         live.pay(_paid(await _fields(request)))
         return Response(status_code=204)
 
     async def end(request: Request) -> Response:
-        live = _live(house, request)
+        live = _live(server, request)
         fields = await _fields(request)
         if unknown := sorted(fields.keys() - {"result", "failure"}):
             raise invalid(unknown[0][:80], "is unknown; give result or failure")
@@ -87,8 +87,8 @@ def build_app(house: Reception) -> Starlette:
     async def following(request: Request) -> Response:
         await read_body(request, LIMITS)
         secret = request.path_params["secret"]
-        live = await while_connected(request, house.next_episode(secret, _WAIT))
-        return Response(status_code=204) if live is None else JSONResponse(house.describe(live))
+        live = await while_connected(request, server.next_episode(secret, _WAIT))
+        return Response(status_code=204) if live is None else JSONResponse(server.describe(live))
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, ServeError)
@@ -112,11 +112,11 @@ def build_app(house: Reception) -> Starlette:
     )
 
 
-def _live(house: Reception, request: Request) -> Live:
-    return house.find(request.path_params["episode"])
+def _live(server: Reception, request: Request) -> ProgramRun:
+    return server.find(request.path_params["episode"])
 
 
-async def _stream(request: Request, live: Live, agent: str, body: ChatRequest) -> Response:
+async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequest) -> Response:
     """Returns a stream that begins with the first text.
 
     Errors: those of the answer, if it fails before any text.
@@ -134,7 +134,7 @@ async def _stream(request: Request, live: Live, agent: str, body: ChatRequest) -
 
 
 async def _withdrawing(
-    live: Live, asked: Asked, streamed: Streamed, part: str | None
+    live: ProgramRun, asked: Asked, streamed: Streamed, part: str | None
 ) -> AsyncIterator[bytes]:
     try:
         async for event in streamed.events(asked, part):

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from colearn.types import Limits, Prompt
+from colearn.types import AnswerLimits, Prompt
 from colearn.wire.conversation import Entry, entries, join, read_conversation, system_text
 from colearn.wire.schema import ChatRequest
 
@@ -47,7 +47,7 @@ def read_request(asked: ChatRequest, before: Context | None) -> tuple[Prompt, Co
     context = Context(system_text(asked), sent)
     reason = _reason(context, before)
     most = asked.max_completion_tokens or asked.max_tokens
-    limits = Limits(most, asked.stops) if most or asked.stops else None
+    limits = AnswerLimits(most, asked.stops) if most or asked.stops else None
     if reason == "continued":
         assert before is not None
         new = entries(asked.messages)[len(before.said) :]

@@ -8,7 +8,7 @@ from typing import Any
 from colearn.types import Sources
 from colearn.workflow.record import Payment
 
-from .live import Paid
+from .program_run import Paid
 from .state import GatewayCall, GatewayState
 
 TEAM = "team"

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from colearn.errors import ConfigError, printable, reason_of
 
-from .live import Live
+from .program_run import ProgramRun
 
 _SOON = 5.0
 """Seconds: a worker that ends sooner is restarted after this pause."""
@@ -44,7 +44,7 @@ class Employer(Protocol):
     def lose(self, url: str, failure: str) -> None:
         """Ends the episodes of a worker that has died."""
 
-    def offer(self, live: Live) -> None:
+    def offer(self, live: ProgramRun) -> None:
         """Queues an episode for the next worker that asks."""
 
 
@@ -66,35 +66,35 @@ def variables(item: Any, endpoints: Endpoints) -> dict[str, str]:
     }
 
 
-class Program(ABC):
+class ProgramRunner(ABC):
     """A strategy object that plays episodes."""
 
-    def begin(self, house: Employer) -> None:  # noqa: B027 - most start nothing before an episode
+    def begin(self, server: Employer) -> None:  # noqa: B027 - most start nothing before an episode
         """Called once, when the server listens."""
 
     @abstractmethod
-    def start(self, live: Live, endpoints: Endpoints) -> None:
+    def start(self, live: ProgramRun, endpoints: Endpoints) -> None:
         """Starts an episode without waiting for it."""
 
     def end(self) -> None:  # noqa: B027 - most programs end with their episodes
         """Called once, when the server closes: stops what `begin` started."""
 
 
-class FunctionProgram(Program):
+class FunctionProgram(ProgramRunner):
     """Calls a function, in a thread per episode: a blocking call delays no other episode. An async
     function has an event loop of its own there."""
 
     def __init__(self, play: Callable[[], Play]) -> None:
         self._play = play
 
-    def start(self, live: Live, endpoints: Endpoints) -> None:
+    def start(self, live: ProgramRun, endpoints: Endpoints) -> None:
         play = self._play()
         runner = threading.Thread(
             target=self._run, args=(play, live, endpoints), name=f"play-{live.name}", daemon=True
         )
         runner.start()
 
-    def _run(self, play: Play, live: Live, endpoints: Endpoints) -> None:
+    def _run(self, play: Play, live: ProgramRun, endpoints: Endpoints) -> None:
         async def main(returned: Awaitable[Any]) -> Any:
             task = asyncio.current_task()
             loop = asyncio.get_running_loop()
@@ -132,52 +132,52 @@ def check_play(play: Any) -> None:
         return  # a function in C has no signature
 
 
-class CommandProgram(Program):
+class CommandProgram(ProgramRunner):
     """Starts a process per episode, which is told by environment `variables`."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
 
-    def start(self, live: Live, endpoints: Endpoints) -> None:
+    def start(self, live: ProgramRun, endpoints: Endpoints) -> None:
         process = run_command(self.command, variables(live.item, endpoints))
         live.stop = lambda: kill(process)
         threading.Thread(
             target=self._watch, args=(process, live), name=f"play-{live.name}", daemon=True
         ).start()
 
-    def _watch(self, process: subprocess.Popen[bytes], live: Live) -> None:
+    def _watch(self, process: subprocess.Popen[bytes], live: ProgramRun) -> None:
         stderr = _tail_of(process)
         code = process.wait()
         kill(process)
         live.end(failure=None if code == 0 else f"exit code {code}: {stderr}")
 
 
-class WorkerProgram(Program):
+class WorkerProgram(ProgramRunner):
     """Starts processes that live as long as the run and poll for episodes, and restarts those that
     die. Without a command it prints the URL for workers that are started elsewhere, and tells
     `opened` the URLs of each episode."""
 
     def __init__(self, command: Sequence[str], workers: int, opened: Opened | None = None) -> None:
         self.command, self.workers, self.opened = tuple(command), workers, opened
-        self._house: Employer | None = None
+        self._server: Employer | None = None
         self._over = threading.Event()
         self._starting = threading.Lock()
         """Held while a worker starts or is struck off: `end` stops all that were started before."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         """Worker by the URL at which it asks for episodes."""
 
-    def begin(self, house: Employer) -> None:
-        self._house = house
+    def begin(self, server: Employer) -> None:
+        self._server = server
         for _ in range(self.workers):
-            url = self._hire(house)
+            url = self._hire(server)
             assert url is not None
-            threading.Thread(target=self._keep, args=(house, url), daemon=True).start()
+            threading.Thread(target=self._keep, args=(server, url), daemon=True).start()
         if not self.workers:
-            print(f"gateway: programs get their episodes at {house.hire()}", flush=True)
+            print(f"gateway: programs get their episodes at {server.hire()}", flush=True)
 
-    def start(self, live: Live, endpoints: Endpoints) -> None:
-        assert self._house is not None
-        self._house.offer(live)
+    def start(self, live: ProgramRun, endpoints: Endpoints) -> None:
+        assert self._server is not None
+        self._server.offer(live)
         if self.opened is not None:
             self.opened(variables(live.item, endpoints))
 
@@ -187,16 +187,16 @@ class WorkerProgram(Program):
             for process in self._processes.values():
                 kill(process)
 
-    def _hire(self, house: Employer) -> str | None:
+    def _hire(self, server: Employer) -> str | None:
         """Starts a worker; returns its URL, or None after the end."""
         with self._starting:
             if self._over.is_set():
                 return None
-            url = house.hire()
+            url = server.hire()
             self._processes[url] = run_command(self.command, {"COLEARN_GATEWAY": url})
             return url
 
-    def _keep(self, house: Employer, url: str | None) -> None:
+    def _keep(self, server: Employer, url: str | None) -> None:
         while url is not None:
             started = time.monotonic()
             process = self._processes[url]
@@ -207,11 +207,11 @@ class WorkerProgram(Program):
                 if self._over.is_set():
                     return
                 del self._processes[url]
-            house.lose(url, failure)
+            server.lose(url, failure)
             print(f"warning: gateway: {failure}", file=sys.stderr, flush=True)
             if time.monotonic() - started < _SOON:
                 self._over.wait(_SOON)
-            url = self._hire(house)
+            url = self._hire(server)
 
 
 _running: dict[subprocess.Popen[bytes], int] = {}

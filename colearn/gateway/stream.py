@@ -14,7 +14,7 @@ from colearn.wire.errors import ServeError
 from colearn.wire.events import DONE, event
 from colearn.wire.schema import ChatRequest
 
-from .live import Asked
+from .program_run import Asked
 
 
 class Streamed:

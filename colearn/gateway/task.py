@@ -23,21 +23,21 @@ from colearn.workflow.recorded import RecordedTask
 
 from .answer import completion
 from .contexts import REASONS, Reason, read_request
-from .house import House
 from .items import read_items
-from .live import Asked, Live
 from .payments import NoReward, read_result
 from .payments import payment as _payment
+from .program_run import Asked, ProgramRun
 from .programs import (
     CommandProgram,
     FunctionProgram,
     Opened,
-    Program,
+    ProgramRunner,
     WorkerProgram,
     check_play,
     raised,
 )
 from .requests import SAMPLING
+from .server import GatewayServer
 from .state import GatewayCall, GatewayState
 
 State = GatewayState[Any]
@@ -120,7 +120,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         self.port, self.words = port, dict(words or {})
         self.ignore = tuple(ignore)
         self._items: dict[str, Sequence[Any]] = {}
-        self._kept: House | None = None
+        self._kept: GatewayServer | None = None
         self._opening = threading.Lock()
         self._failures = 0
         self._warned = False
@@ -134,11 +134,11 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         self.__dict__.update(state, _opening=threading.Lock())
 
     @property
-    def house(self) -> House:
+    def server(self) -> GatewayServer:
         """The server of this process, started at its first use."""
         with self._opening:
             if self._kept is None or self._kept.process != os.getpid():
-                self._kept = House(
+                self._kept = GatewayServer(
                     self.agents, self._program(), self.port, ignored=frozenset(self.ignore)
                 )
             return self._kept
@@ -146,9 +146,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
     def close(self) -> None:
         """Ends the server of this process, its workers and its live episodes."""
         with self._opening:
-            house, self._kept = self._kept, None
-        if house is not None and house.process == os.getpid():
-            house.close()
+            server, self._kept = self._kept, None
+        if server is not None and server.process == os.getpid():
+            server.close()
 
     def items(self, split: str) -> Sequence[Any]:
         """Reads the file or calls the function, once per split."""
@@ -158,7 +158,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
 
     def reset(self, item: Any, rng: np.random.Generator) -> State:
         """Starts a program and waits for its first request."""
-        live = self.house.open(item)
+        live = self.server.open(item)
         return self._collect(GatewayState(item=item, episode=live.name), live)
 
     def legal_action(self, state: State, agent: str, rng: np.random.Generator) -> str | None:
@@ -168,13 +168,13 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
 
     def listener(self, state: State, agent: str) -> Listener | None:
         """Streams the agent's answer to the program, if its request asks for a stream."""
-        call, live = state.next_calls().get(agent), self.house.at(state.episode)
+        call, live = state.next_calls().get(agent), self.server.at(state.episode)
         assert call is None or isinstance(call, GatewayCall)
         return None if call is None or live is None else live.listener(call.request)
 
     def abandon(self, state: State) -> None:
         """Refuses the waiting requests, as a served agent does, and ends the program's episode."""
-        live = self.house.at(state.episode)
+        live = self.server.at(state.episode)
         if live is None:
             return
         for call in state.waiting:
@@ -188,7 +188,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                     code="context_length_exceeded",
                 ),
             )
-        self.house.forget(live)
+        self.server.forget(live)
 
     def render(self, state: State) -> str:
         """Returns the requests and answers as lines, and why the program failed."""
@@ -220,10 +220,10 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         )
         return self._collect(after, live)
 
-    def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, Live]:
+    def _run_at(self, state: State, asking: frozenset[str]) -> tuple[State, ProgramRun]:
         """Returns the run of the program at this state: the state's own episode or, at the root, a
         new run that has reached the same requests, with its state."""
-        live = self.house.at(state.episode)
+        live = self.server.at(state.episode)
         if live is not None and live.claim(state.turn):
             return state, live
         if state.turn:
@@ -231,7 +231,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                 "task.gateway: a program cannot be forked after its first request; set "
                 "algorithm.rollout.name to chain or parallel"
             )
-        again = self.house.open(state.item)
+        again = self.server.open(state.item)
         again.claim(0)
         again.wait(self.timeout, asking)  # the others may ask first
         root = self._collect(GatewayState(item=state.item, episode=again.name), again)
@@ -248,7 +248,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                 )
         return root, again
 
-    def _collect(self, state: State, live: Live) -> State:
+    def _collect(self, state: State, live: ProgramRun) -> State:
         """Returns the state with the program's new requests, rewards and result."""
         calls = list(state.waiting)
         measured = dict(state.measured)
@@ -266,7 +266,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         done = not calls
         payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
         if done:
-            self.house.forget(live)
+            self.server.forget(live)
             payments += self._last(state, live)
             measured["reward"] = sum(paid.value for paid in payments if paid.actions is None)
             measured["failed"] = float(live.failure is not None)
@@ -279,7 +279,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             failure=live.failure if done else None,
         )
 
-    def _call(self, state: State, live: Live, asked: Asked, number: int) -> GatewayCall | None:
+    def _call(
+        self, state: State, live: ProgramRun, asked: Asked, number: int
+    ) -> GatewayCall | None:
         """Reads a request; None if it was refused."""
         try:
             prompt, context, reason = read_request(asked.body, state.contexts.get(asked.agent))
@@ -309,7 +311,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
             reason=reason,
         )
 
-    def _last(self, state: State, live: Live) -> list[Payment]:
+    def _last(self, state: State, live: ProgramRun) -> list[Payment]:
         """Returns the rewards at the end of the program."""
         if live.failure is not None:
             return [Payment(value=self.failure_reward)]
@@ -366,7 +368,7 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
                 f"task.gateway: {self._failures} programs in a row failed, the last one: {failure}"
             )
 
-    def _program(self) -> Program:
+    def _program(self) -> ProgramRunner:
         if self.play is not None:
             check_play(registry.own_function(self.play, "task.play"))
             return FunctionProgram(partial(registry.own_function, self.play, "task.play"))

@@ -1,6 +1,6 @@
 """Model hosts: the placement of a run's models. Shipped kinds by name."""
 
 NAMES = {
-    "local": "kinds:Local",
+    "local": "kinds:InProcess",
     "ray": "kinds:Ray",
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local(HostKind):
+class InProcess(HostKind):
     """All models in this process. In a run of several processes each process holds all of them."""
 
     threads: bool = False

@@ -26,7 +26,7 @@ Answered = tuple[TokenAnswer, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class WorkerPlayer:
     """A player that a model of a worker plays."""
 
     agent: str
@@ -46,7 +46,7 @@ class ModelWorker:
 
     def build(
         self, config: Config, agents: Sequence[str], keys: Sequence[NetworkKey]
-    ) -> tuple[dict[str, Seat], dict[NetworkKey, int]]:
+    ) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
         """Load the networks `keys` of a run whose paths are folders; returns their players, and
         the number of trained parameters by learner.
 
@@ -57,7 +57,7 @@ class ModelWorker:
         self.host = LocalHost(run, Tokenizers(), keys=keys)
         self.engines = self.host.engines
         seats = {
-            name: Seat(
+            name: WorkerPlayer(
                 one.agent, self.engines.index(one.engine), one.voice.adapter, one.voice.positions
             )
             for name, one in self.host.players.items()

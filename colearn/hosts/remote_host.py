@@ -14,7 +14,7 @@ from colearn.contract.host import Given, in_threads
 from colearn.models.load import Tokenizers
 
 from .local import chat_of
-from .model_worker import Seat
+from .model_worker import WorkerPlayer
 from .remote_models import Call, Link, RemoteEngine, RemoteFollower, RemoteLearner
 
 
@@ -43,7 +43,7 @@ class RemoteHost(ModelHost):
         try:
             calls = workers.start([named(group) for group in groups])
             links = [Link(call) for call in calls]
-            built: list[tuple[dict[str, Seat], dict[NetworkKey, int]]] = list(
+            built: list[tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]] = list(
                 self._pool.map(
                     lambda link, group: link("build", run.config, run.agents, group), links, groups
                 )

@@ -46,7 +46,7 @@ class Link:
         return self._call(method, *args)
 
 
-class Kept:
+class RemoteHandle:
     """Something that a worker keeps as long as this object lives."""
 
     def __init__(self, link: Link, number: int) -> None:
@@ -60,7 +60,7 @@ class Kept:
 class RemotePrepared(Prepared):
     """Rows that a worker's learner has cut."""
 
-    kept: Kept
+    kept: RemoteHandle
 
 
 class RemoteLearner(Learner):
@@ -83,7 +83,7 @@ class RemoteLearner(Learner):
 
     def prepare(self, groups: Sequence[Sequence[Row]]) -> RemotePrepared:
         kept = tuple(tuple(group) for group in groups)
-        return RemotePrepared(kept, Kept(self.link, self.link("prepare", self.key, kept)))
+        return RemotePrepared(kept, RemoteHandle(self.link, self.link("prepare", self.key, kept)))
 
     @updates
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
@@ -152,7 +152,7 @@ class RemoteEngine(BatchEngine):
     def __init__(self, link: Link, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number
         self._versions = dict(versions)
-        self._kept: WeakKeyDictionary[TokenHistory, Kept] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[TokenHistory, RemoteHandle] = WeakKeyDictionary()
 
     @property
     def place(self) -> Hashable:
@@ -167,7 +167,7 @@ class RemoteEngine(BatchEngine):
         answered: list[list[Answered]] = self.link("generate", self.number, asked)
         for group in answered:
             for answer, number in group:
-                self._kept[answer.history] = Kept(self.link, number)
+                self._kept[answer.history] = RemoteHandle(self.link, number)
         return [[answer for answer, _ in group] for group in answered]
 
     def sync(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from colearn.contract import Kept, LearnerConstructor, LearnerKind
+from colearn.contract import LearnerConstructor, LearnerKind, MemoryFootprint
 
 from .deepspeed_config import engine_config
 from .zero_memory import kept_by_zero, kept_locally
@@ -21,7 +21,9 @@ class Local(LearnerKind):
 
         return LocalLearner
 
-    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
+    def kept(
+        self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
+    ) -> MemoryFootprint:
         return kept_locally(trained, frozen_bytes)
 
 
@@ -37,7 +39,9 @@ class DeepSpeed(LearnerKind):
 
         return partial(DeepSpeedLearner, config_source=self.config)
 
-    def kept(self, trained: int, frozen_bytes: int, settings: Any, *, processes: int) -> Kept:
+    def kept(
+        self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
+    ) -> MemoryFootprint:
         zero = engine_config(self.config, settings)["zero_optimization"]
         whole = settings.lora is not None
         return kept_by_zero(trained, frozen_bytes, zero, processes=processes, whole=whole)

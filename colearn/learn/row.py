@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from colearn.contract import ReadAt
-from colearn.contract.rows import Mark, Row, Span
-from colearn.packing.contexts import Part, contexts
+from colearn.contract.rows import ActionTokens, Mark, Row
+from colearn.packing.contexts import NodeTokens, contexts
 from colearn.packing.packer import Packer
 from colearn.types import Tree
 
@@ -44,7 +44,12 @@ def actor_rows(
     valued: set[int] = set()
     bunches = (bunch for context in contexts(tree, agent) for bunch in _bunches(context, budget))
     for bunch in bunches:
-        packer, spans, marks, behaviour = Packer(), list[Span](), list[Mark](), list[float]()
+        packer, spans, marks, behaviour = (
+            Packer(),
+            list[ActionTokens](),
+            list[Mark](),
+            list[float](),
+        )
         piece_of: dict[int | None, int] = {None: -1}
         start_of: dict[int | None, int] = {None: 0}
         for part in bunch:
@@ -60,7 +65,7 @@ def actor_rows(
                 ):
                     trained.add(part.node)
                     first, end = packer.pieces[piece].start, packer.pieces[piece].end
-                    spans.append(Span(part.node, first, end, packer.last_index(before)))
+                    spans.append(ActionTokens(part.node, first, end, packer.last_index(before)))
                     behaviour += part.action.logprobs
             if part.observation is not None:
                 tokens = part.observation.tokens
@@ -97,7 +102,7 @@ _REPEATED = 1.25
 """Branches become separate rows if the token count grows at most by this factor."""
 
 
-def _bunches(context: Sequence[Part], budget: int | None) -> Iterable[Sequence[Part]]:
+def _bunches(context: Sequence[NodeTokens], budget: int | None) -> Iterable[Sequence[NodeTokens]]:
     """Bunches of parts, parents first, that cover all leaves; each fits the budget if possible.
 
     Branches that share few tokens are separated: a joint row would need a mask.

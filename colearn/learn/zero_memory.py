@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from colearn.contract import Kept
+from colearn.contract import MemoryFootprint
 
 _FLOAT = 4
 _BUCKET = 500_000_000
@@ -14,11 +14,11 @@ _LIVE, _PREFETCHED, _STEPPED = 1_000_000_000, 50_000_000, 1_000_000_000
 """DeepSpeed's default stage3_max_live_parameters, stage3_prefetch_bucket_size, sub_group_size."""
 
 
-def kept_locally(trained: int, frozen_bytes: int) -> Kept:
+def kept_locally(trained: int, frozen_bytes: int) -> MemoryFootprint:
     """Every process has all of it. A step needs no memory: AdamW is fused."""
     from .gradient_buffer import LARGE
 
-    return Kept(
+    return MemoryFootprint(
         weights=_FLOAT * trained + frozen_bytes,
         gradients=_FLOAT * trained,
         adam=2 * _FLOAT * trained,
@@ -33,7 +33,7 @@ def kept_by_zero(
     *,
     processes: int,
     whole: bool = False,
-) -> Kept:
+) -> MemoryFootprint:
     """Bytes per process under DeepSpeed's section `zero_optimization`.
 
     Stage 0 divides nothing. Stage 2 divides Adam's moments and the gradients, except two buckets,
@@ -46,12 +46,12 @@ def kept_by_zero(
     stage: int = zero["stage"]
     if not stage:
         kept = kept_locally(trained, frozen_bytes)
-        return Kept(kept.weights, kept.gradients, kept.adam, step=2 * _FLOAT * trained)
+        return MemoryFootprint(kept.weights, kept.gradients, kept.adam, step=2 * _FLOAT * trained)
     part = _FLOAT * -(-trained // processes)
     bucket = _FLOAT * min(int(zero.get("reduce_bucket_size", _BUCKET)), trained)
     frozen = frozen_bytes
     if stage < 3:
-        return Kept(
+        return MemoryFootprint(
             weights=_FLOAT * trained + frozen,
             gradients=part + 2 * bucket,
             adam=2 * part,
@@ -65,7 +65,7 @@ def kept_by_zero(
     )
     offloads = "offload_optimizer" in zero
     stepped = _FLOAT * int(zero.get("sub_group_size", _STEPPED))
-    return Kept(
+    return MemoryFootprint(
         weights=weights,
         gradients=2 * bucket + (0 if offloads else part),
         adam=0 if offloads else 2 * part,

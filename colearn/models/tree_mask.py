@@ -13,7 +13,7 @@ from torch import Tensor
 from colearn.contract.rows import Piece
 
 
-class Block(NamedTuple):
+class AttentionRange(NamedTuple):
     """Queries [first, last) attend to keys [start, end), causally if the ranges are equal."""
 
     first: int
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
 
     first: int
     last: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[AttentionRange, ...]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Segment(NamedTuple):
     visible_from: int
 
 
-def tree_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...] | None:
+def tree_blocks(pieces: Sequence[Piece]) -> tuple[AttentionRange, ...] | None:
     """A row's attention as blocks: first each piece causally on itself, then all of its
     descendants' tokens on its visible keys. No key is copied and no invisible pair is computed.
 
@@ -100,7 +100,7 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...] | None:
     segments = _segments(pieces)
     if any(segment.visible_from > segment.first_position for segment in segments):
         return None
-    blocks = [Block(s.start, s.end, s.start, s.end) for s in segments]
+    blocks = [AttentionRange(s.start, s.end, s.start, s.end) for s in segments]
     below: list[list[_Segment]] = [[] for _ in segments]
     for segment in segments:
         above = segment.parent
@@ -108,7 +108,7 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...] | None:
             below[above].append(segment)
             above = segments[above].parent
     for segment, readers in zip(segments, below, strict=True):
-        merged: list[Block] = []
+        merged: list[AttentionRange] = []
         for reader in readers:
             start = segment.start + max(0, reader.visible_from - segment.first_position)
             if start >= segment.end:
@@ -116,7 +116,7 @@ def tree_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...] | None:
             if merged and merged[-1].last == reader.start and merged[-1].start == start:
                 merged[-1] = merged[-1]._replace(last=reader.end)
             else:
-                merged.append(Block(reader.start, reader.end, start, segment.end))
+                merged.append(AttentionRange(reader.start, reader.end, start, segment.end))
         blocks += merged
     return tuple(blocks)
 

@@ -8,7 +8,7 @@ from colearn.types import Action, Observation, Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NodeTokens:
     """Contribution of one node to a context."""
 
     node: int
@@ -26,14 +26,14 @@ class Part:
         return acted + (0 if self.observation is None else len(self.observation.tokens))
 
 
-def contexts(tree: Tree[object], agent: str) -> list[list[Part]]:
+def contexts(tree: Tree[object], agent: str) -> list[list[NodeTokens]]:
     """The contexts of an agent, in the order of their first nodes, each with parents first.
 
     Without fresh prompts one context holds every node. A node with a fresh prompt ends one context
     with its action and starts another. A cut node contributes only the candidate's action, since
     no agent acts on its observation.
     """
-    parts_by_context: list[list[Part]] = []
+    parts_by_context: list[list[NodeTokens]] = []
     of_node: list[int] = []
     for node in tree.nodes:
         if node.cut and not node.samples(agent):
@@ -44,10 +44,12 @@ def contexts(tree: Tree[object], agent: str) -> list[list[Part]]:
         opens = before is None or (seen is not None and seen.fresh)
         if before is not None:
             parts_by_context[before].append(
-                Part(node.index, node.parent, node.actions.get(agent), None if opens else seen)
+                NodeTokens(
+                    node.index, node.parent, node.actions.get(agent), None if opens else seen
+                )
             )
         if opens:
-            parts_by_context.append([Part(node.index, None, None, seen)])
+            parts_by_context.append([NodeTokens(node.index, None, None, seen)])
         of_node.append(len(parts_by_context) - 1 if opens else _same(before))
     return parts_by_context
 

@@ -25,7 +25,7 @@ from typing import Any
 from colearn.client.async_agent import AsyncConversation, AsyncRemoteAgent, Reply
 from colearn.client.endpoint import RemoteError
 from colearn.contract import ActionRequest, DecPOMDP, Player, TokenAnswer
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.rollout.advance import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
@@ -114,7 +114,7 @@ class _Play:
             room.task,
             item,
             Chain(),
-            Team(),
+            SharedReward(),
             {name: _Seat(self) for name in room.agents},
             {name: name for name in room.agents},
             seed=room.seed,

@@ -11,7 +11,7 @@ from typing import Any
 from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP, RewardStructure
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import ColearnError
 from colearn.experiment.evaluation.played import evaluation_items
 from colearn.seeding import derive_seed
@@ -31,7 +31,7 @@ async def play(
     seed: int,
     at_once: int = AT_ONCE,
     pool: Executor | None = None,
-    credit: Credit = Team(),  # noqa: B008 - a frozen strategy without state
+    credit: Credit = SharedReward(),  # noqa: B008 - a frozen strategy without state
     tell: Tell | None = None,
 ) -> Played:
     """Play the items of a split with the same items, seeds and metrics as `evaluate_team`.

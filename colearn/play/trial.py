@@ -87,7 +87,7 @@ class Trial:
 
         def interrupt(*_: object) -> None:
             self._interrupted = True
-            self.task.house.interrupt(_INTERRUPTED)
+            self.task.server.interrupt(_INTERRUPTED)
 
         before = signal.signal(signal.SIGINT, interrupt)
         try:

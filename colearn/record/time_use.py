@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from colearn.contract.timeline import Span
+from colearn.contract.timeline import BusyTime
 
 PREFIX = "seconds/"
 IDLE, OVERLAP = f"{PREFIX}idle", f"{PREFIX}overlap"
@@ -12,7 +12,7 @@ _VERBS = {"generate": "generates", "transfer": "receives weights", "update": "up
 _KINDS = (*_VERBS, "wait")
 
 
-def time_use(spans: Sequence[Span], names: Iterable[str], seconds: float) -> dict[str, float]:
+def time_use(spans: Sequence[BusyTime], names: Iterable[str], seconds: float) -> dict[str, float]:
     """Metrics of an iteration of `seconds`: per name, the seconds of each activity and of waiting;
     seconds in which nobody worked, and in which two or more did."""
     metrics: dict[str, float] = {}
@@ -26,7 +26,7 @@ def time_use(spans: Sequence[Span], names: Iterable[str], seconds: float) -> dic
     return metrics | {IDLE: seconds - busy, OVERLAP: overlap}
 
 
-def _covered(spans: Sequence[Span]) -> tuple[float, float]:
+def _covered(spans: Sequence[BusyTime]) -> tuple[float, float]:
     """Seconds with at least one name at work, and with at least two."""
     edges = sorted([(s.start, 1, s.who) for s in spans] + [(s.end, -1, s.who) for s in spans])
     running: dict[str, int] = {}

@@ -30,7 +30,7 @@ from .summary import (
     AlgorithmSummary,
     Change,
     Curve,
-    RunSummary,
+    FinishedRun,
     Summary,
 )
 
@@ -221,11 +221,11 @@ def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
     )
 
 
-def _summarise_run(run: Run, base: Path, judged: str) -> RunSummary:
+def _summarise_run(run: Run, base: Path, judged: str) -> FinishedRun:
     record, evaluations = run.record, run.evaluations
     fields = ("iteration", *AXES, "updates")
     metrics = dict.fromkeys(name for e in evaluations for name in e.metrics)
-    return RunSummary(
+    return FinishedRun(
         algorithm=run.algorithm,
         seed=run.seed,
         files={

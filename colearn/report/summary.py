@@ -91,7 +91,7 @@ class AlgorithmSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
+class FinishedRun:
     """One finished run; the lists have an entry per evaluation."""
 
     algorithm: str
@@ -121,7 +121,7 @@ class Summary:
     optimum: float | None
     """Optimum of the headline metric, where that is a return."""
     missing: list[Missing]
-    runs: list[RunSummary]
+    runs: list[FinishedRun]
     algorithms: dict[str, AlgorithmSummary]
     pairs: list[PairFinding]
     """Probability of improvement of x over y in the final headline metric, for every pair."""

@@ -15,7 +15,7 @@ from .source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PicturedEpisode:
     """An episode and its pictures."""
 
     record: Episode
@@ -35,8 +35,8 @@ class TranscriptPair:
 
     algorithm: str
     seed: int
-    before: Shown
-    after: Shown | None
+    before: PicturedEpisode
+    after: PicturedEpisode | None
     """None where the run was evaluated once."""
 
     @property
@@ -88,7 +88,7 @@ def _same_item(first: list[Episode], last: list[Episode]) -> tuple[Episode, Epis
     return first[0], last[0]
 
 
-def _read(episode: Episode, folder: Path) -> Shown:
+def _read(episode: Episode, folder: Path) -> PicturedEpisode:
     try:
         pictures = tuple(
             None if turn.picture is None else Picture.from_plain(turn.picture)
@@ -99,4 +99,4 @@ def _read(episode: Episode, folder: Path) -> Shown:
             f"{folder / EPISODES}: a picture of item '{episode.item}' cannot be read "
             f"({error or type(error).__name__}); delete the run's folder and run it again"
         ) from None
-    return Shown(record=episode, pictures=pictures)
+    return PicturedEpisode(record=episode, pictures=pictures)

@@ -17,7 +17,7 @@ from colearn.reasoning import without_reasoning
 
 from .score import read_score, whole_reply
 from .spent import Spent
-from .verdicts import Verdict, Verdicts
+from .verdicts import JudgeScore, Verdicts
 from .waiting import finish
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Judge(RewardFunction):
         reward = (verdict.score - self.lowest) / (self.highest - self.lowest)
         return _Judged(reward, len(unreadable))
 
-    async def _ask(self, endpoint: Endpoint, text: str, unreadable: list[str]) -> Verdict:
+    async def _ask(self, endpoint: Endpoint, text: str, unreadable: list[str]) -> JudgeScore:
         """The judge's verdict; `unreadable` receives why each other reply was not read.
 
         Errors: AgentLost if no attempt gives a score; Refused for a wrong request.
@@ -195,7 +195,7 @@ class Judge(RewardFunction):
             said = whole_reply(answer)
             score = None if said is None else read_score(said, self.lowest, self.highest)
             if score is not None:
-                return Verdict(score=score, **(used or {}))
+                return JudgeScore(score=score, **(used or {}))
             self.spent.add(unreadable=1)
             unreadable.append(reason if answer is None else endpoint.line(self._why(said)))
         raise AgentLost(unreadable[-1])

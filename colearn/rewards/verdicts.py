@@ -15,7 +15,7 @@ from colearn.cache import cache_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class JudgeScore:
     """A judge's score of one completion and the tokens that it took."""
 
     score: Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -23,7 +23,7 @@ class Verdict:
     completion_tokens: int = 0
 
 
-_VERDICT = TypeAdapter(Verdict)
+_VERDICT = TypeAdapter(JudgeScore)
 
 
 class Verdicts:
@@ -32,7 +32,7 @@ class Verdicts:
     def __init__(self) -> None:
         self.folder = cache_folder() / "judge"
 
-    def read(self, question: Any, lowest: float, highest: float) -> Verdict | None:
+    def read(self, question: Any, lowest: float, highest: float) -> JudgeScore | None:
         """The verdict on a question of plain data; None if its file is missing or damaged, or its
         score is out of range."""
         try:
@@ -41,7 +41,7 @@ class Verdicts:
             return None
         return verdict if lowest <= verdict.score <= highest else None
 
-    def write(self, question: Any, verdict: Verdict) -> None:
+    def write(self, question: Any, verdict: JudgeScore) -> None:
         """Keeps a verdict."""
         path = self._path(question)
         path.parent.mkdir(parents=True, exist_ok=True)

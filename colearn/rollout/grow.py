@@ -8,7 +8,7 @@ from typing import Any
 
 from colearn.cast.seats import Own
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.seeding import derive_rng
 from colearn.types import Tree
 
@@ -24,7 +24,7 @@ def grow(
     shape: Rollout,
     *,
     seed: int,
-    credit: Credit = Team(),  # noqa: B008 - a frozen strategy without state
+    credit: Credit = SharedReward(),  # noqa: B008 - a frozen strategy without state
     cast: Cast = Own(),  # noqa: B008
     first_episode: int = 0,
     greedy: bool = False,

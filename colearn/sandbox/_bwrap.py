@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Sequence
 
 from .limits import Limits
-from .place import ENVIRONMENT, FOLDER, Place
+from .place import ENVIRONMENT, FOLDER, VisiblePaths
 
 
 def bwrap_command(
-    words: Sequence[str], limits: Limits, place: Place, filter_fd: int | None
+    words: Sequence[str], limits: Limits, place: VisiblePaths, filter_fd: int | None
 ) -> list[str]:
     """The command that runs `words` in a sandbox; `filter_fd` holds the system call filter."""
     command = [shutil.which("bwrap") or "bwrap"]

@@ -27,7 +27,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class VisiblePaths:
     """The paths that a sandbox shows."""
 
     interpreter: str
@@ -49,7 +49,7 @@ class Place:
 
 
 @functools.cache
-def find_place() -> Place:
+def find_place() -> VisiblePaths:
     """The paths of the running interpreter without its site-packages."""
     interpreter = os.path.realpath(sys.executable)
     # the base's: a virtual environment's `platstdlib` is where its packages are installed
@@ -63,7 +63,7 @@ def find_place() -> Place:
         elif os.path.exists(path):
             wanted.append(path)
     shown = _outermost(wanted)
-    return Place(
+    return VisiblePaths(
         interpreter=interpreter,
         read_only=shown,
         hidden=_outermost([path for path in _packages() if _within(path, shown)]),

@@ -14,7 +14,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.sandbox import Limits, choose_mechanism, run_tests
 from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
-from ..coop_humaneval.data import Problem, load_problems
+from ..coop_humaneval.data import HumanEvalProblem, load_problems
 from ..coop_humaneval.parse import read_answer
 from . import prompts
 
@@ -32,7 +32,7 @@ class Report:
     """Why the first failed one did."""
 
 
-class ReflectiveVerification(Workflow[Problem], LegalActions):
+class ReflectiveVerification(Workflow[HumanEvalProblem], LegalActions):
     """A planner, a coder and a reflector; the verifier runs the problem's tests in the sandbox.
 
     Up to three rounds of planner, coder, verifier (score s_i), reflector; it ends early when all
@@ -63,7 +63,7 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
         self.mechanism = choose_mechanism(sandbox)
         self.tools = (Tool(self.verify, timeout=seconds + 30.0),)
 
-    def items(self, split: str) -> Sequence[Problem]:
+    def items(self, split: str) -> Sequence[HumanEvalProblem]:
         """The problems of 'train' or 'test'."""
         if split not in self._problems:
             known = nearest(split, self._problems)
@@ -83,7 +83,7 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
         )
         return Report(sum(verdict.passed) / len(verdict.passed), verdict.message)
 
-    async def run(self, team: Team, item: Problem) -> None:
+    async def run(self, team: Team, item: HumanEvalProblem) -> None:
         """Rounds of plan, program, verification and reflection."""
         before, reflection = 0.0, None
         history = ""
@@ -109,12 +109,12 @@ class ReflectiveVerification(Workflow[Problem], LegalActions):
             history = prompts.history(told, reflection)
         team.reward(before)
 
-    def global_info(self, state: WorkflowState[Problem]) -> str:
+    def global_info(self, state: WorkflowState[HumanEvalProblem]) -> str:
         """m_t: the round's score so far."""
         return f"score {state.measured.get('score', 0.0):.2f}"
 
     def legal_action(
-        self, state: WorkflowState[Problem], agent: str, rng: np.random.Generator
+        self, state: WorkflowState[HumanEvalProblem], agent: str, rng: np.random.Generator
     ) -> str:
         """A plan or reflection of the problem's words; a program that parses and does nothing."""
         if agent == "coder":

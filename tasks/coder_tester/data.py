@@ -13,7 +13,7 @@ from colearn.sandbox.statements import take_apart
 from ..coop_humaneval.parse import parse_quietly
 from ..rows import check_trained_on, file_rows
 from .hub import HUB_SETS
-from .problem import Case, Problem
+from .problem import Case, ProgrammingProblem
 
 TEST_SHARE = 5
 """Of data without a test split, the last fifth is tested."""
@@ -23,7 +23,9 @@ REFERENCES = 3
 _PACKAGED = Path(__file__).with_name("problems.jsonl")
 
 
-def load_problems(data: str, test_data: str | None, golden: int) -> dict[str, tuple[Problem, ...]]:
+def load_problems(
+    data: str, test_data: str | None, golden: int
+) -> dict[str, tuple[ProgrammingProblem, ...]]:
     """The problems by split, in a fixed order, with at most `golden` tests each. Without
     `test_data` the official test split is tested, where there is one, else the last fifth.
 
@@ -51,7 +53,7 @@ def load_problems(data: str, test_data: str | None, golden: int) -> dict[str, tu
     return splits
 
 
-def _read(data: str, golden: int) -> tuple[Problem, ...]:
+def _read(data: str, golden: int) -> tuple[ProgrammingProblem, ...]:
     if data in HUB_SETS:
         rows = HUB_SETS[data].rows()
     else:
@@ -75,7 +77,7 @@ class _Problem(BaseModel):
     outputs: list[str] = []
 
 
-def _problem(value: Any, where: str, golden: int) -> Problem:
+def _problem(value: Any, where: str, golden: int) -> ProgrammingProblem:
     try:
         row = _Problem.model_validate(value)
     except ValidationError as error:
@@ -86,7 +88,7 @@ def _problem(value: Any, where: str, golden: int) -> Problem:
     solutions = tuple(row.solutions or ())[:REFERENCES]
     if entry_point is not None:
         _check_function(entry_point, row, where)
-        return Problem(
+        return ProgrammingProblem(
             name=name,
             question=row.question,
             entry_point=entry_point,
@@ -100,7 +102,7 @@ def _problem(value: Any, where: str, golden: int) -> Problem:
             "give as many of each, one at least, or 'entry_point' and 'asserts'"
         )
     tests = tuple(map(Case, row.inputs, row.outputs))[:golden]
-    return Problem(name=name, question=row.question, tests=tests, solutions=solutions)
+    return ProgrammingProblem(name=name, question=row.question, tests=tests, solutions=solutions)
 
 
 def _check_function(entry_point: str, row: _Problem, where: str) -> None:

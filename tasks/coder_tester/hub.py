@@ -6,15 +6,14 @@ import base64
 import io
 import pickle
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from colearn.errors import ConfigError
 from colearn.json_text import read_json
 
 from ..coop_humaneval.hub import mbpp_row
-from ..rows import DataRow, hub_rows
+from ..rows import HubSplit
 
 Row = dict[str, Any]
 _PYTHON_3 = 3
@@ -121,36 +120,17 @@ def _lines(text: Any) -> str:
     return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
-@dataclass(frozen=True, slots=True)
-class HubSet:
-    """A data set on the hub and how its rows are read."""
-
-    path: str
-    config: str | None
-    split: str
-    row: Callable[[Mapping[str, Any]], Row | None]
-    tests: str | None = None
-    """The name of its official test split."""
-    tests_only: bool = False
-    """It is a test split, and nobody trains on it."""
-
-    def rows(self) -> list[DataRow]:
-        """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
-        names = tuple(filter(None, (self.path, self.config)))
-        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)
-
-
 _APPS, _CONTESTS = "metr-evals/apps", "deepmind/code_contests"
 _MBPP, _LIVE = "google-research-datasets/mbpp", "lighteval/code_generation_lite"
 HUB_SETS = {
-    "humaneval": HubSet("openai/openai_humaneval", None, "test", humaneval_row),
-    "mbpp": HubSet(_MBPP, "sanitized", "train", mbpp_as_row, tests="mbpp_test"),
-    "mbpp_test": HubSet(_MBPP, "sanitized", "test", mbpp_as_row, tests_only=True),
-    "apps": HubSet(_APPS, None, "train", introductory, tests="apps_test"),
-    "apps_test": HubSet(_APPS, None, "test", apps_row, tests_only=True),
-    "codecontests": HubSet(_CONTESTS, None, "train", codecontests_row, tests="codecontests_test"),
-    "codecontests_test": HubSet(_CONTESTS, None, "test", codecontests_row, tests_only=True),
-    "livecodebench": HubSet(_LIVE, "v6", "test", livecodebench_row, tests_only=True),
+    "humaneval": HubSplit("openai/openai_humaneval", None, "test", humaneval_row),
+    "mbpp": HubSplit(_MBPP, "sanitized", "train", mbpp_as_row, tests="mbpp_test"),
+    "mbpp_test": HubSplit(_MBPP, "sanitized", "test", mbpp_as_row, tests_only=True),
+    "apps": HubSplit(_APPS, None, "train", introductory, tests="apps_test"),
+    "apps_test": HubSplit(_APPS, None, "test", apps_row, tests_only=True),
+    "codecontests": HubSplit(_CONTESTS, None, "train", codecontests_row, tests="codecontests_test"),
+    "codecontests_test": HubSplit(_CONTESTS, None, "test", codecontests_row, tests_only=True),
+    "livecodebench": HubSplit(_LIVE, "v6", "test", livecodebench_row, tests_only=True),
 }
 """By the name that `task.data` gives them. APPS and LiveCodeBench are copies without a script,
 which `datasets` no longer runs. HumanEval has a test split alone; but for a fifth it is trained on

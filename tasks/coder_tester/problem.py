@@ -19,7 +19,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ProgrammingProblem:
     """Programs read the input and print the output, or define the function `entry_point`."""
 
     name: str
@@ -38,14 +38,14 @@ class Problem:
         return self.name
 
 
-def script(problem: Problem, program: str, test: Case) -> tuple[str, str]:
+def script(problem: ProgrammingProblem, program: str, test: Case) -> tuple[str, str]:
     """A program that prints the answer to a test, and its standard input."""
     if problem.entry_point is None:
         return program, test.input
     return f"{program}\nprint(repr({problem.entry_point}(*{arguments(test.input)!r})))\n", ""
 
 
-def expected(problem: Problem, test: Case) -> str:
+def expected(problem: ProgrammingProblem, test: Case) -> str:
     """The output that such a script must print."""
     return test.output if problem.entry_point is None else repr(plain_value(test.output))
 

@@ -6,14 +6,14 @@ import re
 
 from colearn.reasoning import without_reasoning
 
-from .problem import Case, Problem, arguments, is_literal
+from .problem import Case, ProgrammingProblem, arguments, is_literal
 
 INPUT, OUTPUT = "**Test Input:**", "**Test Output:**"
 LONGEST = 20_000
 _FENCED = re.compile(r"```\w*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
-def read_test(problem: Problem, text: str) -> Case | None:
+def read_test(problem: ProgrammingProblem, text: str) -> Case | None:
     """The texts after the only `**Test Input:**` and the only `**Test Output:**` that follows it,
     without code fences. None if either is missing, empty or repeated, or, where a function is
     tested, is not a Python literal."""

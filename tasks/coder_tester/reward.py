@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..local_reward import local_reward, weights
-from .running import Trial, share
+from .running import CaseResult, share
 
 CODER = weights(build=0.10, run=0.10, passes=0.80)
 TESTER = weights(valid=0.20, agrees=0.80)
@@ -15,7 +15,7 @@ TAU = 0.60
 """tau_mut: a test counts where more than this share of the reference programs pass it."""
 
 
-def team(trials: Sequence[Trial]) -> float:
+def team(trials: Sequence[CaseResult]) -> float:
     """p: the share of golden tests that the program passes."""
     return share(trials)
 
@@ -26,34 +26,34 @@ def margin(before: float, after: float) -> float:
     return after - before
 
 
-def build_score(trials: Sequence[Trial]) -> float:
+def build_score(trials: Sequence[CaseResult]) -> float:
     """s_build: 1 if the program compiles and its imports resolve."""
     return float(bool(trials) and trials[0].error not in ("syntax", "import"))
 
 
-def run_score(trials: Sequence[Trial]) -> float:
+def run_score(trials: Sequence[CaseResult]) -> float:
     """s_run: no uncaught exception and no timeout on the first golden tests."""
     smoke = trials[:SMOKE]
     return float(bool(smoke) and all(trial.error is None for trial in smoke))
 
 
-def pass_score(trials: Sequence[Trial]) -> float:
+def pass_score(trials: Sequence[CaseResult]) -> float:
     """s_nr of the coder: the share of golden tests that it passes."""
     return share(trials)
 
 
-def valid_score(references: Sequence[Trial]) -> float:
+def valid_score(references: Sequence[CaseResult]) -> float:
     """s_valid: more than TAU of the references run on the test's input without an error. Tests are
     texts, so they are deterministic."""
     return float(_share(trial.error is None for trial in references) > TAU)
 
 
-def agree_score(references: Sequence[Trial]) -> float:
+def agree_score(references: Sequence[CaseResult]) -> float:
     """s_nr of the tester, of its one test: more than TAU of the references pass it."""
     return float(_share(trial.passed for trial in references) > TAU)
 
 
-def coder_reward(trials: Sequence[Trial] | None) -> float:
+def coder_reward(trials: Sequence[CaseResult] | None) -> float:
     """r_loc of the coder; m = 1 where a program was read, and so there are results."""
     trials = trials or ()
     scores = {
@@ -64,7 +64,7 @@ def coder_reward(trials: Sequence[Trial] | None) -> float:
     return local_reward(CODER, scores, available=bool(trials))
 
 
-def tester_reward(references: Sequence[Trial] | None) -> float:
+def tester_reward(references: Sequence[CaseResult] | None) -> float:
     """r_loc of the tester; m = 1 where a test was read and the problem has reference programs."""
     references = references or ()
     scores = {"valid": valid_score(references), "agrees": agree_score(references)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from colearn.sandbox import ErrorKind, Limits, run_program, run_tests
 
-from .problem import Case, Problem, expected, same, script
+from .problem import Case, ProgrammingProblem, expected, same, script
 
 _SHOWN = 1000
 _LEAST = 0.05
@@ -16,7 +16,7 @@ _LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CaseResult:
     """Result of a program on one test."""
 
     passed: bool
@@ -26,7 +26,7 @@ class Trial:
     """The output, or the error in words."""
 
 
-def try_test(problem: Problem, program: str, test: Case, seconds: float) -> Trial:
+def try_test(problem: ProgrammingProblem, program: str, test: Case, seconds: float) -> CaseResult:
     """A program on one test of a tester.
 
     Errors: ConfigError if no sandbox works here.
@@ -34,11 +34,13 @@ def try_test(problem: Problem, program: str, test: Case, seconds: float) -> Tria
     code, stdin = script(problem, program, test)
     result = run_program(code, stdin, limits=Limits(seconds=seconds))
     if result.error is not None:
-        return Trial(False, result.error, f"{result.error}: {result.message}")
-    return Trial(same(result.text, expected(problem, test)), None, result.text[:_SHOWN].strip())
+        return CaseResult(False, result.error, f"{result.error}: {result.message}")
+    return CaseResult(
+        same(result.text, expected(problem, test)), None, result.text[:_SHOWN].strip()
+    )
 
 
-def try_golden(problem: Problem, program: str, seconds: float) -> tuple[Trial, ...]:
+def try_golden(problem: ProgrammingProblem, program: str, seconds: float) -> tuple[CaseResult, ...]:
     """A program on all golden tests, each in a process of its own; `seconds` for all together, so
     that what comes after an endless loop counts as not passed in time. A program that does not
     parse is not run again.
@@ -48,19 +50,19 @@ def try_golden(problem: Problem, program: str, seconds: float) -> tuple[Trial, .
     if problem.entry_point is not None:
         return _asserted(problem, program, seconds)
     ends = time.monotonic() + seconds
-    trials: list[Trial] = []
+    trials: list[CaseResult] = []
     for test in problem.tests:
         left = ends - time.monotonic()
         if trials and trials[0].error == "syntax":
             trials.append(trials[0])
         elif left < _LEAST:
-            trials.append(Trial(False, "timeout"))
+            trials.append(CaseResult(False, "timeout"))
         else:
             trials.append(try_test(problem, program, test, left))
     return tuple(trials)
 
 
-def _asserted(problem: Problem, program: str, seconds: float) -> tuple[Trial, ...]:
+def _asserted(problem: ProgrammingProblem, program: str, seconds: float) -> tuple[CaseResult, ...]:
     assert problem.entry_point is not None
     verdict = run_tests(
         program,
@@ -72,11 +74,11 @@ def _asserted(problem: Problem, program: str, seconds: float) -> tuple[Trial, ..
     first = next((k for k, passed in enumerate(verdict.passed) if not passed), None)
     error = None if verdict.error == "assertion" else verdict.error
     return tuple(
-        Trial(passed, error if k == first or error == "syntax" else None, verdict.message)
+        CaseResult(passed, error if k == first or error == "syntax" else None, verdict.message)
         for k, passed in enumerate(verdict.passed)
     )
 
 
-def share(trials: Sequence[Trial]) -> float:
+def share(trials: Sequence[CaseResult]) -> float:
     """Share of tests passed, in [0, 1]; 0 without tests."""
     return sum(trial.passed for trial in trials) / len(trials) if trials else 0.0

@@ -23,10 +23,10 @@ from ..answers import code_block
 from ..checks import check_choice, check_number, check_whole
 from . import reward
 from .data import load_problems
-from .problem import Case, Problem
+from .problem import Case, ProgrammingProblem
 from .reading import INPUT, OUTPUT, read_test
-from .running import Trial, try_golden, try_test
-from .text import Round, coder_prompt, tester_prompt
+from .running import CaseResult, try_golden, try_test
+from .text import TurnRecord, coder_prompt, tester_prompt
 
 CODER, TESTER = "coder", "tester"
 
@@ -35,13 +35,13 @@ CODER, TESTER = "coder", "tester"
 class CodeState:
     """Answers so far and their test results."""
 
-    item: Problem
+    item: ProgrammingProblem
     turn: int = 0
     """Whole turns played."""
     waiting: str | None = None
     """The coder's program of this turn, while the tester has not answered to it (sequential
     play); '' for an answer without format."""
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[TurnRecord, ...] = ()
     """The turns so far."""
     passed: float = 0.0
     """p of the newest program."""
@@ -51,7 +51,7 @@ class CodeState:
 
 
 @dataclass(kw_only=True, eq=False)
-class CoderTester(DecPOMDP[Problem, CodeState], Drawable, LegalActions, RewardStructure):
+class CoderTester(DecPOMDP[ProgrammingProblem, CodeState], Drawable, LegalActions, RewardStructure):
     """`coder` writes a program, `tester` one unit test, until the program passes the test or for T
     turns (B.2). Programs run in the sandbox.
 
@@ -111,14 +111,14 @@ class CoderTester(DecPOMDP[Problem, CodeState], Drawable, LegalActions, RewardSt
         self.reward_range = (-1.0, 1.0)
         self._problems = load_problems(self.data, self.test_data, self.golden)
 
-    def items(self, split: str) -> Sequence[Problem]:
+    def items(self, split: str) -> Sequence[ProgrammingProblem]:
         """The problems of 'train' or 'test'."""
         if split not in self._problems:
             known = nearest(split, self._problems)
             raise ConfigError(f"task.items: unknown split '{split}'; {known}")
         return self._problems[split]
 
-    def reset(self, item: Problem, rng: np.random.Generator) -> CodeState:
+    def reset(self, item: ProgrammingProblem, rng: np.random.Generator) -> CodeState:
         """The state before any answer; nothing is random."""
         return CodeState(item=item)
 
@@ -171,7 +171,7 @@ class CoderTester(DecPOMDP[Problem, CodeState], Drawable, LegalActions, RewardSt
         trial = None
         if code and test is not None:
             trial = try_test(state.item, code, test, self.seconds)
-        played = Round(code or "", test, trial.printed if trial else "")
+        played = TurnRecord(code or "", test, trial.printed if trial else "")
         done = self._settled(state.rounds, played, trial) or state.turn + 1 == self.turns
         after = replace(after, waiting=None, turn=state.turn + 1, rounds=(*state.rounds, played))
         return Outcome(state=after, reward=team, done=done, local_rewards=local)
@@ -222,13 +222,15 @@ class CoderTester(DecPOMDP[Problem, CodeState], Drawable, LegalActions, RewardSt
     def _in_sequence(self) -> bool:
         return self.order == "sequential" and len(self.agents) > 1
 
-    def _settled(self, before: Sequence[Round], played: Round, trial: Trial | None) -> bool:
+    def _settled(
+        self, before: Sequence[TurnRecord], played: TurnRecord, trial: CaseResult | None
+    ) -> bool:
         """The program passes the test; of a single agent, it is what it was."""
         if self.variant == "single":
             return bool(before) and bool(played.code) and before[-1].code == played.code
         return trial is not None and trial.passed
 
-    def _references(self, item: Problem, test: Case) -> tuple[Trial, ...]:
+    def _references(self, item: ProgrammingProblem, test: Case) -> tuple[CaseResult, ...]:
         return tuple(try_test(item, program, test, self.seconds) for program in item.solutions)
 
     def _worth(self, passed: float) -> float:

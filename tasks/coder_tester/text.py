@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .problem import Case, Problem
+from .problem import Case, ProgrammingProblem
 
 _ASK = """\
 You are a helpful assistant that writes Python to solve the problem. Think step by step, then \
@@ -97,7 +97,7 @@ _FUNCTION_RULES = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class TurnRecord:
     """Record of one turn: program, test, and what the program printed for the test."""
 
     code: str
@@ -107,7 +107,7 @@ class Round:
     """What it printed or why it failed; '' where it did not run on a test."""
 
 
-def coder_prompt(problem: Problem, rounds: Sequence[Round]) -> str:
+def coder_prompt(problem: ProgrammingProblem, rounds: Sequence[TurnRecord]) -> str:
     """The coder's prompt; after the first turn it lists all mismatches so far."""
     function = problem.entry_point
     rules = _PROGRAM_RULES if function is None else _FUNCTION_RULES.format(name=function)
@@ -120,7 +120,9 @@ def coder_prompt(problem: Problem, rounds: Sequence[Round]) -> str:
     return _ASK.format(rules=rules, problem=problem.question, example=example, end=end)
 
 
-def tester_prompt(problem: Problem, rounds: Sequence[Round], program: str | None) -> str:
+def tester_prompt(
+    problem: ProgrammingProblem, rounds: Sequence[TurnRecord], program: str | None
+) -> str:
     """The tester's prompt; after the first turn it lists all mismatches so far. In
     sequential play it includes the coder's newest program."""
     seen = f"\nThe coder's newest program:\n{program or '(none)'}\n" if program is not None else ""
@@ -136,12 +138,12 @@ def tester_prompt(problem: Problem, rounds: Sequence[Round], program: str | None
     return _TEST.format(problem=problem.question, seen=seen, form=form)
 
 
-def history(rounds: Sequence[Round], *, whole: bool) -> str:
+def history(rounds: Sequence[TurnRecord], *, whole: bool) -> str:
     """The record of mismatches; `whole` with the programs."""
     return "\n\n".join(_told(number, one, whole) for number, one in enumerate(rounds, start=1))
 
 
-def _told(number: int, one: Round, whole: bool) -> str:
+def _told(number: int, one: TurnRecord, whole: bool) -> str:
     lines = [f"Attempt {number}:"]
     if whole:
         lines += ["Code:", one.code or "(no single block that begins with ```python)"]

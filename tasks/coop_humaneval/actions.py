@@ -6,14 +6,14 @@ import ast
 
 import numpy as np
 
-from .data import Problem
+from .data import HumanEvalProblem
 from .parse import AUX
 
 _AUX_BODIES = ("return {p}", "return sorted({p})", "return len({p})")
 _MAIN_BODIES = ("return {p}", "return aux({p})", "found = aux({p}); return len(found)")
 
 
-def legal_function(problem: Problem, agent: str, rng: np.random.Generator) -> str:
+def legal_function(problem: HumanEvalProblem, agent: str, rng: np.random.Generator) -> str:
     """A small function on one line, legal but written without regard to the other agent: the
     problem's own solution a quarter of the time, where it has one."""
     number = 0 if agent == AUX else 1

@@ -24,7 +24,7 @@ _COLUMNS = ("prompt", "entry_point", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class HumanEvalProblem:
     name: str
     prompt: str
     """The signature of the main function with a docstring, and what stands around it."""
@@ -47,7 +47,7 @@ class Problem:
         return self.name
 
 
-def load_problems(data: str) -> dict[str, tuple[Problem, ...]]:
+def load_problems(data: str) -> dict[str, tuple[HumanEvalProblem, ...]]:
     """The problems by split, in a fixed order.
 
     Errors: ConfigError for data that cannot be read or a row that is no problem; MissingExtra
@@ -65,7 +65,7 @@ def load_problems(data: str) -> dict[str, tuple[Problem, ...]]:
     return {"train": problems[:-held_out], "test": problems[-held_out:]}
 
 
-def _problem(row: Any, where: str) -> Problem:
+def _problem(row: Any, where: str) -> HumanEvalProblem:
     texts = {}
     for key in _COLUMNS:
         value = row.get(key) if isinstance(row, Mapping) else None
@@ -90,7 +90,7 @@ def _problem(row: Any, where: str) -> Problem:
         raise ConfigError(f"task.data: {name}: {error}") from None
     reference = (row.get("aux"), row.get("main"))
     known = all(isinstance(part, str) and part.strip() for part in reference)
-    return Problem(
+    return HumanEvalProblem(
         name=name,
         prompt=texts["prompt"],
         entry_point=entry_point,

@@ -32,7 +32,7 @@ _KEPT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ParsedCode:
     code: str
     """What enters the joint program."""
     function: ast.FunctionDef | None
@@ -52,7 +52,7 @@ class _Piece:
 
 def read_answer(
     text: str, name: str, *, reserved: frozenset[str] = frozenset(), alone: bool = False
-) -> Answer:
+) -> ParsedCode:
     """Find the code in an answer that should define the function `name`.
 
     Fenced blocks count where there are any, the whole text elsewhere. Imports, definitions and
@@ -63,7 +63,7 @@ def read_answer(
     if len(text) > LONGEST:
         defined = _says(text, name)
         error = f"more than {LONGEST} characters"
-        return Answer(code="", function=None, defined=defined, error=error)
+        return ParsedCode(code="", function=None, defined=defined, error=error)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     fenced = _FENCED.findall(text)
     lines = textwrap.dedent("\n".join(fenced) if fenced else text).split("\n")
@@ -84,7 +84,7 @@ def read_answer(
         broken = [piece for piece in broken if _says("\n".join(piece.lines), name)]
         code = code[-1:]
     defined = function is not None and _returns(function)
-    return Answer(
+    return ParsedCode(
         code="\n\n".join(code),
         function=function,
         defined=defined or any(_says("\n".join(piece.lines), name) for piece in broken),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from colearn.errors import ConfigError
 from colearn.sandbox import Limits, Mechanism, Verdict, choose_mechanism, run_tests
 
-from .data import Problem
+from .data import HumanEvalProblem
 from .parse import AUX, read_answer
 from .use import Use, find_use
 
@@ -55,7 +55,12 @@ class Findings:
 
 
 def examine(
-    problem: Problem, answers: tuple[str, str], *, alone: bool, limits: Limits, sandbox: str
+    problem: HumanEvalProblem,
+    answers: tuple[str, str],
+    *,
+    alone: bool,
+    limits: Limits,
+    sandbox: str,
 ) -> Findings:
     """Join the answers of the auxiliary and the main agent and test the program in the sandbox,
     if it defines the main function and parses. alone: join nothing but the two functions.
@@ -104,7 +109,7 @@ def raw_reward(findings: Findings, variant: str, *, cooperation: bool = True) ->
     return reward + IGNORES * (findings.use.ignored and variant == "paper")
 
 
-def _verdict(problem: Problem, program: str, limits: Limits, sandbox: str) -> Verdict:
+def _verdict(problem: HumanEvalProblem, program: str, limits: Limits, sandbox: str) -> Verdict:
     """Of a run, or of an equal one before: a policy that converges repeats itself."""
     key = (problem.prompt, problem.tests, program, limits, sandbox)
     if key in _known:

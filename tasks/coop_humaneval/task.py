@@ -25,7 +25,7 @@ from colearn.types import Outcome
 
 from . import text
 from .actions import legal_function, one_line
-from .data import Problem, load_problems
+from .data import HumanEvalProblem, load_problems
 from .parse import AUX
 from .reward import HIGHEST, HIGHEST_ALONE, Findings, examine, raw_reward
 from .settings import check_settings, make_limits
@@ -38,7 +38,7 @@ _COMLRL_SHORT = 0.2
 class CoopHumanEvalState:
     """The program of the last turn and its analysis."""
 
-    item: Problem
+    item: HumanEvalProblem
     turn: int
     """Turns played so far."""
     findings: Findings | None
@@ -48,7 +48,11 @@ class CoopHumanEvalState:
 
 
 class CoopHumanEval(
-    DecPOMDP[Problem, CoopHumanEvalState], Drawable, LegalActions, PlayedAlone, RewardStructure
+    DecPOMDP[HumanEvalProblem, CoopHumanEvalState],
+    Drawable,
+    LegalActions,
+    PlayedAlone,
+    RewardStructure,
 ):
     """`aux` writes a helper function of that name and `main` the function that the problem asks
     for, unseen by each other; both see the problem. Their answers are joined into one program.
@@ -168,13 +172,13 @@ class CoopHumanEval(
         self.highest = HIGHEST if cooperation else HIGHEST_ALONE
         self.reward_range = (self.reward_shift, self.highest + self.reward_shift)
 
-    def items(self, split: str) -> Sequence[Problem]:
+    def items(self, split: str) -> Sequence[HumanEvalProblem]:
         """The problems of 'train' or 'test'."""
         if split not in self._items:
             raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
         return self._items[split]
 
-    def reset(self, item: Problem, rng: np.random.Generator) -> CoopHumanEvalState:
+    def reset(self, item: HumanEvalProblem, rng: np.random.Generator) -> CoopHumanEvalState:
         """No program yet; nothing is random."""
         return CoopHumanEvalState(item=item, turn=0, findings=None, reward=0.0)
 

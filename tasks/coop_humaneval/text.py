@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .data import Problem
+from .data import HumanEvalProblem
 from .parse import AUX
 from .reward import Findings
 
@@ -51,7 +51,7 @@ def {entry_point}({params}):
     return result"""
 
 
-def full_prompt(problem: Problem, agent: str) -> str:
+def full_prompt(problem: HumanEvalProblem, agent: str) -> str:
     return (_AUX if agent == AUX else _MAIN).format(
         prompt=problem.prompt.strip("\n"),
         rules=_RULES,
@@ -60,13 +60,13 @@ def full_prompt(problem: Problem, agent: str) -> str:
     )
 
 
-def compact_prompt(problem: Problem, agent: str) -> str:
+def compact_prompt(problem: HumanEvalProblem, agent: str) -> str:
     """The function to write, the main function's signature, and its docstring on one line."""
     name = AUX if agent == AUX else problem.entry_point
     return f"write {name} for {problem.entry_point}({problem.params}) : {problem.summary}"
 
 
-def full_feedback(findings: Findings, problem: Problem, agent: str, *, shown: int) -> str:
+def full_feedback(findings: Findings, problem: HumanEvalProblem, agent: str, *, shown: int) -> str:
     """Static and execution diagnostics with the results of the first `shown` tests."""
     main = problem.entry_point
     lines = [
@@ -133,7 +133,7 @@ def _cooperation(findings: Findings, main: str) -> str:
     return f"OK ({main} calls aux and uses what it returns)"
 
 
-def _tests(findings: Findings, problem: Problem, shown: int) -> Sequence[str]:
+def _tests(findings: Findings, problem: HumanEvalProblem, shown: int) -> Sequence[str]:
     if not findings.passed:
         return ["- Tests: NOT RUN"]
     passed = findings.passed[:shown]

@@ -31,7 +31,7 @@ Item = TypeVar("Item", bound=HasPrompt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AgentAnswer:
     """One agent's answer with its token ids, which are empty for a program or a server."""
 
     text: str
@@ -42,7 +42,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class AnswerRewards:
     """The team's reward, rewards of single agents, and metrics; None: not scored."""
 
     reward: float | None
@@ -56,7 +56,7 @@ class AnsweringState(Generic[Item]):
 
     item: Item
     stage: int = 0
-    answers: Mapping[str, Answer] = field(default_factory=dict)
+    answers: Mapping[str, AgentAnswer] = field(default_factory=dict)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         self.words = self._words(words)
 
     @abstractmethod
-    def scores(self, item: Item, answers: Mapping[str, Answer]) -> Scores:
+    def scores(self, item: Item, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
         """Scores of the team's answers to an item."""
 
     def reset(self, item: Item, rng: np.random.Generator) -> AnsweringState[Item]:
@@ -130,7 +130,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         return {self._agent(agent, "task.words"): words for agent, words in given.items()}
 
 
-def _answer(text: str) -> Answer:
+def _answer(text: str) -> AgentAnswer:
     action = text.action if isinstance(text, Said) else Action(str(text))
     answer = without_reasoning(action.text)
-    return Answer(text=answer, completion=action.text, ids=tuple(action.tokens))
+    return AgentAnswer(text=answer, completion=action.text, ids=tuple(action.tokens))

@@ -19,7 +19,7 @@ _CHOICES = "a hub name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RowSource:
     """A file, a hub data set with its subset and split, or rows of the program."""
 
     path: str
@@ -31,7 +31,7 @@ class Source:
         return self.path.endswith(SUFFIXES)
 
 
-def read_rows(source: Source) -> list[tuple[str, dict[str, Any]]]:
+def read_rows(source: RowSource) -> list[tuple[str, dict[str, Any]]]:
     """Every row with its location, such as `line 3 of train.jsonl`.
 
     Errors: ConfigError naming the file and the line; MissingExtra if `datasets` or `pyarrow` is

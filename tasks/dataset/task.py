@@ -13,8 +13,8 @@ from colearn.contract import ReadsActions, RewardStructure, Services
 from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
 
-from .answering import Answer, Answering, Scores
-from .data import SPLIT, Source, read_rows
+from .answering import AgentAnswer, Answering, AnswerRewards
+from .data import SPLIT, RowSource, read_rows
 from .prompt import AskedPrompt, read_prompt
 
 TEAM = "team"
@@ -84,9 +84,9 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         weights: tuple[float, ...] | None = None,
         words: dict[str, tuple[str, ...]] | tuple[str, ...] = (),
     ) -> None:
-        self.sources = {"train": Source(path=path, subset=subset, split=split)}
+        self.sources = {"train": RowSource(path=path, subset=subset, split=split)}
         if test_path is not None or test_split is not None:
-            self.sources["test"] = Source(
+            self.sources["test"] = RowSource(
                 path=test_path or path, subset=subset, split=test_split or split
             )
         _check_sources(self.sources, test_path, test_split)
@@ -127,7 +127,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
                 self._items = {"train": rows[:-held], "test": rows[-held:]}
         return self._items[split]
 
-    def scores(self, item: DataItem, answers: Mapping[str, Answer]) -> Scores:
+    def scores(self, item: DataItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
         """Calls the functions: the team's with the completion, others with the agent's answer."""
         metrics: dict[str, float | None] = {}
         paid: dict[str, float | None] = {}
@@ -142,7 +142,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
             paid[receiver] = weighted_sum(weights, values)
             metrics |= zip(names, values, strict=True)
         reward = paid.pop(TEAM)
-        return Scores(reward=reward, local=paid, metrics={"reward": reward, **metrics})
+        return AnswerRewards(reward=reward, local=paid, metrics={"reward": reward, **metrics})
 
     def costs(self) -> Mapping[str, float]:
         """The functions' totals, added up by name."""
@@ -166,7 +166,7 @@ class Dataset(Answering[DataItem], ReadsActions, RewardStructure, Services):
         function: RewardFunction,
         name: str,
         item: DataItem,
-        answers: Mapping[str, Answer],
+        answers: Mapping[str, AgentAnswer],
         agent: str,
         metrics: dict[str, float | None],
     ) -> float | None:
@@ -225,7 +225,7 @@ def weighted_sum(weights: Sequence[float], values: Sequence[float | None]) -> fl
 
 
 def _check_sources(
-    sources: Mapping[str, Source], test_path: str | None, test_split: str | None
+    sources: Mapping[str, RowSource], test_path: str | None, test_split: str | None
 ) -> None:
     """Errors: ConfigError for held-out rows that are the others, and for parts of a file."""
     train, test = sources["train"], sources.get("test", sources["train"])

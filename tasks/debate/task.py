@@ -15,13 +15,13 @@ from colearn.workflow import Team, Workflow, WorkflowState
 from ..answers import final_answer
 from ..checks import check_choice, check_whole
 from ..math_duo.checker import equal, number
-from ..math_duo.data import Problem, load_problems
+from ..math_duo.data import MathProblem, load_problems
 from ..search.items import load_questions, load_tested
 from ..search.question import Question
 from ..search.world import KINDS, World
 from . import prompts
 
-Item = Problem | Question
+Item = MathProblem | Question
 
 
 def tested_on(data: str, train: Sequence[Item], world: World) -> dict[str, Sequence[Item]]:

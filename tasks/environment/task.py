@@ -26,7 +26,7 @@ from colearn.types import Outcome, Prompt
 from colearn.wire.tools import Call, announce, message, read_calls, write_response
 
 from ..checks import check_number, check_whole
-from ..dataset.data import Source, read_rows
+from ..dataset.data import RowSource, read_rows
 from ..dataset.prompt import AskedPrompt, read_prompt
 from ..dataset.task import weighted_sum
 from ..live_games import LiveGames
@@ -134,7 +134,7 @@ class Environment(
                 same = EnvironmentItem(where=self.factory, prompt=AskedPrompt(text=""), columns={})
                 self._items = {"train": (same,) * ITEMS, "test": (same,) * ITEMS}
             else:
-                rows = [self._item(*row) for row in read_rows(Source(path=self.path))]
+                rows = [self._item(*row) for row in read_rows(RowSource(path=self.path))]
                 held = max(1, round(len(rows) * self.test_share))
                 if held == len(rows):
                     raise ConfigError(f"task.path: {self.path} holds one row; add rows")

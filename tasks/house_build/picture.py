@@ -8,11 +8,11 @@ from colearn.pictures import Cell, Mark, Panel, Picture
 
 from ..block_colours import BLOCK_COLOURS
 from .houses import House
-from .world import Block
+from .world import PlacedBlock
 
 
 def picture(
-    house: House, blocks: Sequence[Block], agents: Sequence[str], *, caption: str
+    house: House, blocks: Sequence[PlacedBlock], agents: Sequence[str], *, caption: str
 ) -> Picture:
     """A group of two panels for each layer, from the ground; the front row is the lowest."""
     wanted = dict(house.blocks)
@@ -38,7 +38,7 @@ def picture(
     return Picture(groups=groups, colours=BLOCK_COLOURS, caption=caption)
 
 
-def _mark(block: Block, wanted: str | None) -> Mark:
+def _mark(block: PlacedBlock, wanted: str | None) -> Mark:
     if wanted is None:
         return "extra"
     return "" if wanted == block.name else "wrong"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .houses import House
-from .world import Block
+from .world import PlacedBlock
 
 HIGHEST = {"paper": 2.0, "comlrl": 1.0}
 SOLVED = {"paper": 1.9, "comlrl": 0.9}
@@ -15,7 +15,7 @@ SOLVED = {"paper": 1.9, "comlrl": 0.9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class BuildCounts:
     """Counts from which rewards and metrics are computed."""
 
     total: int
@@ -41,11 +41,11 @@ class Survey:
         return right / (self.total + self.background)
 
 
-def survey(blocks: Sequence[Block], house: House) -> Survey:
+def survey(blocks: Sequence[PlacedBlock], house: House) -> BuildCounts:
     """Count the blocks against the blueprint."""
     wanted = dict(house.blocks)
     occupied = sum(block.cell in wanted for block in blocks)
-    return Survey(
+    return BuildCounts(
         total=len(wanted),
         background=math.prod(house.size) - len(wanted),
         exact=sum(wanted.get(block.cell) == block.name for block in blocks),
@@ -54,7 +54,9 @@ def survey(blocks: Sequence[Block], house: House) -> Survey:
     )
 
 
-def raw_reward(result: Survey, harm: float, *, variant: str, coverage: str, agents: int) -> float:
+def raw_reward(
+    result: BuildCounts, harm: float, *, variant: str, coverage: str, agents: int
+) -> float:
     """The reward before the shift, at most `HIGHEST`: F.3 of the paper, or the peer's formula.
 
     `harm` is the share of the players' health points that the spiders took, in [0, 1].
@@ -65,7 +67,7 @@ def raw_reward(result: Survey, harm: float, *, variant: str, coverage: str, agen
     return 2.0 * covered / result.total - 1.5 * result.extra / result.total - 0.2 * harm
 
 
-def lowest_reward(result: Survey, variant: str) -> float:
+def lowest_reward(result: BuildCounts, variant: str) -> float:
     """A bound below the raw reward of any build against the same blueprint."""
     if variant == "comlrl":
         return -0.1

@@ -23,7 +23,7 @@ from .picture import picture
 from .reward import HIGHEST, SOLVED, lowest_reward, raw_reward, survey
 from .settings import TRAIN_HOUSES, check_choices, check_numbers, choose_houses
 from .shapes import block_counts, pieces, resource_limit, shares
-from .world import Block, Box, Rules, build, living, parse
+from .world import Box, PlacedBlock, TurnRules, build, living, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class HouseBuildState:
     """The attack value of each spider of the episode."""
     turn: int
     """Turns played so far."""
-    blocks: tuple[Block, ...]
+    blocks: tuple[PlacedBlock, ...]
     alive: int
     """Spiders that survived the last turn."""
     damage: int
@@ -337,9 +337,9 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
     def _kill(self) -> str:
         return "kill" if self.prompt == "compact" else "/kill @e[type=spider]"
 
-    def _rules(self, item: House) -> Rules:
+    def _rules(self, item: House) -> TurnRules:
         agents, paper = len(self.agents), self.variant == "paper"
-        return Rules(
+        return TurnRules(
             size=item.size,
             resources={
                 block: resource_limit(count, agents) for block, count in block_counts(item).items()
@@ -352,8 +352,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
             short=self.prompt == "compact",
         )
 
-    def _seat(self, item: House, agent: str) -> text.Seat:
-        return text.Seat(
+    def _seat(self, item: House, agent: str) -> text.BuilderFields:
+        return text.BuilderFields(
             number=self.agents.index(agent),
             name=agent,
             agents=len(self.agents),
@@ -369,7 +369,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState], Drawable, LegalActions, Rewar
             command=hit if self.variant == "paper" else "/kill @e[type=spider]",
         )
 
-    def _hints(self, state: HouseBuildState, seat: text.Seat) -> tuple[text.Hint, ...]:
+    def _hints(self, state: HouseBuildState, seat: text.BuilderFields) -> tuple[text.Hint, ...]:
         if self.feedback == "score":
             return ()
         exact = self.coverage == "exact"

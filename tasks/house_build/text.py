@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from ..blocks import AIR
 from .houses import House
 from .shapes import in_order, pieces, rectangles, shares
-from .world import Block, Box, Cell, cell_word
+from .world import Box, Cell, PlacedBlock, cell_word
 
 COMPACT_STEP = 0.25
 COMPACT_BOUND = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class BuilderFields:
     """Prompt fields about one agent."""
 
     number: int
@@ -43,7 +43,7 @@ Hint = tuple[str, tuple[Box, ...]]
 
 
 def full_prompt(
-    house: House, seat: Seat, threat: Threat, *, resource_section: bool, show_limit: bool
+    house: House, seat: BuilderFields, threat: Threat, *, resource_section: bool, show_limit: bool
 ) -> str:
     """The paper's first prompt (E.3); the resources stand behind each block or in a section."""
     width, height, depth = house.size
@@ -109,7 +109,7 @@ def _corners(box: Box, block: str) -> str:
     return f"({numbers} {block})" if block else f"({numbers})"
 
 
-def compact_prompt(house: House, seat: Seat, threat: Threat) -> str:
+def compact_prompt(house: House, seat: BuilderFields, threat: Threat) -> str:
     """The first prompt as words between single spaces: the size, the house in pieces that agents
     can take whole without exceeding their resources, what the agent may do, and the spiders."""
     lines = ["house " + " ".join(map(str, house.size))]
@@ -133,7 +133,7 @@ def long_command(box: Box) -> str:
     return " ".join(("/fill", *map(str, (*box.low, *box.high)), box.block))
 
 
-def position_hints(blocks: Sequence[Block], house: House, *, exact: bool) -> tuple[Hint, ...]:
+def position_hints(blocks: Sequence[PlacedBlock], house: House, *, exact: bool) -> tuple[Hint, ...]:
     """Missing blocks and extra blocks, the same for all agents."""
     return (
         ("missing", rectangles(_lacking(blocks, dict(house.blocks), exact=exact))),
@@ -142,7 +142,7 @@ def position_hints(blocks: Sequence[Block], house: House, *, exact: bool) -> tup
 
 
 def owner_hints(
-    blocks: Sequence[Block], house: House, seat: Seat, *, exact: bool
+    blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields, *, exact: bool
 ) -> tuple[Hint, ...]:
     """What the agent's own share lacks; the last agent is to leave out the extras."""
     share = {
@@ -156,7 +156,7 @@ def owner_hints(
 
 
 def _lacking(
-    blocks: Sequence[Block], wanted: Mapping[Cell, str], *, exact: bool
+    blocks: Sequence[PlacedBlock], wanted: Mapping[Cell, str], *, exact: bool
 ) -> dict[Cell, str]:
     held = {block.cell: block.name for block in blocks}
     return {
@@ -166,7 +166,7 @@ def _lacking(
     }
 
 
-def _outside(blocks: Sequence[Block], house: House) -> tuple[Box, ...]:
+def _outside(blocks: Sequence[PlacedBlock], house: House) -> tuple[Box, ...]:
     wanted = dict(house.blocks)
     return in_order(rectangles({b.cell: AIR for b in blocks if b.cell not in wanted}))
 
@@ -219,7 +219,7 @@ def compact_feedback(hints: Sequence[Hint], *, reward: float, alive: int) -> str
     return " ".join(words)
 
 
-def picture(house: House, blocks: Sequence[Block]) -> list[str]:
+def picture(house: House, blocks: Sequence[PlacedBlock]) -> list[str]:
     """Layer by layer from the ground, rows from the front: the house, the build and the owners
     from 1, side by side; then which letter is which block."""
     wanted = dict(house.blocks)

@@ -48,7 +48,7 @@ class Attack:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PlacedBlock:
     """One cell of the world that is not air."""
 
     cell: Cell
@@ -58,7 +58,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class TurnRules:
     """What one agent may do in one turn."""
 
     size: Cell
@@ -78,7 +78,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Commands:
     """The commands of one agent, in order, and the number of rejected lines."""
 
     boxes: tuple[Box, ...]
@@ -99,10 +99,10 @@ _OTHER_MODE = re.compile(r"(?:keep|hollow|outline)\b|replace\s+\S")
 """Modes of Minecraft that build something else than the plain command does."""
 
 
-def parse(text: str, rules: Rules) -> Said:
+def parse(text: str, rules: TurnRules) -> Commands:
     """The commands of one agent.
 
-    One command per line; `Rules` says which. Bullets, code fences, empty lines, a `minecraft:`
+    One command per line; `TurnRules` says which. Bullets, code fences, empty lines, a `minecraft:`
     prefix and words behind the block or the selector are tolerated. Every other line is rejected
     and changes nothing: prose, unknown commands and blocks, relative or fractional coordinates,
     corners outside the box, the modes keep, hollow, outline and a filtered replace, selectors that
@@ -123,10 +123,10 @@ def parse(text: str, rules: Rules) -> Said:
             boxes.append(command)
             if command.block != AIR:
                 left[command.block] -= command.volume
-    return Said(tuple(boxes), tuple(attacks), rejected)
+    return Commands(tuple(boxes), tuple(attacks), rejected)
 
 
-def _command(line: str, rules: Rules) -> Box | Attack | None:
+def _command(line: str, rules: TurnRules) -> Box | Attack | None:
     if line.startswith(("/kill", "/damage", "kill")):
         return _attack(line, rules)
     corners = _corners(line, rules)
@@ -140,7 +140,7 @@ def _command(line: str, rules: Rules) -> Box | Attack | None:
     return Box(low, high, block) if known and inside and not _OTHER_MODE.match(rest) else None
 
 
-def _corners(line: str, rules: Rules) -> tuple[Cell, Cell, str, str] | None:
+def _corners(line: str, rules: TurnRules) -> tuple[Cell, Cell, str, str] | None:
     match = _FILL.match(line)
     if match is not None:
         x1, y1, z1, x2, y2, z2 = (int(word) for word in match.groups()[:6])
@@ -157,7 +157,7 @@ def _corners(line: str, rules: Rules) -> tuple[Cell, Cell, str, str] | None:
     return first, second, match[5], match[6] or ""
 
 
-def _attack(line: str, rules: Rules) -> Attack | None:
+def _attack(line: str, rules: TurnRules) -> Attack | None:
     if rules.short and line.split()[0] == "kill":
         return Attack(math.inf, None)
     if rules.any_kill:
@@ -199,16 +199,16 @@ def _named(square: str, layer: str) -> Cell:
     return column - 1, int(layer) - 1, int(square[len(letters) :]) - 1
 
 
-def build(said: Sequence[Said]) -> tuple[Block, ...]:
+def build(said: Sequence[Commands]) -> tuple[PlacedBlock, ...]:
     """An empty world after each agent's commands in turn; whoever comes later overwrites."""
-    world: dict[Cell, Block] = {}
+    world: dict[Cell, PlacedBlock] = {}
     for owner, own in enumerate(said):
         for box in own.boxes:
             for cell in box.cells():
                 if box.block == AIR:
                     world.pop(cell, None)
                 else:
-                    world[cell] = Block(cell, box.block, owner)
+                    world[cell] = PlacedBlock(cell, box.block, owner)
     return tuple(world[cell] for cell in sorted(world, key=upward))
 
 

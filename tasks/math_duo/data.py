@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from colearn.errors import ConfigError
 from colearn.notes import note
 
 from ..generated import draw_splits
-from ..rows import DataRow, check_trained_on, file_rows, hub_rows
+from ..rows import HubSplit, check_trained_on, file_rows
 from .checker import number
 
 TEST_SHARE = 10
@@ -22,7 +22,7 @@ TEST_SHARE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class MathProblem:
     """A question and the number that answers it."""
 
     question: str
@@ -45,48 +45,31 @@ def _question_answer(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["question"], str(row["answer"])
 
 
-@dataclass(frozen=True, slots=True)
-class HubSet:
-    """A data set on the hub, and question and answer of its rows."""
-
-    path: str
-    config: str | None
-    split: str
-    row: Callable[[Mapping[str, Any]], tuple[str, str]] = _problem_answer
-    tests: str | None = None
-    """The name of its official test split."""
-    tests_only: bool = False
-    """It is a test split, and nobody trains on it."""
-
-    def rows(self) -> list[DataRow]:
-        """Errors: ConfigError where it cannot be read; MissingExtra without `datasets`."""
-        names = tuple(filter(None, (self.path, self.config)))
-        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)
-
-
 HUB_SETS = {
-    "polaris": HubSet("POLARIS-Project/Polaris-Dataset-53K", None, "train"),
-    "aime24": HubSet("HuggingFaceH4/aime_2024", None, "train", tests_only=True),
-    "aime25": HubSet("MultiturnRL/AIME25", None, "aime25", tests_only=True),
-    "math500": HubSet("HuggingFaceH4/MATH-500", None, "test", tests_only=True),
-    "amc23": HubSet("math-ai/amc23", None, "test", _question_answer, tests_only=True),
-    "olympiad": HubSet("lkevinzc/math-eval", None, "olympiad_bench", tests_only=True),
-    "gsm8k": HubSet("openai/gsm8k", "main", "train", _after_marks, tests="gsm8k_test"),
-    "gsm8k_test": HubSet("openai/gsm8k", "main", "test", _after_marks, tests_only=True),
+    "polaris": HubSplit("POLARIS-Project/Polaris-Dataset-53K", None, "train", _problem_answer),
+    "aime24": HubSplit("HuggingFaceH4/aime_2024", None, "train", _problem_answer, tests_only=True),
+    "aime25": HubSplit("MultiturnRL/AIME25", None, "aime25", _problem_answer, tests_only=True),
+    "math500": HubSplit("HuggingFaceH4/MATH-500", None, "test", _problem_answer, tests_only=True),
+    "amc23": HubSplit("math-ai/amc23", None, "test", _question_answer, tests_only=True),
+    "olympiad": HubSplit(
+        "lkevinzc/math-eval", None, "olympiad_bench", _problem_answer, tests_only=True
+    ),
+    "gsm8k": HubSplit("openai/gsm8k", "main", "train", _after_marks, tests="gsm8k_test"),
+    "gsm8k_test": HubSplit("openai/gsm8k", "main", "test", _after_marks, tests_only=True),
 }
 """By the name that `task.data` gives them."""
 
 
 def load_problems(
     data: str, test_data: str | None, train: int, test: int, seed: int
-) -> dict[str, Sequence[Problem]]:
+) -> dict[str, Sequence[MathProblem]]:
     """The problems by split. Rows whose answer is no number, or may be read as several, are
     left out with a note. Without `test_data` the official test split is tested, where there is one,
     else the last tenth.
 
     Errors: ConfigError for data that cannot be read; MissingExtra where an extra is needed.
     """
-    splits: dict[str, Sequence[Problem]]
+    splits: dict[str, Sequence[MathProblem]]
     known = HUB_SETS.get(data)
     if known is not None:
         check_trained_on(data, known.tests_only, "polaris")
@@ -108,7 +91,7 @@ def load_problems(
     return splits
 
 
-def _read(data: str) -> tuple[Problem, ...]:
+def _read(data: str) -> tuple[MathProblem, ...]:
     if data in HUB_SETS:
         pairs = [row.value for row in HUB_SETS[data].rows()]
     else:
@@ -124,7 +107,7 @@ def _read(data: str) -> tuple[Problem, ...]:
             "decimals as 0.5"
         )
     return tuple(
-        Problem(question, value) for question, value in values.items() if value is not None
+        MathProblem(question, value) for question, value in values.items() if value is not None
     )
 
 
@@ -137,7 +120,7 @@ def _pair(row: Any, where: str) -> tuple[str, str]:
     )
 
 
-def arithmetic(rng: np.random.Generator) -> Problem:
+def arithmetic(rng: np.random.Generator) -> MathProblem:
     """A sum of two or three terms, each a digit or a product of two."""
     terms = []
     for _ in range(int(rng.integers(2, 4))):
@@ -146,7 +129,7 @@ def arithmetic(rng: np.random.Generator) -> Problem:
     text = terms[0]
     for term in terms[1:]:
         text += f" {'+-'[int(rng.integers(2))]} {term}"
-    return Problem(f"What is {text}?", float(value_of(text)))
+    return MathProblem(f"What is {text}?", float(value_of(text)))
 
 
 def value_of(text: str) -> int:
@@ -162,6 +145,6 @@ def value_of(text: str) -> int:
 
 
 @lru_cache(maxsize=16)
-def _generated(train: int, test: int, seed: int) -> dict[str, Sequence[Problem]]:
+def _generated(train: int, test: int, seed: int) -> dict[str, Sequence[MathProblem]]:
     sizes = {"train": train, "test": test}
     return draw_splits(arithmetic, str, sizes=sizes, seed=seed, remedy="ask for fewer")

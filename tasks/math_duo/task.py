@@ -25,7 +25,7 @@ from ..answers import code_block, final_answer
 from ..checks import check_choice, check_number, check_whole
 from . import reward
 from .checker import equal, number, plain_number
-from .data import Problem, load_problems
+from .data import MathProblem, load_problems
 from .text import compact_prompt, full_prompt
 
 JUDGE = "judge"
@@ -33,7 +33,7 @@ _SHOWN = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedAnswer:
     """One agent's parsed answer."""
 
     text: str
@@ -52,18 +52,18 @@ class Said:
 class MathState:
     """The latest answers and the reward so far."""
 
-    item: Problem
+    item: MathProblem
     turn: int
     """Whole turns played."""
     seat: int
     """How many agents have answered in this turn, where they answer one after another."""
-    said: tuple[tuple[str, Said], ...]
+    said: tuple[tuple[str, ParsedAnswer], ...]
     """By agent, of the last turn and this one."""
     answers: int = 0
     matched: int = 0
 
 
-class MathDuo(DecPOMDP[Problem, MathState], Drawable, LegalActions, RewardStructure):
+class MathDuo(DecPOMDP[MathProblem, MathState], Drawable, LegalActions, RewardStructure):
     """`reasoner` and `tool` answer until their numbers agree, or for T turns (B.1).
 
     The team earns 1 if the final answer is right by NumEq (1e-6): the judge's, else the reasoner's,
@@ -137,13 +137,13 @@ class MathDuo(DecPOMDP[Problem, MathState], Drawable, LegalActions, RewardStruct
         self.horizon = turns * len(self._waves)
         self._items = load_problems(data, test_data, train, test, seed)
 
-    def items(self, split: str) -> Sequence[Problem]:
+    def items(self, split: str) -> Sequence[MathProblem]:
         """The problems of 'train' or 'test'."""
         if split not in self._items:
             raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
         return self._items[split]
 
-    def reset(self, item: Problem, rng: np.random.Generator) -> MathState:
+    def reset(self, item: MathProblem, rng: np.random.Generator) -> MathState:
         """Nothing has been said; nothing is random."""
         return MathState(item=item, turn=0, seat=0, said=())
 
@@ -228,24 +228,24 @@ class MathDuo(DecPOMDP[Problem, MathState], Drawable, LegalActions, RewardStruct
             blocks.append(f"{other}:\n{kind}: {one.text}\n{result}: {one.answer or 'none'}")
         return full_prompt(role, state.item.question, "\n\n".join(blocks))
 
-    def _read(self, agent: str, text: str) -> Said:
+    def _read(self, agent: str, text: str) -> ParsedAnswer:
         text = without_reasoning(text)
         if self.prompt == "compact":
             value = plain_number(text)
-            return Said("", text[:_SHOWN].strip(), value, value is not None)
+            return ParsedAnswer("", text[:_SHOWN].strip(), value, value is not None)
         if not agent.startswith("tool"):
             answer = final_answer(text)
             if answer is None or "\n" in answer:
-                return Said(text[:_SHOWN], "", None, False)
-            return Said(text[:_SHOWN], answer[:_SHOWN], number(answer), True)
+                return ParsedAnswer(text[:_SHOWN], "", None, False)
+            return ParsedAnswer(text[:_SHOWN], answer[:_SHOWN], number(answer), True)
         code = code_block(text)
         if code is None:
-            return Said("", "", None, False, ran=False)
+            return ParsedAnswer("", "", None, False, ran=False)
         result = run_program(code, limits=self.limits)
         if result.error is not None:
-            return Said(code, f"{result.error}: {result.message}", None, True, ran=False)
+            return ParsedAnswer(code, f"{result.error}: {result.message}", None, True, ran=False)
         printed = result.text[:_SHOWN].strip()
-        return Said(code, printed, number(printed), True)
+        return ParsedAnswer(code, printed, number(printed), True)
 
     def _written(self, agent: str, value: float) -> str:
         written = f"{value:g}"
@@ -253,14 +253,14 @@ class MathDuo(DecPOMDP[Problem, MathState], Drawable, LegalActions, RewardStruct
             return written
         return f"```python\nprint({written})\n```" if "tool" in agent else f"#### {written}"
 
-    def _local(self, agent: str, one: Said, truth: float) -> float:
+    def _local(self, agent: str, one: ParsedAnswer, truth: float) -> float:
         if self.rewards == "outcome":
             return float(one.matched)
         if agent.startswith("tool"):
             return reward.tool_reward(one.matched, one.ran, one.value, truth)
         return reward.reasoner_reward(one.matched, one.value, truth)
 
-    def _agreed(self, said: Mapping[str, Said]) -> bool:
+    def _agreed(self, said: Mapping[str, ParsedAnswer]) -> bool:
         """All workers gave one number; a team of one agrees with nobody."""
         values = [said[worker].value for worker in self.workers if worker in said]
         if len(values) < 2 or len(values) < len(self.workers):
@@ -268,7 +268,7 @@ class MathDuo(DecPOMDP[Problem, MathState], Drawable, LegalActions, RewardStruct
         first = values[0]
         return first is not None and all(v is not None and equal(v, first) for v in values)
 
-    def _final(self, said: Mapping[str, Said]) -> float | None:
+    def _final(self, said: Mapping[str, ParsedAnswer]) -> float | None:
         decides = self.agents[-1] if self.agents[-1] == JUDGE else self.agents[0]
         return said[decides].value if decides in said else None
 

@@ -29,7 +29,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class VisiblePosition:
     """The position as the player to move sees it."""
 
     lives: int
@@ -42,13 +42,13 @@ class Table:
     other: tuple[Card, ...]
 
 
-def table(state: Any, player: int) -> Table:
+def table(state: Any, player: int) -> VisiblePosition:
     """Parses the observation that OpenSpiel gives the player to move."""
     text = state.observation_string(player)
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     hands = text.partition("Hands:\n")[2].partition("\nDeck size")[0].split("-----\n")
     own, other = (_hand(hand) for hand in hands)
-    return Table(
+    return VisiblePosition(
         lives=int(fields["Life tokens"]),
         tokens=int(fields["Info tokens"]),
         stacks=tuple(fields["Fireworks"].split()),
@@ -245,10 +245,10 @@ def picture(state: Any) -> Picture:
     return Picture(groups=(tuple(panels),), colours=PAINT, caption=caption)
 
 
-def table_of_all(state: Any) -> Table:
+def table_of_all(state: Any) -> VisiblePosition:
     """The table with both hands open, player 0's as `own`: for people who watch."""
     seen = [table(state, player) for player in (0, 1)]
-    return Table(
+    return VisiblePosition(
         lives=seen[0].lives,
         tokens=seen[0].tokens,
         stacks=seen[0].stacks,

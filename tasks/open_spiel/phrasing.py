@@ -1,4 +1,4 @@
-"""Phrasing interface: a game as text, in a full form and a compact form.
+"""Interface: a game as text, in a full form and a compact form.
 
 The long form is that of MARSHAL's appendix I: the rules once, then at each of the player's turns
 the state of the game and the legal actions. The compact form is for small word-level models: the
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class Phrasing(ABC):
+class GameText(ABC):
     """The words of one game in one form. `state` is a `pyspiel.State`, `player` counts from 0."""
 
     whole: bool = False
@@ -42,7 +42,7 @@ class Phrasing(ABC):
         return float(-self.game.min_utility())
 
 
-class Compact(Phrasing):
+class Compact(GameText):
     """Few words: what is new since the player's last turn, and where it helps the legal ones."""
 
     name: str
@@ -57,7 +57,7 @@ class Compact(Phrasing):
         return self.situation(state, player)
 
 
-class Full(Phrasing):
+class Full(GameText):
     """Sections as in appendix I of the paper."""
 
     system: str
@@ -124,7 +124,7 @@ def turns(state: Any, player: int) -> int:
     return sum(who == player for who, _ in made(state))
 
 
-def words_of_moves(phrasing: Phrasing, state: Any) -> list[tuple[int, str]]:
+def words_of_moves(phrasing: GameText, state: Any) -> list[tuple[int, str]]:
     """(player, what it said) of all moves of players so far, oldest first."""
     before = phrasing.game.new_initial_state()
     said = []
@@ -135,7 +135,7 @@ def words_of_moves(phrasing: Phrasing, state: Any) -> list[tuple[int, str]]:
     return said
 
 
-def since_last_turn(phrasing: Phrasing, state: Any, player: int) -> list[tuple[int, str]]:
+def since_last_turn(phrasing: GameText, state: Any, player: int) -> list[tuple[int, str]]:
     """(player, what it said) of the others' moves since the player's last one."""
     said = words_of_moves(phrasing, state)
     player_moves = [number for number, (who, _) in enumerate(said) if who == player]

@@ -16,13 +16,13 @@ from .games import load
 from .kuhn_poker import CompactKuhnPoker, KuhnPoker
 from .leduc_poker import CompactLeducPoker, LeducPoker
 from .other import CompactOther, Other
-from .phrasing import Phrasing
+from .phrasing import GameText
 from .tic_tac_toe import CompactTicTacToe, TicTacToe
 
 Form = Literal["full", "compact"]
 FORMS: tuple[str, ...] = get_args(Form)
 
-_PHRASED: dict[str, tuple[type[Phrasing], type[Phrasing]]] = {
+_PHRASED: dict[str, tuple[type[GameText], type[GameText]]] = {
     "connect_four": (ConnectFour, CompactConnectFour),
     "hanabi": (hanabi.Hanabi, hanabi.CompactHanabi),
     "kuhn_poker": (KuhnPoker, CompactKuhnPoker),
@@ -47,7 +47,7 @@ _PICTURES: dict[str, Callable[[Any], Picture]] = {
 
 
 @lru_cache(maxsize=256)
-def phrasing(name: str, form: str) -> Phrasing:
+def phrasing(name: str, form: str) -> GameText:
     """The phrasing of a game by its name; those that have no words of their own are told in
     OpenSpiel's strings."""
     game = load(name)

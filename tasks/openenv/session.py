@@ -17,7 +17,7 @@ _FULL, _FACTORY = "CAPACITY_REACHED", "FACTORY_ERROR"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ServerObservation:
     """What the server answers to a reset or an action."""
 
     observation: Mapping[str, Any]
@@ -25,7 +25,7 @@ class Shown:
     done: bool
 
 
-class Refused(Exception):
+class RejectedAction(Exception):
     """The server did not accept or could not carry out an action; the agent is told."""
 
 
@@ -33,14 +33,14 @@ class Closed(Exception):
     """The server ended the session, or has no free one."""
 
 
-class Session:
+class EnvironmentSession:
     """One session: a WebSocket with an environment of its own on the server."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._client = _client_class()(base_url=url).sync()
 
-    def reset(self, arguments: Mapping[str, Any]) -> Shown:
+    def reset(self, arguments: Mapping[str, Any]) -> ServerObservation:
         """Opens an episode.
 
         Errors: Closed where the server ended the session or has no free one; TaskError naming the
@@ -48,12 +48,12 @@ class Session:
         """
         try:
             return self._shown(self._client.reset, **arguments)
-        except Refused as error:
+        except RejectedAction as error:
             if _FULL in str(error):
                 raise Closed from None
             raise TaskError(f"task.url: {self.url} refused a reset: {error}") from None
 
-    def step(self, action: Mapping[str, Any]) -> Shown:
+    def step(self, action: Mapping[str, Any]) -> ServerObservation:
         """The environment's answer to an action. Errors: Refused; TaskError as `reset`."""
         try:
             return self._shown(self._client.step, dict(action))
@@ -64,19 +64,19 @@ class Session:
         """Ends the session on the server."""
         self._client.close()
 
-    def _shown(self, call: Callable[..., Any], *given: Any, **named: Any) -> Shown:
+    def _shown(self, call: Callable[..., Any], *given: Any, **named: Any) -> ServerObservation:
         try:
             result = call(*given, **named)
         except RuntimeError as error:  # how the client reports an error that the server sent
             if _FACTORY in str(error):
                 raise TaskError(f"task.url: {self.url} made no environment: {error}") from None
-            raise Refused(str(error)) from None
+            raise RejectedAction(str(error)) from None
         except _exceptions().ConnectionClosed:  # a full server closes, too
             raise Closed from None
         except OSError as error:  # a timeout is one
             raise self._lost(str(error) or type(error).__name__) from None
         reward = 0.0 if result.reward is None else float(result.reward)
-        return Shown(result.observation, reward, bool(result.done))
+        return ServerObservation(result.observation, reward, bool(result.done))
 
     def _lost(self, reason: str) -> TaskError:
         return TaskError(f"task.url: {self.url} does not answer ({reason}); start its server")

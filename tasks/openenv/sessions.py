@@ -9,17 +9,17 @@ from typing import Any
 from colearn.errors import TaskError
 
 from ..live_games import LiveGames
-from .session import PATIENCE, Closed, Session, Shown
+from .session import PATIENCE, Closed, EnvironmentSession, ServerObservation
 
 _RETRY = 0.05
 
 Play = tuple[str, int, tuple[str, ...]]
 """Arguments of the reset, seed and actions."""
 
-_idle: dict[str, list[Session]] = {}
+_idle: dict[str, list[EnvironmentSession]] = {}
 
 
-def begin(url: str, arguments: Mapping[str, Any]) -> tuple[Session, Shown]:
+def begin(url: str, arguments: Mapping[str, Any]) -> tuple[EnvironmentSession, ServerObservation]:
     """A session whose environment was reset: an idle one, or a new one.
 
     Where the server has no free session, the one of the episode kept longest is taken: that
@@ -31,7 +31,7 @@ def begin(url: str, arguments: Mapping[str, Any]) -> tuple[Session, Shown]:
     while True:
         idle = _idle.setdefault(url, [])
         reused = bool(idle)
-        session = idle.pop() if idle else Session(url)
+        session = idle.pop() if idle else EnvironmentSession(url)
         try:
             return session, session.reset(arguments)
         except Closed:
@@ -46,14 +46,14 @@ def begin(url: str, arguments: Mapping[str, Any]) -> tuple[Session, Shown]:
         time.sleep(_RETRY)
 
 
-def finish(session: Session) -> None:
+def finish(session: EnvironmentSession) -> None:
     """Keep a session for another episode."""
     _idle.setdefault(session.url, []).append(session)
 
 
-_live: dict[str, LiveGames[Play, Session]] = {}
+_live: dict[str, LiveGames[Play, EnvironmentSession]] = {}
 
 
-def under_way(url: str) -> LiveGames[Play, Session]:
+def under_way(url: str) -> LiveGames[Play, EnvironmentSession]:
     """The sessions at a server by the play that led to them."""
-    return _live.setdefault(url, LiveGames[Play, Session](end=finish))
+    return _live.setdefault(url, LiveGames[Play, EnvironmentSession](end=finish))

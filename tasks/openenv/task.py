@@ -16,7 +16,13 @@ from colearn.reasoning import without_reasoning
 from colearn.types import Outcome, Prompt
 
 from ..checks import check_whole
-from .session import Refused, Session, Shown, check_package, read_schema
+from .session import (
+    EnvironmentSession,
+    RejectedAction,
+    ServerObservation,
+    check_package,
+    read_schema,
+)
 from .sessions import Play, begin, finish, under_way
 from .texts import Form, action_form, read_action, write_observation
 
@@ -146,19 +152,21 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
         """One of `words`; None without them."""
         return self.words[int(rng.integers(len(self.words)))] if self.words else None
 
-    def _opened(self, seed: int) -> tuple[Session, str]:
+    def _opened(self, seed: int) -> tuple[EnvironmentSession, str]:
         session, shown = begin(self.url, {**self.arguments, "seed": seed})
         return session, write_observation(shown.observation, self.observation)
 
-    def _answered(self, session: Session, said: str) -> tuple[Shown | None, str]:
+    def _answered(
+        self, session: EnvironmentSession, said: str
+    ) -> tuple[ServerObservation | None, str]:
         """The server's answer and its text; None and the reason where the action was refused."""
         try:
             shown = session.step(read_action(said, self.form))
-        except (Refused, ValueError) as error:
+        except (RejectedAction, ValueError) as error:
             return None, f"refused: {error}"
         return shown, write_observation(shown.observation, self.observation)
 
-    def _replayed(self, state: ServedState) -> Session:
+    def _replayed(self, state: ServedState) -> EnvironmentSession:
         """The session after `state.actions`: the one at hand, or a new one."""
         session = under_way(self.url).take(self._key(state))
         if session is not None:
@@ -173,7 +181,7 @@ class OpenEnv(DecPOMDP[Served, ServedState], LegalActions):
             )
         return session
 
-    def _keep(self, state: ServedState, session: Session) -> None:
+    def _keep(self, state: ServedState, session: EnvironmentSession) -> None:
         under_way(self.url).keep(self._key(state), session)
 
     def _key(self, state: ServedState) -> Play:

@@ -54,7 +54,7 @@ class RockPaperScissors(Phrasing):
         return WAYS[action]
 
 
-class Board(Phrasing):
+class BoardWording(Phrasing):
     """classic/tictactoe_v3 and connect_four_v3: own stones X, the other's O, rows from the top."""
 
     def observation(self, agent: str, seen: Any) -> str:
@@ -63,7 +63,7 @@ class Board(Phrasing):
         return "You play X.\n" + "\n".join("".join(row) for row in marks)
 
 
-class TicTacToe(Board):
+class TicTacToeWording(BoardWording):
     """Cells as (row,column) from 0 at the top left; the environment goes by column first."""
 
     def observation(self, agent: str, seen: Any) -> str:
@@ -75,9 +75,9 @@ class TicTacToe(Board):
 
 
 _KNOWN = {
-    "classic/connect_four_v3": Board,
+    "classic/connect_four_v3": BoardWording,
     "classic/rps_v2": RockPaperScissors,
-    "classic/tictactoe_v3": TicTacToe,
+    "classic/tictactoe_v3": TicTacToeWording,
 }
 
 

@@ -21,7 +21,7 @@ ITEMS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class ZooItem:
     """An item: one environment. All items are equal, since advantages compare episodes of one
     item."""
 
@@ -44,7 +44,7 @@ class ZooState:
     invalid: bool = False
 
 
-class PettingZoo(DecPOMDP[Play, ZooState], LegalActions, RewardStructure):
+class PettingZoo(DecPOMDP[ZooItem, ZooState], LegalActions, RewardStructure):
     """An AEC or a parallel environment of PettingZoo with discrete actions, by name.
 
     Agents are the environment's. In an AEC environment one acts at a time, in a parallel one all
@@ -81,15 +81,15 @@ class PettingZoo(DecPOMDP[Play, ZooState], LegalActions, RewardStructure):
         self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
         self.agents = _agents(self.source)
         self._say = phrased(env, phrasing)
-        self._items = {split: (Play(env),) * ITEMS for split in ("train", "test")}
+        self._items = {split: (ZooItem(env),) * ITEMS for split in ("train", "test")}
 
-    def items(self, split: str) -> Sequence[Play]:
+    def items(self, split: str) -> Sequence[ZooItem]:
         """The same environment 64 times over, in both splits."""
         if split not in self._items:
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         return self._items[split]
 
-    def reset(self, item: Play, rng: np.random.Generator) -> ZooState:
+    def reset(self, item: ZooItem, rng: np.random.Generator) -> ZooState:
         """A fresh environment under a seed drawn here."""
         return ZooState(seed=int(rng.integers(2**31)), returns=(0.0,) * len(self.agents))
 

@@ -15,7 +15,7 @@ from colearn.errors import ConfigError
 from colearn.seeding import derive_seed
 
 from ..checks import check_whole
-from ..dataset.answering import Answer, Answering, AnsweringState, Scores
+from ..dataset.answering import AgentAnswer, Answering, AnsweringState, AnswerRewards
 from ..dataset.prompt import AskedPrompt
 from .source import data_set
 
@@ -98,7 +98,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
             self._items = {"train": train, "test": test}
         return self._items[split]
 
-    def scores(self, item: GymItem, answers: Mapping[str, Answer]) -> Scores:
+    def scores(self, item: GymItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:
         """The package's score of the completion; 0 where no answer is tagged."""
         text = answers[self.answer].text
         if self.tagged:
@@ -106,7 +106,7 @@ class ReasoningGym(Answering[GymItem], PrivilegedInfo, RewardStructure):
             text = tagged[-1] if tagged else ""
         entries = data_set(*self.source)
         score = float(entries.score_answer(text.strip() or None, entries[item.number]))
-        return Scores(reward=score, metrics={"score": score, "solved": float(score == 1.0)})
+        return AnswerRewards(reward=score, metrics={"score": score, "solved": float(score == 1.0)})
 
     def privileged_info(self, state: AnsweringState[GymItem]) -> str:
         """The entry's answer."""

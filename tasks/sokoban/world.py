@@ -70,7 +70,7 @@ def in_corner(room: Room, box: Cell) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class MovesResult:
     """Result of a list of moves: it ends when solved, or before the first impossible move."""
 
     end: Board
@@ -80,7 +80,7 @@ class Play:
     """A move pushed a box into a corner that is no goal."""
 
 
-def play(room: Room, board: Board, moves: Moves) -> Play:
+def play(room: Room, board: Board, moves: Moves) -> MovesResult:
     """Carry the moves out one by one; those after the solution or a bad move are not made."""
     deadlocked = False
     for move in moves:
@@ -88,10 +88,10 @@ def play(room: Room, board: Board, moves: Moves) -> Play:
             break
         after = after_move(room, board, move)
         if after is None:
-            return Play(board, False, deadlocked)
+            return MovesResult(board, False, deadlocked)
         deadlocked |= any(in_corner(room, box) for box in after.boxes - board.boxes)
         board = after
-    return Play(board, True, deadlocked)
+    return MovesResult(board, True, deadlocked)
 
 
 def potential(room: Room, board: Board) -> int:

@@ -11,7 +11,7 @@ HIGHEST = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class LetterCounts:
     """Counts from which rewards and metrics are computed."""
 
     total: int
@@ -40,7 +40,7 @@ class Survey:
         return self.covered / (self.total + self.extra)
 
 
-def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> Survey:
+def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> LetterCounts:
     """Count the blocks against a drawing of the target (top row first)."""
     wanted = frozenset(target_cells(rows))
     texture = {block.cell: TEXTURES[block.name] for block in blocks}
@@ -52,7 +52,7 @@ def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> Survey:
     ]
     owned = {(block.owner, block.name) for block in blocks}
     covered = len(wanted & texture.keys())
-    return Survey(
+    return LetterCounts(
         total=len(wanted),
         background=len(rows) * len(rows[0]) - len(wanted),
         covered=covered,
@@ -65,7 +65,7 @@ def survey(blocks: Sequence[Block], rows: Sequence[str], agents: int) -> Survey:
     )
 
 
-def raw_reward(result: Survey, variant: str) -> float:
+def raw_reward(result: LetterCounts, variant: str) -> float:
     """The reward before the shift, at most 2: F.3 of the paper, or the peer's formula."""
     covered = 2.0 * result.covered / result.total
     if variant == "paper":
@@ -74,7 +74,7 @@ def raw_reward(result: Survey, variant: str) -> float:
     return covered - extra - result.adjacency - 0.25 * result.incomplete
 
 
-def lowest_reward(result: Survey, variant: str, agents: int) -> float:
+def lowest_reward(result: LetterCounts, variant: str, agents: int) -> float:
     """A bound below the raw reward of any build against the same target."""
     if variant == "paper":
         return -1.5 * result.background / result.total - 0.5

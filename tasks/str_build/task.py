@@ -300,11 +300,13 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState], Drawable, LegalActions, Rewa
         reward = raw_reward(result, self.variant)
         return StrBuildState(item=item, turn=turn, blocks=blocks, reward=reward, rejected=rejected)
 
-    def _seat(self, agent: str) -> text.Seat:
+    def _seat(self, agent: str) -> text.PlayerFields:
         number = self.agents.index(agent)
-        return text.Seat(number=number, name=agent, agents=len(self.agents), limit=self.limit)
+        return text.PlayerFields(
+            number=number, name=agent, agents=len(self.agents), limit=self.limit
+        )
 
-    def _hints(self, state: StrBuildState, seat: text.Seat) -> tuple[text.Hint, ...]:
+    def _hints(self, state: StrBuildState, seat: text.PlayerFields) -> tuple[text.Hint, ...]:
         target = self.target(state.item)
         if self.feedback == "score":
             return ()

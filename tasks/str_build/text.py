@@ -12,7 +12,7 @@ COMPACT_BOUND = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class PlayerFields:
     """Prompt fields about one agent."""
 
     number: int
@@ -27,7 +27,9 @@ Hint = tuple[str, tuple[Cell, ...]]
 """A heading of the feedback and the cells under it."""
 
 
-def full_prompt(rows: Sequence[str], seat: Seat, *, show_grid: bool, show_limit: bool) -> str:
+def full_prompt(
+    rows: Sequence[str], seat: PlayerFields, *, show_grid: bool, show_limit: bool
+) -> str:
     """The paper's first prompt (E.3); without the grid, without every line that speaks of it."""
     width, height = len(rows[0]), len(rows)
     lines = [
@@ -75,7 +77,7 @@ def full_prompt(rows: Sequence[str], seat: Seat, *, show_grid: bool, show_limit:
     return "\n".join([*lines, "", "Format: /setblock <x> <y> <z> <block>"])
 
 
-def compact_prompt(rows: Sequence[str], seat: Seat, *, show_grid: bool) -> str:
+def compact_prompt(rows: Sequence[str], seat: PlayerFields, *, show_grid: bool) -> str:
     """The first prompt as words between single spaces: width, height, the grid with each '#' cell
     by its name, and what the agent may place."""
     lines = [f"grid {len(rows[0])} {len(rows)}"]
@@ -97,7 +99,7 @@ def position_hints(blocks: Sequence[Block], target: Sequence[Cell]) -> tuple[Hin
 
 
 def owner_hints(
-    blocks: Sequence[Block], plan: Mapping[Cell, tuple[int, str]], seat: Seat
+    blocks: Sequence[Block], plan: Mapping[Cell, tuple[int, str]], seat: PlayerFields
 ) -> tuple[Hint, ...]:
     """The agent's own cells that it does not hold; the last agent is to remove the extras."""
     held = {block.cell for block in blocks if block.owner == seat.number}
@@ -136,7 +138,7 @@ def full_feedback(
     return "\n".join(lines)
 
 
-def share_advice(seat: Seat) -> tuple[str, ...]:
+def share_advice(seat: PlayerFields) -> tuple[str, ...]:
     """How the peer's position feedback tells agents to split the letter positions."""
     return (
         f"Choose about 1/{seat.agents} of the letter positions; the others place the rest.",

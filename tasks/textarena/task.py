@@ -23,7 +23,7 @@ _OFFERED = re.compile(r"'(\[[^\[\]']+\])'")
 
 
 @dataclass(frozen=True, slots=True)
-class Game:
+class ArenaGame:
     """An item: one game. All items are equal, since advantages compare episodes of one item."""
 
     env: str
@@ -40,7 +40,7 @@ class ArenaState:
     actions: tuple[str, ...] = ()
 
 
-class TextArena(DecPOMDP[Game, ArenaState], LegalActions, RewardStructure):
+class TextArena(DecPOMDP[ArenaGame, ArenaState], LegalActions, RewardStructure):
     """A game of TextArena by its id; agents are `player_0`, `player_1`, ...
 
     The player to move reads the messages since its last action, the rules at first, and answers
@@ -76,15 +76,15 @@ class TextArena(DecPOMDP[Game, ArenaState], LegalActions, RewardStructure):
         self.horizon, self.words = horizon, words
         self.team = team or players == 1
         self.pays = frozenset({"team"} if self.team else {"local"})
-        self._items = {split: (Game(env),) * ITEMS for split in ("train", "test")}
+        self._items = {split: (ArenaGame(env),) * ITEMS for split in ("train", "test")}
 
-    def items(self, split: str) -> Sequence[Game]:
+    def items(self, split: str) -> Sequence[ArenaGame]:
         """The same game 64 times, in both splits."""
         if split not in self._items:
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         return self._items[split]
 
-    def reset(self, item: Game, rng: np.random.Generator) -> ArenaState:
+    def reset(self, item: ArenaGame, rng: np.random.Generator) -> ArenaState:
         """A new game, seeded from `rng`."""
         return ArenaState(seed=int(rng.integers(2**31)))
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from .data import TextSource
 from .grammar import ABSTRACT
 from .reference import matching_pair
-from .reward import Band, Rules
+from .reward import Band, ScoringRules
 from .task import WritingState, WritingTask
 
 _PROMPT = """\
@@ -81,15 +81,15 @@ class ArXiv(WritingTask):
     source = TextSource(
         file="arxiv.json", sentences=ABSTRACT, hub="OpenMLRL/arXiv_abstract", field="abstract"
     )
-    variants: ClassVar[Mapping[str, Rules]] = {
-        "paper": Rules(
+    variants: ClassVar[Mapping[str, ScoringRules]] = {
+        "paper": ScoringRules(
             words=(128, 256),
             length=Band(0.8, 1.0, 1.3, 1.5),
             diversity=Band(0.5, 0.7, 1.3, 1.7),
             similarity=0.23,
             logarithm=0.4,
         ),
-        "comlrl": Rules(
+        "comlrl": ScoringRules(
             words=(128, 256),
             length=Band(0.8, 1.3, 1.6, 2.0),
             diversity=Band(0.5, 0.7, 1.3, 1.7),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import cycle, islice
 
-from .reward import Rules
+from .reward import ScoringRules
 from .text import characters, words_of
 from .words import CONNECTORS, FILLERS, STOP_WORDS
 
 
-def expanding_pair(rules: Rules, text: str) -> tuple[str, str]:
+def expanding_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
     """A text, and one of twice its length and vocabulary with every kind of transition.
 
     It earns the most where `words` allows 48 words and four times the fewest.
@@ -23,7 +23,7 @@ def expanding_pair(rules: Rules, text: str) -> tuple[str, str]:
     return first, _extended(second, pool, 2.0 * characters(first))
 
 
-def matching_pair(rules: Rules, text: str) -> tuple[str, str]:
+def matching_pair(rules: ScoringRules, text: str) -> tuple[str, str]:
     """Two texts of the same words, every kind of transition among them, the second longer.
 
     It earns the most where `words` allows 26 words and twice the fewest.

@@ -38,7 +38,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class ScoringRules:
     """Scoring rules of one variant of one task."""
 
     words: tuple[int, int]
@@ -87,7 +87,7 @@ class ScoreParts:
         return math.fsum(astuple(self))
 
 
-def score(rules: Rules, first: str, second: str) -> ScoreParts:
+def score(rules: ScoringRules, first: str, second: str) -> ScoreParts:
     """Score two texts; the first gate that fails ends the count, what was earned stays."""
     least, most = rules.words
     if not all(least <= len(text.split()) <= most for text in (first, second)):

@@ -15,7 +15,7 @@ from colearn.reasoning import without_reasoning
 from colearn.types import Outcome
 
 from .data import TextSource, load_texts
-from .reward import Rules, ScoreParts, score
+from .reward import ScoreParts, ScoringRules, score
 from .settings import check_settings
 from .text import compact
 from .words import CONNECTORS
@@ -54,7 +54,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState], LegalActions, RewardStruc
     horizon = 1
     headline = Headline("score")
     source: ClassVar[TextSource]
-    variants: ClassVar[Mapping[str, Rules]]
+    variants: ClassVar[Mapping[str, ScoringRules]]
     prompts: ClassVar[Mapping[str, Mapping[str, str]]]
     """By variant and agent, with {text} for the text."""
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from .data import TextSource
 from .grammar import POST
 from .reference import expanding_pair
-from .reward import Band, Rules
+from .reward import Band, ScoringRules
 from .task import WritingState, WritingTask
 
 _SUMMARY = """\
@@ -70,15 +70,15 @@ class TLDR(WritingTask):
 
     agents = ("summary", "elaboration")
     source = TextSource(file="tldr.json", sentences=POST, hub="trl-lib/tldr", field="prompt")
-    variants: ClassVar[Mapping[str, Rules]] = {
-        "paper": Rules(
+    variants: ClassVar[Mapping[str, ScoringRules]] = {
+        "paper": ScoringRules(
             words=(8, 256),
             length=Band(1.1, 1.6, 3.2, 5.0),
             diversity=Band(1.3, 2.0),
             similarity=0.03,
             logarithm=0.6,
         ),
-        "comlrl": Rules(
+        "comlrl": ScoringRules(
             words=(8, 256),
             length=Band(1.1, 1.6, 3.2, 5.0),
             diversity=Band(1.3, 2.0),

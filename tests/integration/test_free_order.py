@@ -19,7 +19,7 @@ from colearn.agents import ChatFormat, Program, Voice, language_players
 from colearn.agents.programs import Says as Words
 from colearn.config import Config
 from colearn.contract import ActionRequest, Player, TokenAnswer, batches
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.assemble import assemble
 from colearn.rollout.advance import advance
@@ -306,7 +306,7 @@ def test_a_follower_is_told_of_every_step_and_every_node() -> None:
     players = dict.fromkeys(task.agents, Program(Words(text="oak")))
     item = task.items("train")[0]
     growth = Growth(
-        task, item, Chain(), Team(), players, {a: a for a in task.agents}, seed=0, episode=0
+        task, item, Chain(), SharedReward(), players, {a: a for a in task.agents}, seed=0, episode=0
     )
 
     async def act(request: ActionRequest) -> list[TokenAnswer]:

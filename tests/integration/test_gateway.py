@@ -158,7 +158,7 @@ def test_an_unknown_episode_is_404_and_an_ended_one_410():
     task = gateway("relay")
     final = episode(task, always("owl"))[-1]
     for name, status in (("0-guess", 404), (final.episode, 410)):
-        url = f"{task.house.address}/episodes/{name}/one/v1/chat/completions"
+        url = f"{task.server.address}/episodes/{name}/one/v1/chat/completions"
         body = {"messages": [{"role": "user", "content": "a"}]}
         assert httpx.post(url, json=body).status_code == status
 
@@ -168,8 +168,8 @@ def test_an_openai_client_is_answered(stream):
     """Streamed or whole; stop strings end what the program is told."""
     task = gateway("hangs", timeout=10)
     state = task.reset("owl", RNG)
-    live = task.house.at(state.episode)
-    client = OpenAI(base_url=task.house.endpoints(live)["two"], api_key="x", max_retries=0)
+    live = task.server.at(state.episode)
+    client = OpenAI(base_url=task.server.endpoints(live)["two"], api_key="x", max_retries=0)
     from concurrent.futures import ThreadPoolExecutor
 
     def call():
@@ -191,8 +191,8 @@ def test_an_openai_client_is_answered(stream):
 
 def test_response_format_is_refused_in_one_line():
     task = gateway("hangs", timeout=5)
-    live = task.house.at(task.reset("owl", RNG).episode)
-    url = f"{task.house.endpoints(live)['two']}/chat/completions"
+    live = task.server.at(task.reset("owl", RNG).episode)
+    url = f"{task.server.endpoints(live)['two']}/chat/completions"
     body = {
         "messages": [{"role": "user", "content": "a"}],
         "response_format": {"type": "json_object"},
@@ -315,7 +315,7 @@ def test_a_closed_task_has_ended_its_workers_and_its_server_and_can_be_used_agai
     command = (sys.executable, str(tmp_path / "worker.py"))
     task = gateway(None, command=command, workers=2)
     episode(task, always("yes"))
-    address, running = task.house.address, children(command)
+    address, running = task.server.address, children(command)
     assert len(running) == 2
     task.close()
     with pytest.raises(httpx.ConnectError):
@@ -325,13 +325,13 @@ def test_a_closed_task_has_ended_its_workers_and_its_server_and_can_be_used_agai
     assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]
     assert capsys.readouterr().err == ""
     assert episode(task, always("yes"))[-1].failure is None
-    assert task.house.address != address
+    assert task.server.address != address
 
 
 def test_a_closed_task_fails_the_episode_that_is_open():
     task = gateway("relay")
     state = task.reset("owl", RNG)
-    live = task.house.at(state.episode)
+    live = task.server.at(state.episode)
     task.close()
     assert (live.over, live.failure) == (True, "the server was closed")
 

@@ -97,12 +97,12 @@ def test_a_worker_gets_the_episodes_in_turn(tmp_path, capsys):
 
 def test_an_episode_that_is_played_by_its_urls_is_given_to_no_worker():
     task = opened(gateway("relay").by_hand(lambda given: None, 20.0))
-    live = task.house.open("owl")
-    asking = threading.Thread(target=say, args=(task.house.endpoints(live)["one"], "hello"))
+    live = task.server.open("owl")
+    asking = threading.Thread(target=say, args=(task.server.endpoints(live)["one"], "hello"))
     asking.start()
     live.wait(20.0)
-    secret = task.house.hire().split("/")[-2]
-    assert asyncio.run(task.house.next_episode(secret, 0.2)) is None
+    secret = task.server.hire().split("/")[-2]
+    assert asyncio.run(task.server.next_episode(secret, 0.2)) is None
     live.close()
     asking.join()
 
@@ -125,7 +125,7 @@ def test_a_trial_serves_on_the_port_that_its_task_had(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     task = gateway("relay", port=port)
-    assert task.house.address == f"http://127.0.0.1:{port}"
+    assert task.server.address == f"http://127.0.0.1:{port}"
     trial(tmp_path, task, timeout=0.2).play(1)
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 1
 

@@ -22,7 +22,7 @@ from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Parts, Sampling
 from colearn.contract.algorithm import ValueLoss
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
 from colearn.experiment.assemble import assemble
@@ -49,7 +49,7 @@ def learner_of(network, *, budget=4096, entropy=False, pad=0):
 
 def parts_of(loss):
     """Parts of which only the loss matters."""
-    return Parts(rollout=Chain(), credit=Team(), advantage=GAE(), loss=loss)
+    return Parts(rollout=Chain(), credit=SharedReward(), advantage=GAE(), loss=loss)
 
 
 def scored(row, rng):

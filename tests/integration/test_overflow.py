@@ -14,7 +14,7 @@ from tiny import Notes, cast, register, save_model
 from transformers import AutoConfig
 
 from colearn.config import load_config
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
@@ -70,7 +70,7 @@ def test_an_episode_that_fits_is_the_same_with_and_without_a_limit():
 
 def test_the_share_of_such_episodes_is_a_metric():
     trees = [*played(80)[:1], *played(1000)]
-    outcomes = mean_outcomes(trees, frozenset({"team"}), Team())
+    outcomes = mean_outcomes(trees, frozenset({"team"}), SharedReward())
     assert outcomes["overflow"] == pytest.approx(1 / 3)
 
 
@@ -150,6 +150,6 @@ def test_a_program_whose_context_is_too_long_is_refused_and_its_episode_ends():
     players = {name: replace(player, positions=80) for name, player in team.players.items()}
     [tree], _ = grow(task, ["owl"], players, Chain(), seed=0)
     assert tree.nodes[-1].overlong == "one" and tree.nodes[-1].turn < 20
-    assert task.house.at(tree.nodes[-1].state.episode) is None, "the episode is closed"
+    assert task.server.at(tree.nodes[-1].state.episode) is None, "the episode is closed"
     task.close()
     assert [error["code"] for error in REFUSED] in ([], ["context_length_exceeded"])

@@ -19,7 +19,7 @@ from colearn.agents.programs import Says
 from colearn.cast.seats import Swap
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.experiment.assemble import assemble
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local import LocalLearner
@@ -65,7 +65,7 @@ def updater_of(
         for name in team.voices
     }
     parts = Parts(
-        rollout=Chain(), credit=Team(), advantage=advantage, loss=loss or PolicyGradient()
+        rollout=Chain(), credit=SharedReward(), advantage=advantage, loss=loss or PolicyGradient()
     )
     return new_updater(parts, learners, **settings), learners
 
@@ -240,7 +240,7 @@ def test_a_model_that_does_not_train_says_nothing_of_how_far_the_others_have_mov
         team = cast(shared=False)
         trees = play(Notes(items=1), team)
         idle = Numbered({(node.index, "ben") for node in trees[0].nodes})
-        parts = Parts(rollout=Chain(), credit=Team(), advantage=idle, loss=PolicyGradient())
+        parts = Parts(rollout=Chain(), credit=SharedReward(), advantage=idle, loss=PolicyGradient())
         rate = OptimizerSettings(learning_rate=1e-2)
         actors = {a: LocalLearner(a, team.network(a), rate, token_budget=4096) for a in team.voices}
         return new_updater(parts, actors, **settings).update(trees, 0)

@@ -8,13 +8,13 @@ import pytest
 import torch
 from tiny import tiny_model
 
-from colearn.contract.rows import Piece, Row, Span
+from colearn.contract.rows import ActionTokens, Piece, Row
 from colearn.learn.batch import make_batch
 from colearn.models import tree_attention
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.tree_attention import Carrier, by_blocks
-from colearn.models.tree_mask import Block, TreeMask, tree_blocks
+from colearn.models.tree_mask import AttentionRange, TreeMask, tree_blocks
 
 CPU = torch.device("cpu")
 
@@ -47,22 +47,22 @@ ROWS = {
 
 def test_a_fork_is_three_causal_blocks_and_one_shared_one():
     assert tree_blocks(FORK) == (
-        Block(0, 3, 0, 3),
-        Block(3, 5, 3, 5),
-        Block(5, 7, 5, 7),
-        Block(3, 7, 0, 3),
+        AttentionRange(0, 3, 0, 3),
+        AttentionRange(3, 5, 3, 5),
+        AttentionRange(5, 7, 5, 7),
+        AttentionRange(3, 7, 0, 3),
     )
 
 
 def test_a_chain_is_one_causal_block():
-    assert tree_blocks(pieces((-1, 3, 0), (0, 2, 0), (1, 4, 0))) == (Block(0, 9, 0, 9),)
+    assert tree_blocks(pieces((-1, 3, 0), (0, 2, 0), (1, 4, 0))) == (AttentionRange(0, 9, 0, 9),)
 
 
 def test_a_window_cuts_the_keys_of_the_pieces_above():
     assert tree_blocks(pieces((-1, 4, 0), (0, 3, 2))) == (
-        Block(0, 4, 0, 4),
-        Block(4, 7, 4, 7),
-        Block(4, 7, 2, 4),
+        AttentionRange(0, 4, 0, 4),
+        AttentionRange(4, 7, 4, 7),
+        AttentionRange(4, 7, 2, 4),
     )
 
 
@@ -94,7 +94,7 @@ def rows_of(case, seed=0):
             tokens=tuple(torch.randint(3, 60, (one[-1].end,), generator=generator).tolist()),
             pieces=one,
             spans=tuple(
-                Span(n, p.start, p.end, one[p.parent].end - 1)
+                ActionTokens(n, p.start, p.end, one[p.parent].end - 1)
                 for n, p in enumerate(one)
                 if p.parent >= 0 and p.end > p.start and one[p.parent].end > one[p.parent].start
             ),

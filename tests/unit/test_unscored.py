@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from colearn.advantage.agent_turn_groups import AgentTurn, Question
+from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.advantage.counterfactual import CounterfactualBaseline
 from colearn.advantage.gae import GAE
 from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
@@ -22,7 +22,7 @@ from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.experiment.evaluation.played import mean_outcomes, mean_returns
 from colearn.experiment.update.diagnostics import advantage_metrics
@@ -60,7 +60,7 @@ def test_trls_baseline_is_the_mean_of_the_scored_completions():
         GroupMax(),
         GroupExpectile(level=0.8),
         AgentTurn(),
-        Question(normalize_std=False),
+        AgentQuestion(normalize_std=False),
         Heterogeneous(),
         RawReturn(clip=0.7),
     ],
@@ -183,11 +183,13 @@ def test_of_two_kinds_of_reward_the_scored_one_is_the_credit(credit):
 
 
 def test_team_and_payoff_credit_are_unscored_with_their_reward():
-    assert math.isnan(Team().step(paid(None, ann=1.0), ("ann",))["ann"])
+    assert math.isnan(SharedReward().step(paid(None, ann=1.0), ("ann",))["ann"])
     assert math.isnan(Payoff().step(paid(1.0, ann=None), ("ann",))["ann"])
 
 
-@pytest.mark.parametrize("credit", [Backward(), Invocation(trajectory=1.0), Mixed(), Team()])
+@pytest.mark.parametrize(
+    "credit", [Backward(), Invocation(trajectory=1.0), Mixed(), SharedReward()]
+)
 def test_an_episode_whose_end_is_not_scored_credits_no_earlier_action_with_0(credit):
     (episode,) = credited([chain([0.0, None])], credit=credit)
     assert all(math.isnan(number) for number in episode.returns("alice"))
@@ -201,7 +203,7 @@ def test_means_are_over_scored_episodes_and_the_others_are_counted():
     ]
     assert mean_returns(trees, frozenset({"team"})) == {"return": 1.5, "unscored": 1.0}
     assert mean_returns([trees[1]], frozenset({"team"})) == {"unscored": 1.0}
-    outcomes = mean_outcomes(measured, frozenset({"team"}), Team())
+    outcomes = mean_outcomes(measured, frozenset({"team"}), SharedReward())
     assert (outcomes["return"], outcomes["objective"], outcomes["right"]) == (1.5, 1.5, 0.5)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from colearn.config import EvaluationSettings
 from colearn.contract import Credit, DecPOMDP, Paid, ProgramEpisodes
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import TaskError
 from colearn.metrics import agent_name
 from colearn.rollout.transition import items_of
@@ -40,7 +40,7 @@ def mean_returns(trees: Sequence[Tree[Any]], pays: frozenset[Paid]) -> dict[str,
     does not pay the team: the players' mean payoff, and each one's as `return/AGENT` if they
     differ. Means over the scored episodes, absent if there is none; `unscored` counts the others.
     """
-    credit = Team() if "team" in pays else Payoff()
+    credit = SharedReward() if "team" in pays else Payoff()
     unscored = sum(any(map(isnan, _returns(tree, credit).values())) for tree in trees)
     means = _means(trees, credit, "return")
     return means | {"unscored": float(unscored)} if unscored else means

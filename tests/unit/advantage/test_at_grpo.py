@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import Notes, cast
 
-from colearn.advantage.agent_turn_groups import AgentTurn, Question
+from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.config import build_algorithm, load_config
 from colearn.contract import Branching, Child
 from colearn.credit.mixed import Mixed
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
@@ -104,7 +104,7 @@ def test_question_groups_pool_the_turns_of_an_agent_and_no_other_question():
     tree = chains([(5,), (6,), (7,)])
     other = Tree(item="", episode=1, agents=("ada",), nodes=tree.nodes)
     one, two = (Credited(tree=t, rewards=rewards, discount=1.0) for t in (tree, other))
-    advantages = Question(normalize_std=False)([one, two])
+    advantages = AgentQuestion(normalize_std=False)([one, two])
     assert [[row["ada"] for row in rows[1:]] for rows in advantages] == [[-4, -3, -2, 0, 2, 7]] * 2
 
 
@@ -208,6 +208,6 @@ def test_its_baselines_are_other_parts():
         advantage={"name": "question"},
         credit={"name": "invocation", "trajectory": 1.0},
     )
-    assert question.rollout == Parallel(4) and question.advantage == Question()
+    assert question.rollout == Parallel(4) and question.advantage == AgentQuestion()
     assert build(rollout={"name": "parallel"}).advantage == AgentTurn()
-    assert build(credit={"name": "team"}).credit == Team()
+    assert build(credit={"name": "team"}).credit == SharedReward()

@@ -14,7 +14,7 @@ from colearn.advantage.group_baseline import GroupExpectile, GroupMean
 from colearn.advantage.turn_weights import path_weights
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
-from colearn.contract.rows import Mark, Outputs, Piece, Row, Span
+from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row
 from colearn.errors import CheckpointError, ConfigError
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
@@ -278,7 +278,7 @@ def said(*behaviour, old=()):
     return Row(
         tokens=(9, *range(1, end)),
         pieces=(Piece(0, end, -1, 0, 0),),
-        spans=(Span(1, 1, end, 0),),
+        spans=(ActionTokens(1, 1, end, 0),),
         behaviour=behaviour,
         old_logprobs=old,
         advantages=(2.0,),

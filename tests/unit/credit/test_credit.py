@@ -13,12 +13,13 @@ from trees import chain, tree
 from colearn.advantage.gae import GAE
 from colearn.advantage.raw_return import RawReturn
 from colearn.algorithms.magrpo import MAGRPO
+from colearn.contract import RewardStructure
 from colearn.contract.reward_credit import earned
 from colearn.credit.backward import Backward
 from colearn.credit.invocation import Invocation
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import ConfigError
 from colearn.experiment.evaluation.played import mean_objective, mean_returns
 from colearn.metrics import of_agent
@@ -48,7 +49,7 @@ PAID = with_edges(
 
 
 def test_team_credit_pays_everyone_the_joint_reward():
-    assert Team()(PAID) == ({}, {"alice": 1.0, "bob": 1.0}, {"alice": 4.0, "bob": 4.0})
+    assert SharedReward()(PAID) == ({}, {"alice": 1.0, "bob": 1.0}, {"alice": 4.0, "bob": 4.0})
 
 
 def test_mixed_credit_weighs_the_team_by_alpha_and_adds_the_own_reward():
@@ -66,7 +67,7 @@ def test_a_payoff_is_the_agents_own_and_the_team_does_not_matter():
 def test_what_a_shape_compares_children_by_is_the_credit_of_the_edge():
     outcome = Outcome(state=None, reward=4.0, local_rewards={"alice": -1.0})
     rewards = {
-        "team": Team().step(outcome, ("alice", "bob")),
+        "team": SharedReward().step(outcome, ("alice", "bob")),
         "mixed": Mixed(alpha=0.25).step(outcome, ("alice", "bob")),
         "payoff": Payoff().step(outcome, ("alice", "bob")),
     }
@@ -96,7 +97,7 @@ def test_returns_and_advantages_differ_by_agent_where_credit_does():
 
 
 def test_the_objective_is_the_credited_return_and_names_agents_that_differ():
-    assert mean_objective([PAID], Team()) == {"objective": 5.0}
+    assert mean_objective([PAID], SharedReward()) == {"objective": 5.0}
     metrics = mean_objective([PAID], Payoff())
     assert metrics == {"objective": 0.75, "objective/alice": -0.5, "objective/bob": 2.0}
 
@@ -108,7 +109,7 @@ def test_an_agents_objective_is_read_where_it_is_logged():
         -0.5,
         2.0,
     )
-    assert of_agent(mean_objective([PAID], Team()), "objective", "alice") == 5.0
+    assert of_agent(mean_objective([PAID], SharedReward()), "objective", "alice") == 5.0
     assert of_agent({"return": 1.0}, "objective", "alice") is None
 
 
@@ -128,7 +129,7 @@ def test_a_delayed_reward_goes_to_the_action_that_earned_it():
     late = with_edges(PAID, {2: {"earned": {(0, "bob"): 8.0}}})
     assert Payoff()(late) == ({}, {"alice": 0.5, "bob": 8.0}, {"alice": -1.0, "bob": 2.0})
     assert Mixed()(late)[1] == {"alice": 1.5, "bob": 9.0}
-    assert Team()(late) == Team()(PAID), "the team's credit reads no local reward"
+    assert SharedReward()(late) == SharedReward()(PAID), "the team's credit reads no local reward"
 
 
 LATE = with_edges(
@@ -249,25 +250,23 @@ def test_invocation_credit_is_eq_12_of_unitymas_o():
 
 def test_invocation_credit_is_the_nodes_quality_alone_unless_told_otherwise():
     assert Invocation()(PAID) == Payoff()(PAID)
-    assert Invocation(node=0.0, turn=1.0)(PAID) == Team()(PAID)
+    assert Invocation(node=0.0, turn=1.0)(PAID) == SharedReward()(PAID)
 
 
 # --- what a task pays ----------------------------------------------------------------------------
 
 
-class Task:
+class Task(RewardStructure):
     """As far as `check_task` looks."""
 
     agents = ("alice", "bob")
-
-    program = False
 
     def __init__(self, *pays: str) -> None:
         self.pays = frozenset(pays)
 
 
 @pytest.mark.parametrize(
-    ("credit", "pays", "remedy"), [(Payoff(), "team", "team"), (Team(), "local", "payoff")]
+    ("credit", "pays", "remedy"), [(Payoff(), "team", "team"), (SharedReward(), "local", "payoff")]
 )
 def test_credit_that_reads_only_what_a_task_never_pays_is_an_error_with_its_remedy(
     credit, pays, remedy
@@ -284,6 +283,6 @@ def test_mixed_credit_fits_every_task(pays):
     MAGRPO(credit=Mixed()).check_task(Task(*pays))
 
 
-@pytest.mark.parametrize("credit", [Team(), Payoff()])
+@pytest.mark.parametrize("credit", [SharedReward(), Payoff()])
 def test_a_task_that_pays_both_fits_credit_that_reads_one(credit):
     MAGRPO(credit=credit).check_task(Task("team", "local"))

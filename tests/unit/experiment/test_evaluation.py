@@ -13,7 +13,7 @@ from colearn.agents import ChatFormat, Voice, language_players
 from colearn.cast.seats import Own
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.experiment.evaluation.evaluate import Evaluation, evaluate_team
 from colearn.experiment.evaluation.exact import temperatures
 from colearn.experiment.processes import Processes
@@ -47,7 +47,7 @@ def _evaluated(generator: Seeded, task: Notes | None = None, **settings: Any) ->
         language_players(generator, dict.fromkeys(task.agents, voice)),
         EvaluationSettings(**settings),
         seed=5,
-        credit=Team(),
+        credit=SharedReward(),
         cast=Own(),
         processes=Processes(torch.device("cpu")),
     )

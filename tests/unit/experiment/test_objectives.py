@@ -10,7 +10,7 @@ import torch
 
 from colearn.advantage.gae import GAE
 from colearn.contract import ValueLoss
-from colearn.contract.rows import Mark, Outputs, Piece, Row, RowBatch, Span
+from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row, RowBatch
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.experiment.update.critic_objective import CriticObjective
 from colearn.experiment.update.objective import ActorObjective
@@ -59,7 +59,7 @@ def central(**changes: object) -> CriticObjective:
     return CriticObjective(**(settings | changes))  # type: ignore[arg-type]
 
 
-def read(*marks: Mark, spans: tuple[Span, ...] = (), **fields: object) -> RowBatch:
+def read(*marks: Mark, spans: tuple[ActionTokens, ...] = (), **fields: object) -> RowBatch:
     row = Row(
         tree=5,
         reader=TEAM,
@@ -99,7 +99,7 @@ def test_rows_with_targets_need_no_episodes() -> None:
 
 
 def test_objectives_are_frozen_and_the_same_behind_a_pickle() -> None:
-    batch = read(spans=(Span(1, 2, 4, 1),), behaviour=(-1.0, -2.0), advantages=(3.0,))
+    batch = read(spans=(ActionTokens(1, 2, 4, 1),), behaviour=(-1.0, -2.0), advantages=(3.0,))
     actor = ActorObjective.of(PolicyGradient(), ValueLoss(), [[*batch.rows]])
     outputs = said(logprobs=(-1.0, -2.5))
     again = pickle.loads(pickle.dumps(actor))

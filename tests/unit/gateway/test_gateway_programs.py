@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from colearn.gateway import programs
-from colearn.gateway.live import Live
+from colearn.gateway.program_run import ProgramRun
 from colearn.gateway.programs import CommandProgram, Endpoints, FunctionProgram, WorkerProgram
 
 URLS = Endpoints("http://127.0.0.1:9/episodes/0", {"one": "http://127.0.0.1:9"})
@@ -63,7 +63,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_closed_episode_kills_its_command(started: list[Any]) -> None:
-    live = Live(0, ("one",), "owl")
+    live = ProgramRun(0, ("one",), "owl")
     CommandProgram(("sleep", "600")).start(live, URLS)
     live.close("enough")
     assert started[0].wait(60) == -signal.SIGKILL
@@ -72,7 +72,7 @@ def test_a_closed_episode_kills_its_command(started: list[Any]) -> None:
 def test_what_a_command_left_running_is_killed_when_it_ends(
     started: list[Any], killed: list[int]
 ) -> None:
-    live = Live(0, ("one",), "owl")
+    live = ProgramRun(0, ("one",), "owl")
     CommandProgram(("true",)).start(live, URLS)
     live.wait(60.0)
     assert (live.failure, killed.count(started[0].pid)) == (None, 1)
@@ -88,14 +88,14 @@ def test_a_closed_episode_cancels_its_function() -> None:
         finally:
             cancelled.set()
 
-    live = Live(0, ("one",), "owl")
+    live = ProgramRun(0, ("one",), "owl")
     FunctionProgram(lambda: play).start(live, URLS)
     assert begun.wait(60)
     live.close("enough")
     assert cancelled.wait(60)
 
 
-class House:
+class FakeServer:
     """Hires workers under numbered URLs and notes who was lost."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class House:
     def lose(self, url: str, failure: str) -> None:
         self.lost.set()
 
-    def offer(self, live: Live) -> None:
+    def offer(self, live: ProgramRun) -> None:
         raise AssertionError("no episode is opened here")
 
 
@@ -119,15 +119,15 @@ def test_a_worker_that_died_before_the_end_is_neither_replaced_nor_killed_again(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The end comes in the pause before its restart; by then its number may be another's."""
-    house, program = House(), WorkerProgram(("false",), workers=1)
-    program.begin(house)
-    assert house.lost.wait(60)
+    server, program = FakeServer(), WorkerProgram(("false",), workers=1)
+    program.begin(server)
+    assert server.lost.wait(60)
     end(program)
-    assert house.hired == 1
+    assert server.hired == 1
     assert killed.count(started[0].pid) == 1
 
 
-class Slow(House):
+class Slow(FakeServer):
     """Hires the worker of that number once it is let go."""
 
     def __init__(self, number: int) -> None:
@@ -144,14 +144,14 @@ class Slow(House):
 
 
 def test_a_worker_that_starts_while_the_end_comes_is_stopped_by_it(started: list[Any]) -> None:
-    house, program = Slow(2), WorkerProgram(("sleep", "600"), workers=2)
-    begins = threading.Thread(target=program.begin, args=(house,))
+    server, program = Slow(2), WorkerProgram(("sleep", "600"), workers=2)
+    begins = threading.Thread(target=program.begin, args=(server,))
     begins.start()
-    assert house.entered.wait(60)
+    assert server.entered.wait(60)
     ends = threading.Thread(target=program.end)
     ends.start()
     ends.join(0.3)
-    house.go.set()
+    server.go.set()
     ends.join(60)
     begins.join(60)
     assert not ends.is_alive() and len(started) == 2
@@ -161,7 +161,7 @@ def test_a_worker_that_starts_while_the_end_comes_is_stopped_by_it(started: list
 def test_after_the_end_no_worker_is_started(started: list[Any]) -> None:
     program = WorkerProgram(("sleep", "600"), workers=0)
     program.end()
-    assert program._hire(House()) is None
+    assert program._hire(FakeServer()) is None
     assert started == []
 
 
@@ -188,23 +188,23 @@ def test_the_end_stops_the_others_while_a_worker_that_died_is_struck_off(
 ) -> None:
     """It goes through a dictionary from which the dead worker's keeper is about to take it."""
     first = f"test -e {tmp_path}/one && exec sleep 600; touch {tmp_path}/one; exit 1"
-    program, house = WorkerProgram(("sh", "-c", first), workers=1), House()
+    program, server = WorkerProgram(("sh", "-c", first), workers=1), FakeServer()
     program._over = over = Pausing()
     program._processes["other"] = other = programs.run_command(("sleep", "600"), {})
-    program.begin(house)
+    program.begin(server)
     assert over.seen.wait(60)
     kill = programs.kill
 
     def lets_go(process: Any) -> None:
         over.go.set()
-        house.lost.wait(2)
+        server.lost.wait(2)
         kill(process)
 
     monkeypatch.setattr(programs, "kill", lets_go)
     threading.Timer(0.3, over.go.set).start()
     end(program)
     assert other.wait(60) == -signal.SIGKILL
-    assert house.hired == 1
+    assert server.hired == 1
 
 
 def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
@@ -215,15 +215,15 @@ def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
     monkeypatch.setattr(programs, "_SOON", 0.1)
     told: list[tuple[str, str]] = []
 
-    class Noting(House):
+    class Noting(FakeServer):
         def lose(self, url: str, failure: str) -> None:
             told.append((url, failure))
             super().lose(url, failure)
 
-    house = Noting()
+    server = Noting()
     program = WorkerProgram(("sh", "-c", "echo no more >&2; exit 3"), workers=1)
-    program.begin(house)
-    while house.hired < 3:
+    program.begin(server)
+    while server.hired < 3:
         time.sleep(0.01)
     end(program)
     failure = "a worker ended with code 3: no more"
@@ -239,9 +239,9 @@ def test_what_a_dead_worker_left_running_is_killed(
     end: Callable[[WorkerProgram], None],
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    house, program = House(), WorkerProgram(("false",), workers=1)
-    program.begin(house)
-    assert house.lost.wait(60)
+    server, program = FakeServer(), WorkerProgram(("false",), workers=1)
+    program.begin(server)
+    assert server.lost.wait(60)
     assert killed.count(started[0].pid) == 1
     end(program)
 
@@ -262,10 +262,10 @@ def test_only_a_worker_that_ended_soon_is_started_again_after_a_pause(
             waited.append(timeout)
             return super().wait(timeout)
 
-    house, program = House(), WorkerProgram(("sh", "-c", f"sleep {lives}; exit 1"), workers=1)
+    server, program = FakeServer(), WorkerProgram(("sh", "-c", f"sleep {lives}; exit 1"), workers=1)
     program._over = Noting()
-    program.begin(house)
-    while house.hired < 2:
+    program.begin(server)
+    while server.hired < 2:
         time.sleep(0.01)
     end(program)
     assert waited[:1] == ([0.3] if pauses else [])

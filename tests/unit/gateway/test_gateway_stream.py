@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from colearn.gateway.live import Asked
+from colearn.gateway.program_run import Asked
 from colearn.gateway.stream import Streamed
 from colearn.wire.errors import ServeError
 from colearn.wire.schema import parse

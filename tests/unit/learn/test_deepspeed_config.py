@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from colearn.config import OptimizerSettings
-from colearn.contract.rows import Mark, Piece, Row, Span
+from colearn.contract.rows import ActionTokens, Mark, Piece, Row
 from colearn.errors import ConfigError, MissingExtra
 from colearn.learn.deepspeed_config import engine_config
 from colearn.learn.deepspeed_engine import start_engine
@@ -122,7 +122,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_micro_batches_of_a_round_are_of_one_kind() -> None:
     def row(*, acts: bool, valued: bool) -> Row:
-        spans = (Span(1, 2, 3, 1),) if acts else ()
+        spans = (ActionTokens(1, 2, 3, 1),) if acts else ()
         return Row(
             tokens=(1, 2, 3),
             pieces=(Piece(0, 3, -1, 0, 0),),

@@ -9,7 +9,7 @@ import torch
 from tiny import tiny_model
 from trees import chain, tree
 
-from colearn.contract.rows import Mark, Piece, Row, Span
+from colearn.contract.rows import ActionTokens, Mark, Piece, Row
 from colearn.critic.centralized import TEAM, Centralized
 from colearn.critic.tokenwise import Tokenwise
 from colearn.errors import ConfigError
@@ -30,7 +30,7 @@ def row(*tokens, action=2, temperature=1.0, advantage=0.0):
     return Row(
         tokens=tokens,
         pieces=pieces,
-        spans=(Span(1, seen, len(tokens), seen - 1),),
+        spans=(ActionTokens(1, seen, len(tokens), seen - 1),),
         marks=(Mark(0, seen - 1),),
         temperature=temperature,
         advantages=(advantage,),
@@ -132,7 +132,7 @@ TALK = worded(
 def test_an_action_is_predicted_from_the_last_token_before_it():
     (row,) = actor_rows(TALK, "ada", value="observation")
     assert row.tokens == (1, 2, 5, 6, 7, 3, 8)
-    assert row.spans == (Span(1, 2, 5, 1), Span(2, 6, 7, 5))
+    assert row.spans == (ActionTokens(1, 2, 5, 1), ActionTokens(2, 6, 7, 5))
     assert row.marks == (Mark(0, 1), Mark(1, 5))
     (row,) = actor_rows(TALK, "ada", value="action")
     assert row.marks == (Mark(1, 4), Mark(2, 6))
@@ -144,7 +144,7 @@ def test_where_nothing_was_shown_an_action_is_predicted_from_the_action_before_i
     )
     (row,) = actor_rows(silent, "ada", value="observation")
     assert row.tokens == (1, 5, 6, 8)
-    assert row.spans == (Span(1, 1, 3, 0), Span(2, 3, 4, 2))
+    assert row.spans == (ActionTokens(1, 1, 3, 0), ActionTokens(2, 3, 4, 2))
     assert row.marks == (Mark(0, 0), Mark(1, 2))
 
 

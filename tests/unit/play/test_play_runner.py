@@ -24,7 +24,7 @@ from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Drawable, TokenAnswer, TokenHistory, TokenRequest
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import TaskError
 from colearn.experiment.evaluation.evaluate import evaluate_team
 from colearn.experiment.processes import Processes
@@ -95,7 +95,7 @@ def evaluated(task: Any, **evaluation: Any) -> Any:
         language_players(Scripted(chat), dict.fromkeys(AGENTS, Voice(chat=chat))),
         EvaluationSettings(**evaluation),
         seed=3,
-        credit=Team(),
+        credit=SharedReward(),
         cast=Own(),
         processes=Processes(torch.device("cpu")),
     )

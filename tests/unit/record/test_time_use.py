@@ -4,17 +4,17 @@ import threading
 
 import pytest
 
-from colearn.contract.timeline import Span, Timed, Timeline, updates
+from colearn.contract.timeline import BusyTime, Timed, Timeline, updates
 from colearn.record.time_use import bottleneck, shares, time_use
 
 # the generator samples 0-4 and 5-6, ann updates 4-8 and bob 5-10, nobody works from 10 to 12
 SPANS = [
-    Span("generator", "generate", 0, 4),
-    Span("generator", "generate", 5, 6),
-    Span("generator", "transfer", 6, 6.5),
-    Span("ann", "update", 4, 8),
-    Span("ann", "update", 5, 7),  # within the other: a pass of an update
-    Span("bob", "update", 5, 10),
+    BusyTime("generator", "generate", 0, 4),
+    BusyTime("generator", "generate", 5, 6),
+    BusyTime("generator", "transfer", 6, 6.5),
+    BusyTime("ann", "update", 4, 8),
+    BusyTime("ann", "update", 5, 7),  # within the other: a pass of an update
+    BusyTime("bob", "update", 5, 10),
 ]
 EXPECTED = {
     "seconds/generate/generator": 5.0,
@@ -72,11 +72,11 @@ def test_a_timeline_cuts_work_at_the_ends_of_an_iteration():
         pass
     with timeline.span("generator", "generate"):  # from 4, still running at 5
         assert timeline.take(2.0, 5.0) == [
-            Span("ann", "update", 2.0, 3.0),
-            Span("generator", "generate", 4.0, 5.0),
+            BusyTime("ann", "update", 2.0, 3.0),
+            BusyTime("generator", "generate", 4.0, 5.0),
         ]
-    assert timeline.take(5.0, 8.0) == [Span("generator", "generate", 5.0, 8.0)]
-    assert timeline.take(8.0, 20.0) == [Span("generator", "generate", 8.0, 9.0)]
+    assert timeline.take(5.0, 8.0) == [BusyTime("generator", "generate", 5.0, 8.0)]
+    assert timeline.take(8.0, 20.0) == [BusyTime("generator", "generate", 8.0, 9.0)]
     assert timeline.take(8.0, 20.0) == []
 
 

@@ -21,7 +21,7 @@ from colearn.contract import (
     TokenAnswer,
 )
 from colearn.credit.mixed import Mixed
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.learn.row import actor_rows
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow
@@ -119,14 +119,14 @@ def worth_of_pair(a: int, b: int) -> tuple[float, dict[str, float]]:
 
 def test_candidates_meet_the_executed_action_before_them_and_the_first_draw_after_them():
     task = Pays(("a", "b"), worth_of_pair)
-    tree, counts = grown(task, 2, credit=Team())
+    tree, counts = grown(task, 2, credit=SharedReward())
     # a's two with b's draw 0 pay 0 and 1; b's two with a's draw 1 pay 1 and 2
     assert task.executed == [(0, 0), (1, 0), (1, 0), (1, 1)]
     assert [node.candidate_of for node in tree.nodes[1:]] == ["a", "a", "b", "b"]
     assert [node.reward for node in tree.nodes[1:]] == [0, 1, 1, 2]
     assert [node.cut for node in tree.nodes] == [False, True, True, True, False]
-    assert advantages(tree, Team(), "a") == pytest.approx([-1, 1], abs=1e-5)
-    assert advantages(tree, Team(), "b") == pytest.approx([-1, 1], abs=1e-5)
+    assert advantages(tree, SharedReward(), "a") == pytest.approx([-1, 1], abs=1e-5)
+    assert advantages(tree, SharedReward(), "b") == pytest.approx([-1, 1], abs=1e-5)
     assert counts.generations == counts.joint_actions == 4
 
 
@@ -142,9 +142,9 @@ def test_an_episode_costs_N_T_K_generations_and_as_many_environment_steps(order:
 
 
 def test_the_logged_return_is_that_of_the_executed_actions():
-    tree, _ = grown(Pays(("a", "b", "c"), sum_of_three, turns=2), 3, credit=Team())
+    tree, _ = grown(Pays(("a", "b", "c"), sum_of_three, turns=2), 3, credit=SharedReward())
     assert tree.returns(1.0)[0] == 2 * (9 * 2 + 3 * 2 + 2)
-    credited = Credited(tree=tree, rewards=Team()(tree), discount=0.5)
+    credited = Credited(tree=tree, rewards=SharedReward()(tree), discount=0.5)
     assert credited.returns("b")[0] == 1.5 * 26
 
 
@@ -170,7 +170,7 @@ def turns_of_a(a: int, b: int) -> tuple[float, dict[str, float]]:
 
 def with_program(shape, task: Pays):
     players = {"a": Numbered(), "b": by_program("5")}
-    (tree,), counts = grow(task, ["item"], players, shape, seed=3, credit=Team())
+    (tree,), counts = grow(task, ["item"], players, shape, seed=3, credit=SharedReward())
     return tree, counts
 
 

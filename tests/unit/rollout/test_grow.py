@@ -16,7 +16,7 @@ from colearn.cast.seats import Own, Swap
 from colearn.contract import BatchEngine, Child, TokenAnswer, TokenRequest, View
 from colearn.credit.mixed import Mixed
 from colearn.credit.payoff import Payoff
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import ConfigError
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
@@ -137,7 +137,7 @@ def test_a_shape_chooses_children_by_credit():
     assert len(set(numbers)) == 3
     (expanded,) = {node.parent for node in tree.nodes if node.turn == 2}
     assert expanded == first[int(np.argmax(numbers))].index
-    (by_team,), _ = grown(Paid(horizon=2, items=1), Best(), credit=Team())
+    (by_team,), _ = grown(Paid(horizon=2, items=1), Best(), credit=SharedReward())
     # all children pay the team alike: the first of them goes on
     assert {node.parent for node in by_team.nodes if node.turn == 2} == {by_team.nodes[1].index}
 

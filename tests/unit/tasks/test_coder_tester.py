@@ -18,13 +18,13 @@ from colearn.tasks.coder_tester import problem as problems
 from colearn.tasks.coder_tester import reward as terms
 from colearn.tasks.coder_tester.hub import HUB_SETS, private_cases
 from colearn.tasks.coder_tester.reading import read_test
-from colearn.tasks.coder_tester.running import Trial, try_golden, try_test
+from colearn.tasks.coder_tester.running import CaseResult, try_golden, try_test
 from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
-GOOD, WRONG = Trial(True, None), Trial(False, None)
+GOOD, WRONG = CaseResult(True, None), CaseResult(False, None)
 SYNTAX, IMPORT, RAISED, LATE = (
-    Trial(False, error) for error in ("syntax", "import", "exception", "timeout")
+    CaseResult(False, error) for error in ("syntax", "import", "exception", "timeout")
 )
 
 GOLDEN = [
@@ -199,8 +199,8 @@ def test_an_endless_program_costs_the_time_of_all_golden_tests_once():
     assert terms.coder_reward(trials) == pytest.approx(0.1)
 
 
-PROGRAM = problems.Problem(name="p", question="?", tests=(problems.Case("1", "1"),))
-FUNCTION = problems.Problem(
+PROGRAM = problems.ProgrammingProblem(name="p", question="?", tests=(problems.Case("1", "1"),))
+FUNCTION = problems.ProgrammingProblem(
     name="f",
     question="?",
     entry_point="double",
@@ -241,7 +241,7 @@ def test_a_test_whose_number_python_reads_and_cannot_print_has_no_format(given, 
     assert read_test(FUNCTION, test_of(given, returned)) is None
     program = "def double(x):\n    return x * 2"
     assert try_test(FUNCTION, program, problems.Case("'ab'", '"abab"'), 5).passed
-    assert try_test(FUNCTION, program, problems.Case("2", "4.0"), 5) == Trial(False, None, "4")
+    assert try_test(FUNCTION, program, problems.Case("2", "4.0"), 5) == CaseResult(False, None, "4")
     golden = try_golden(FUNCTION, "def double(x):\n    return x + x[:]", 5)
     assert [trial.passed for trial in golden] == [False, True, True]
     assert [trial.error for trial in golden] == ["exception", None, None]

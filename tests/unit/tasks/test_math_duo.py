@@ -17,7 +17,7 @@ from colearn.rollout.grow import grow
 from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.math_duo import reward as terms
 from colearn.tasks.math_duo.checker import equal, number
-from colearn.tasks.math_duo.data import Problem, arithmetic, value_of
+from colearn.tasks.math_duo.data import MathProblem, arithmetic, value_of
 from colearn.tasks.math_duo.reader import Reader
 from colearn.testing import check_task
 
@@ -182,7 +182,7 @@ def test_train_and_test_problems_are_different_whatever_the_seed():
 
 def duo(**settings):
     task = MathDuo(train=4, test=2, seconds=2.0, **settings)
-    return task, task.reset(Problem("What is 3 + 4?", 7.0), RNG)
+    return task, task.reset(MathProblem("What is 3 + 4?", 7.0), RNG)
 
 
 def program(line):
@@ -249,7 +249,7 @@ def test_at_grpo_compares_the_candidates_of_every_turn_by_the_broadcast_reward()
     reasoner = Candidate(Says("none", "8", "7"))
     players = {"reasoner": reasoner, "tool": Program(Always(text="9"))}
     parts = ATGRPO(rollout=GreedyTree(3)).checked_parts()
-    item = Problem("What is 3 + 4?", 7.0)
+    item = MathProblem("What is 3 + 4?", 7.0)
     (tree,), _ = grow(task, [item], players, parts.rollout, seed=0, credit=parts.credit)
     (advantages,) = parts.advantage(parts.credited([tree]))
     own = [row["reasoner"] for row in advantages if "reasoner" in row]
@@ -290,7 +290,7 @@ def test_a_file_gives_the_problems_whose_answers_are_numbers(tmp_path):
     path.write_text("\n".join(map(json.dumps, [*rows, {"problem": "proof", "answer": "QED"}])))
     task = MathDuo(data=str(path))
     assert (len(task.items("train")), len(task.items("test"))) == (18, 2)
-    assert task.items("test")[-1] == Problem("p19", 9.5)
+    assert task.items("test")[-1] == MathProblem("p19", 9.5)
     path.write_text(json.dumps({"question": "?"}))
     with pytest.raises(
         ConfigError, match=r"^task\.data: line 1 of .* has no 'problem' and 'answer'"

@@ -22,7 +22,7 @@ from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, Drawable, LegalActions
 from colearn.contract.asking import asking, item_name
-from colearn.credit.team import Team
+from colearn.credit.team import SharedReward
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate.script import read_script
 from colearn.experiment.evaluation.played import mean_outcomes
@@ -221,7 +221,7 @@ def test_metrics_whose_names_change_are_told_of():
     (tree,) = played(Raises())
     last = replace(tree.nodes[-1], metrics={"words": 1.0})
     other = replace(tree, nodes=(*tree.nodes[:-1], last))
-    told = complaint(mean_outcomes, [tree, other], frozenset({"team"}), Team())
+    told = complaint(mean_outcomes, [tree, other], frozenset({"team"}), SharedReward())
     assert told.startswith("task.metrics: names change from ['letters'] to ['words']")
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from colearn.errors import ConfigError, MissingExtra
 from colearn.wire.errors import ServeError
 
-from .live import Live
-from .programs import Endpoints, Program
+from .program_run import ProgramRun
+from .programs import Endpoints, ProgramRunner
 
 if TYPE_CHECKING:
     import uvicorn
@@ -26,7 +26,7 @@ _ENDED = 65536
 """Names of ended episodes that are kept: requests to them are 410, not 404."""
 
 
-class House:
+class GatewayServer:
     """Starts a program for each episode, and serves its requests in a thread of this process.
 
     Errors: ConfigError if the port is taken, MissingExtra without the packages of a server.
@@ -35,7 +35,7 @@ class House:
     def __init__(
         self,
         agents: Sequence[str],
-        program: Program,
+        program: ProgramRunner,
         port: int,
         *,
         ignored: frozenset[str] = frozenset(),
@@ -43,16 +43,16 @@ class House:
         self.agents, self.program, self.ignored = tuple(agents), program, ignored
         self.process = os.getpid()
         self._numbers = itertools.count()
-        self._lives: dict[str, Live] = {}
+        self._lives: dict[str, ProgramRun] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
-        self._free: deque[Live] = deque()
+        self._free: deque[ProgramRun] = deque()
         """Episodes that wait for a worker."""
         self._loop: asyncio.AbstractEventLoop | None = None
         """The server's event loop, once it runs."""
         self._offered = asyncio.Event()
         """Set when an episode is queued."""
-        self._workers: dict[str, list[Live]] = {}
+        self._workers: dict[str, list[ProgramRun]] = {}
         """By worker secret, the episodes that the worker plays."""
         self._listening = _listen(port)
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
@@ -72,15 +72,15 @@ class House:
         for live in self._workers.pop(url.split("/")[-2]):
             live.close(failure)
 
-    def open(self, item: Any) -> Live:
+    def open(self, item: Any) -> ProgramRun:
         """Opens an episode and starts its program."""
-        live = Live(next(self._numbers), self.agents, item)
+        live = ProgramRun(next(self._numbers), self.agents, item)
         with self._lock:
             self._lives[live.name] = live
         self.program.start(live, self.endpoints(live))
         return live
 
-    def offer(self, live: Live) -> None:
+    def offer(self, live: ProgramRun) -> None:
         """Queues an episode for the next worker that asks."""
         live.queued = True
         self._free.append(live)
@@ -88,7 +88,7 @@ class House:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._offered.set)
 
-    async def next_episode(self, secret: str, seconds: float) -> Live | None:
+    async def next_episode(self, secret: str, seconds: float) -> ProgramRun | None:
         """Waits for an episode for a worker; None after `seconds`.
 
         Errors: ServeError 404 for a secret of no worker.
@@ -110,22 +110,22 @@ class House:
                     await self._offered.wait()
         return None
 
-    def describe(self, live: Live) -> dict[str, Any]:
+    def describe(self, live: ProgramRun) -> dict[str, Any]:
         """Returns an episode's item and URLs, as a worker receives them."""
         urls = self.endpoints(live)
         return {"item": live.item, "endpoints": urls, "reward": urls.reward, "end": urls.end}
 
-    def endpoints(self, live: Live) -> Endpoints:
+    def endpoints(self, live: ProgramRun) -> Endpoints:
         """Returns the base URL of each agent in an episode."""
         base = f"{self.address}/episodes/{live.name}"
         return Endpoints(base, {agent: f"{base}/{agent}/v1" for agent in self.agents})
 
-    def at(self, name: str) -> Live | None:
+    def at(self, name: str) -> ProgramRun | None:
         """Returns a live episode, or None."""
         with self._lock:
             return self._lives.get(name)
 
-    def find(self, name: str) -> Live:
+    def find(self, name: str) -> ProgramRun:
         """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""
         with self._lock:
             live, ended = self._lives.get(name), name in self._ended
@@ -149,7 +149,7 @@ class House:
         self._server.should_exit = self._server.force_exit = True
         self._thread.join()
 
-    def forget(self, live: Live) -> None:
+    def forget(self, live: ProgramRun) -> None:
         """Closes an episode and removes it from the live ones."""
         live.close()
         with self._lock:

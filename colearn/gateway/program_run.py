@@ -45,7 +45,7 @@ class Paid:
     request: str | None = None
 
 
-class Live:
+class ProgramRun:
     """One run of a program. Thread-safe.
 
     `name` contains the secret that authorises requests to the episode.
