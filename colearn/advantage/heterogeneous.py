@@ -21,7 +21,7 @@ Group = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class InputOutputPair:
     """One action: an input-output pair of MHGPO."""
 
     episode: int
@@ -83,7 +83,7 @@ class Heterogeneous(Advantage):
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
         return (episode.tree.episode, agent) if self.equal_roles else None
 
-    def groups(self, episodes: Episodes) -> list[list[Pair]]:
+    def groups(self, episodes: Episodes) -> list[list[InputOutputPair]]:
         """The groups of compared actions, each with two or more."""
         together = self._within_trees(episodes)
         groups = [group for group in together if len(group) > 1]
@@ -111,16 +111,18 @@ class Heterogeneous(Advantage):
             )
         return groups
 
-    def _within_trees(self, episodes: Episodes) -> list[list[Pair]]:
+    def _within_trees(self, episodes: Episodes) -> list[list[InputOutputPair]]:
         """The scored actions by tree, agent and occasion; some hold one action."""
-        together: dict[Group, list[Pair]] = {}
+        together: dict[Group, list[InputOutputPair]] = {}
         for number, episode in enumerate(episodes):
             for pair in _pairs(number, episode):
                 if (self.keep == "all" or pair.forked) and not isnan(pair.worth):
                     together.setdefault((number, pair.agent, pair.occasion), []).append(pair)
         return list(together.values())
 
-    def _shuffled(self, alone: Sequence[Pair], episodes: Episodes) -> Iterator[list[Pair]]:
+    def _shuffled(
+        self, alone: Sequence[InputOutputPair], episodes: Episodes
+    ) -> Iterator[list[InputOutputPair]]:
         # the shuffle is a function of what is compared, so a run repeats
         keys = (one.tree.episode for one in episodes)
         order = derive_rng("regroup", *keys).permutation(len(alone))
@@ -128,7 +130,7 @@ class Heterogeneous(Advantage):
             yield [alone[k] for k in order[number * self.size : (number + 1) * self.size]]
 
 
-def _pairs(number: int, episode: Credited[Any]) -> Iterator[Pair]:
+def _pairs(number: int, episode: Credited[Any]) -> Iterator[InputOutputPair]:
     """Every action once. An action shared by siblings (which differ in another agent's action) is
     recorded at the first of them, with its mean credit."""
     tree = episode.tree
@@ -143,7 +145,7 @@ def _pairs(number: int, episode: Credited[Any]) -> Iterator[Pair]:
         for agent in node.observations if children else ():
             different = _different(children, agent)
             for same in different:
-                yield Pair(
+                yield InputOutputPair(
                     episode=number,
                     node=same[0].index,
                     agent=agent,
@@ -161,12 +163,12 @@ def _different(children: Sequence[Node[Any]], agent: str) -> list[list[Node[Any]
     return list(by_action.values())
 
 
-def _by_fork(alone: Sequence[Pair], episodes: Episodes) -> list[list[Pair]]:
+def _by_fork(alone: Sequence[InputOutputPair], episodes: Episodes) -> list[list[InputOutputPair]]:
     forks = [
         next((pair.agent for pair in _pairs(number, episode) if pair.forked), None)
         for number, episode in enumerate(episodes)
     ]
-    together: dict[Group, list[Pair]] = {}
+    together: dict[Group, list[InputOutputPair]] = {}
     for pair in alone:
         key = (forks[pair.episode], pair.agent, pair.occasion)
         together.setdefault(key, []).append(pair)
