@@ -10,7 +10,7 @@ import colearn
 
 COLOURS = ["red", "green", "blue", "gold"]
 PLACES = ["hill", "barn", "lake", "mill"]
-CLIENT = openai.AsyncOpenAI(base_url="http://unused", api_key="unused", max_retries=0)
+CLIENT = openai.OpenAI(base_url="http://unused", api_key="unused", max_retries=0)
 
 
 def scenes(split: str) -> Sequence[str]:
@@ -21,10 +21,10 @@ def scenes(split: str) -> Sequence[str]:
     return every[::4] if split == "test" else [one for one in every if one not in every[::4]]
 
 
-async def ask(endpoint: str, agent: str, text: str) -> str:
+def ask(endpoint: str, agent: str, text: str) -> str:
     """One request to an agent."""
     client = CLIENT.with_options(base_url=endpoint)
-    reply = await client.chat.completions.create(
+    reply = client.chat.completions.create(
         model=agent, messages=[{"role": "user", "content": text}]
     )
     return reply.choices[0].message.content or ""
@@ -32,8 +32,8 @@ async def ask(endpoint: str, agent: str, text: str) -> str:
 
 async def play(item: str, endpoints: Mapping[str, str]) -> float:
     """One episode: the share of agents that named the colour."""
-    seen = await ask(endpoints["lookout"], "lookout", f"You see: {item}. Which colour?")
-    painted = await ask(endpoints["painter"], "painter", f"The lookout says: {seen}. Paint it.")
+    seen = ask(endpoints["lookout"], "lookout", f"You see: {item}. Which colour?")
+    painted = ask(endpoints["painter"], "painter", f"The lookout says: {seen}. Paint it.")
     return sum(word.strip() == item.split()[0] for word in (seen, painted)) / 2
 
 

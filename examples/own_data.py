@@ -11,6 +11,12 @@ ROWS = [
     {"prompt": f"paint {n} {colour}", "colour": colour} for n in range(20) for colour in COLOURS
 ]
 
+ALGORITHM = {
+    "name": "collm_cc",
+    "loss": {"ratio": "token", "clip": 0.2},
+    "advantage": {"normalize": True},
+}
+
 
 def matches(completions: list[str], colour: list[str], **_: Any) -> list[float]:
     """1 for the right colour; `final`, the last agent, gives the team's answer."""
@@ -32,10 +38,10 @@ if __name__ == "__main__":
         },
         data=ROWS,
         reward=[matches, brief],
-        models={"path": "embedded-tiny", "learning_rate": 3e-3},
-        critic={"path": "embedded-tiny", "learning_rate": 1e-2},
+        models={"path": "embedded-copy", "learning_rate": 1e-3},
+        critic={"path": "embedded-copy", "learning_rate": 1e-2},
         agents={"*": {"sampling": {"max_tokens": 4}}},
-        train={"environment_steps": 1000},
+        train={"environment_steps": 1000, "episodes": 32, "minibatch": 16},
     )
     print(result)
     for steps, value in result.curve():

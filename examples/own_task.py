@@ -49,6 +49,11 @@ class Meeting(DecPOMDP[str, Place]):
 
 
 if __name__ == "__main__":
-    task = Meeting()
-    check_task(task)
-    print(colearn.train(task, "magrpo", models="embedded-tiny", train={"environment_steps": 1000}))
+    check_task(task := Meeting())
+    result = colearn.train(
+        task,
+        "magrpo",
+        models={"path": "embedded-copy", "learning_rate": 1e-3},
+        train={"environment_steps": 2000, "episodes": 32, "minibatch": 16},
+    )
+    print(result)

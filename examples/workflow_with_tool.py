@@ -43,8 +43,8 @@ if __name__ == "__main__":
     result = colearn.train(
         Quiz(),
         "mhgpo",
-        models={"path": "embedded-tiny", "learning_rate": 3e-3},
+        models={"path": "embedded-copy", "learning_rate": 1e-3},
         agents={"*": {"sampling": {"max_tokens": 6}}},
-        train={"environment_steps": 1200, "episodes": 8},
+        train={"environment_steps": 2400, "episodes": 16},
     )
     print(result)
