@@ -39,7 +39,8 @@ class Result:
         record = self.run.record
         name = record.headline.metric
         first, last = self.run.evaluations[0].metrics[name], self.metrics[name]
-        return f"{record.algorithm} on {record.task}: {name} {first} -> {last} ({self.folder})"
+        change = f"{name} {_shown(first)} -> {_shown(last)}"
+        return f"{record.algorithm} on {record.task}: {change} ({self.folder})"
 
     def _repr_html_(self) -> str:
         first, last = self.run.evaluations[0], self.run.evaluations[-1]
