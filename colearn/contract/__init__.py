@@ -54,7 +54,7 @@ from .optional import (
     Services,
     horizon_of,
 )
-from .player import ActionRequest, Acts, Cast, Player, Said, View
+from .player import ActionRequest, Acts, Cast, Player, SampledAction, View, text_of
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
 from .rollout import Branching, Child, Rollout, Round
@@ -118,7 +118,7 @@ __all__ = [
     "RewardStructure",
     "Rollout",
     "Round",
-    "Said",
+    "SampledAction",
     "Sampling",
     "Segment",
     "Services",
@@ -137,4 +137,5 @@ __all__ = [
     "WindowExceeded",
     "horizon_of",
     "joint_observations",
+    "text_of",
 ]

@@ -32,32 +32,34 @@ class ActionRequest:
     greedy: bool = False
 
 
-class Said(str):
-    """An action's text without its reasoning, with its `Action`, for a task that reads tokens
-    (`reads_actions`)."""
+@dataclass(frozen=True, slots=True)
+class SampledAction:
+    """An action as a task with `reads_actions` receives it."""
 
     action: Action
-    player: Player
-    """Not available in a process of `run.step_workers`."""
-    context_tokens: int
+    player: Player | None = None
+    """Who sampled it; None in a process of `run.step_workers`."""
+    context_tokens: int = 0
     """Tokens of the context before the action."""
 
     @classmethod
-    def of(cls, action: Action, player: Player, context_tokens: int) -> Said:
-        """Builds a text with its action."""
-        said = cls(without_reasoning(action.text))
-        said.action, said.player, said.context_tokens = action, player, context_tokens
-        return said
+    def of(cls, given: str | SampledAction) -> SampledAction:
+        """What `step` was given; a text without tokens becomes an action without them."""
+        return given if isinstance(given, SampledAction) else cls(Action(given))
+
+    @property
+    def text(self) -> str:
+        """The text without its reasoning."""
+        return without_reasoning(self.action.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process: without the player, whose model stays here."""
-        return _unpickled, (str(self), self.action, self.context_tokens)
+        return SampledAction, (self.action, None, self.context_tokens)
 
 
-def _unpickled(text: str, action: Action, context_tokens: int) -> Said:
-    said = Said(text)
-    said.action, said.context_tokens = action, context_tokens
-    return said
+def text_of(given: str | SampledAction) -> str:
+    """The text of an action, without its reasoning."""
+    return given.text if isinstance(given, SampledAction) else given
 
 
 class Player(ABC):

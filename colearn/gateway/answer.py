@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from colearn.contract import Said
+from colearn.contract import SampledAction
 from colearn.wire.tools import message, read_calls, write_call
 
 from .state import GatewayCall
@@ -13,20 +13,19 @@ from .state import GatewayCall
 _REASONS = {"end": "stop", "stop": "stop", "length": "length"}
 
 
-def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
+def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any], str]:
     """Returns the completion, and the answer's text as it enters the agent's context.
 
     Reasoning is in neither.
     """
-    whole = said.action.text if isinstance(said, Said) else said
-    text = _cut(whole, () if call.prompt.limits is None else call.prompt.limits.stop)
+    action = sampled.action
+    text = _cut(action.text, () if call.prompt.limits is None else call.prompt.limits.stop)
     content, calls = read_calls(text, call.offered, several=call.several)
-    finish = _REASONS[said.action.finish] if isinstance(said, Said) else "stop"
     choice = {
         "index": 0,
         "message": message(content, calls),
-        "logprobs": _logprobs(said) if call.logprobs else None,
-        "finish_reason": "tool_calls" if calls else finish,
+        "logprobs": _logprobs(sampled) if call.logprobs else None,
+        "finish_reason": "tool_calls" if calls else _REASONS[action.finish],
     }
     body = {
         "id": call.request,
@@ -34,7 +33,7 @@ def completion(call: GatewayCall, said: str) -> tuple[dict[str, Any], str]:
         "created": int(time.time()),
         "model": call.name,
         "choices": [choice],
-        "usage": _usage(said),
+        "usage": _usage(sampled),
     }
     parts = (*((content,) if content else ()), *(write_call(*one) for one in calls))
     return body, "\n".join(parts)
@@ -45,10 +44,8 @@ def _cut(text: str, stops: tuple[str, ...]) -> str:
     return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]
 
 
-def _usage(said: str) -> dict[str, int]:
-    prompt, completion = 0, 0
-    if isinstance(said, Said):
-        prompt, completion = said.context_tokens, len(said.action.tokens)
+def _usage(sampled: SampledAction) -> dict[str, int]:
+    prompt, completion = sampled.context_tokens, len(sampled.action.tokens)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -56,14 +53,12 @@ def _usage(said: str) -> dict[str, int]:
     }
 
 
-def _logprobs(said: str) -> dict[str, Any] | None:
-    if not isinstance(said, Said):
-        return None
-    texts = said.player.spell(said.action)
+def _logprobs(sampled: SampledAction) -> dict[str, Any] | None:
+    texts = () if sampled.player is None else sampled.player.spell(sampled.action)
     if not texts:
         return None
     content = [
         {"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": []}
-        for text, logprob in zip(texts, said.action.logprobs, strict=True)
+        for text, logprob in zip(texts, sampled.action.logprobs, strict=True)
     ]
     return {"content": content, "refusal": None}

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from colearn import registry
-from colearn.contract import LegalActions, Listener, ProgramEpisodes, ReadsActions, Said, Services
+from colearn.contract import (
+    LegalActions,
+    Listener,
+    ProgramEpisodes,
+    ReadsActions,
+    SampledAction,
+    Services,
+)
 from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason_of
 from colearn.types import Prompt
 from colearn.wire.errors import ServeError
@@ -199,16 +206,17 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         assert isinstance(call, GatewayCall)
         return replace(call.prompt, made_from=state.sources(call))
 
-    def _advance(self, state: State, answers: Mapping[str, str]) -> State:
+    def _advance(self, state: State, answers: Mapping[str, Any]) -> State:
         state, live = self._run_at(state, frozenset(answers))
         due = state.next_calls()
         events, contexts = list(state.events), dict(state.contexts)
         for call in sorted((due[agent] for agent in answers), key=lambda call: call.number):
             assert isinstance(call, GatewayCall)
-            self._compare(call, answers[call.name])
-            body, text = completion(call, answers[call.name])
+            sampled = SampledAction.of(answers[call.name])
+            self._compare(call, sampled)
+            body, text = completion(call, sampled)
             contexts[call.name] = call.context.answered(text)
-            events.append(Event(call=call, result=str(answers[call.name]), turn=state.turn))
+            events.append(Event(call=call, result=sampled.text, turn=state.turn))
             live.answer(call.request, body)
         rest = tuple(call for call in state.waiting if call.name not in answers)
         after = replace(
@@ -341,9 +349,9 @@ class Gateway(RecordedTask[Any, State], LegalActions, ProgramEpisodes, ReadsActi
         except NoReward as error:
             raise TaskError(f"task.grade: {error}") from None
 
-    def _compare(self, call: GatewayCall, said: str) -> None:
+    def _compare(self, call: GatewayCall, sampled: SampledAction) -> None:
         """Warns once of a request for another temperature than that of its answer."""
-        own = said.player.sampling_temperature if isinstance(said, Said) else None
+        own = None if sampled.player is None else sampled.player.sampling_temperature
         asked = call.temperature
         if None in (own, asked) or own == asked or "temperature" in self.ignore or self._warned:
             return

@@ -21,7 +21,7 @@ from colearn.contract import (
     ProgramEpisodes,
     ReadsActions,
     Rollout,
-    Said,
+    SampledAction,
     TokenAnswer,
 )
 from colearn.contract.asking import item_name, placed
@@ -36,7 +36,7 @@ from .transition import begin, measured, privileged, prompts, told
 from .validate import validate_earned
 
 Joint = Mapping[str, TokenAnswer]
-Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, str], tuple[Key, ...], str]
+Stepping = tuple[DecPOMDP[Any, Any], Any, dict[str, Any], tuple[Key, ...], str]
 """Arguments of `transition`."""
 
 
@@ -155,9 +155,9 @@ class Growth:
         edges = []
         for child, chosen in enumerate(following.joint_actions, start=len(tried)):
             joint = {seat: drawn[seat][k] for seat, k in chosen.items()}
-            texts = self._texts(at.node, joint)
+            given = self._given(at.node, joint)
             keys = (self.seed, "step", self.key, *at.node.path, child)
-            stepping = (self.task, at.node.state, texts, keys, self.item_name)
+            stepping = (self.task, at.node.state, given, keys, self.item_name)
             edges.append(Edge(child, chosen, following.candidate_of, joint, stepping, alternatives))
         return edges
 
@@ -213,11 +213,12 @@ class Growth:
             cast=self.cast,
         )
 
-    def _texts(self, at: Node[Any], joint: Joint) -> dict[str, str]:
+    def _given(self, at: Node[Any], joint: Joint) -> dict[str, Any]:
+        """The joint action as the task's `step` receives it."""
         if not ReadsActions.of(self.task).reads_actions:
             return {seat: without_reasoning(s.action.text) for seat, s in joint.items()}
         return {
-            seat: Said.of(answer.action, self.seats[seat], self._context_tokens(at, seat))
+            seat: SampledAction(answer.action, self.seats[seat], self._context_tokens(at, seat))
             for seat, answer in joint.items()
         }
 

@@ -68,15 +68,15 @@ def measured(task: Task, state: Any, item: str) -> dict[str, float | None]:
 
 
 def step(
-    task: Task, state: Any, actions: Mapping[str, str], rng: np.random.Generator, item: str
+    task: Task, state: Any, actions: Mapping[str, Any], rng: np.random.Generator, item: str
 ) -> Outcome[Any]:
-    """The outcome of a joint action."""
+    """The outcome of a joint action: texts, or `SampledAction`s for a task that reads them."""
     with asking(task, "step", item):
         return validate_outcome(task.step(state, actions, rng), task.agents)
 
 
 def transition(
-    task: Task, state: Any, actions: Mapping[str, str], keys: tuple[Key, ...], item: str
+    task: Task, state: Any, actions: Mapping[str, Any], keys: tuple[Key, ...], item: str
 ) -> Outcome[Any]:
     """`step` with the random generator of `keys`; at module level, so that it can be pickled."""
     return step(task, state, actions, derive_rng(*keys), item)

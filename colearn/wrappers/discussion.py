@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, joint_observations
+from colearn.contract import DecPOMDP, joint_observations, text_of
 from colearn.types import Outcome, Prompt
 
 from .quote import with_outputs
@@ -63,7 +63,9 @@ class Discussion(Wrapper[Item, State, DiscussionState[State]]):
         self, state: DiscussionState[State], actions: Mapping[str, str], rng: np.random.Generator
     ) -> Outcome[DiscussionState[State]]:
         """The task's step; the outputs are kept for the next turn. Drafts change nothing else."""
-        outputs = tuple((agent, actions[agent]) for agent in self.agents if agent in actions)
+        outputs = tuple(
+            (agent, text_of(actions[agent])) for agent in self.agents if agent in actions
+        )
         if self.drafts and not state.outputs:
             return Outcome(state=DiscussionState(state.inner, outputs), reward=0.0)
         outcome = self.inner.step(state.inner, actions, rng)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, joint_observations
+from colearn.contract import DecPOMDP, joint_observations, text_of
 from colearn.scored import as_number, as_reward, sum_scored
 from colearn.types import Outcome, Prompt
 
@@ -26,7 +26,8 @@ class PipelineState(Generic[State]):
     inner: State
     turn: int
     """Turns of the task that are complete."""
-    outputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, Any], ...] = ()
+    """As `step` received them."""
     places: tuple[tuple[int, str], ...] = ()
     """(turn of the task, agent) of every micro-turn so far."""
 
@@ -60,7 +61,8 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
         shown = joint_observations(self.inner, state.inner)
         if tuple(shown)[len(state.outputs) :][:1] != (agent,):
             return None
-        return with_outputs(shown[agent], state.outputs, "in this turn")
+        outputs = ((other, text_of(said)) for other, said in state.outputs)
+        return with_outputs(shown[agent], outputs, "in this turn")
 
     def step(
         self, state: PipelineState[State], actions: Mapping[str, str], rng: np.random.Generator

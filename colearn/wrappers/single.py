@@ -8,7 +8,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, Listener, PlayedAlone, joint_observations
+from colearn.contract import (
+    DecPOMDP,
+    LegalActions,
+    Listener,
+    PlayedAlone,
+    joint_observations,
+    text_of,
+)
 from colearn.errors import ConfigError
 from colearn.types import Outcome, Prompt
 
@@ -76,7 +83,7 @@ class Single(Wrapper[Item, State, SingleState[State]]):
         """The task's step with the parts of the one answer."""
         if len(self.inner.agents) > 1:
             names = tuple(joint_observations(self.inner, state.inner))
-            actions = split_parts(actions[SOLO], names)
+            actions = split_parts(text_of(actions[SOLO]), names)
         outcome = self.inner.step(state.inner, actions, rng)
         return Outcome(state=SingleState(outcome.state), reward=outcome.reward, done=outcome.done)
 

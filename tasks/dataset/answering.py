@@ -9,10 +9,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, Said
+from colearn.contract import DecPOMDP, LegalActions, SampledAction
 from colearn.errors import ConfigError
-from colearn.reasoning import without_reasoning
-from colearn.types import Action, Outcome, Prompt
+from colearn.types import Outcome, Prompt
 
 from .prompt import AskedPrompt
 from .team import seats
@@ -130,7 +129,7 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], LegalActions, Generic[Item
         return {self._agent(agent, "task.words"): words for agent, words in given.items()}
 
 
-def _answer(text: str) -> AgentAnswer:
-    action = text.action if isinstance(text, Said) else Action(str(text))
-    answer = without_reasoning(action.text)
-    return AgentAnswer(text=answer, completion=action.text, ids=tuple(action.tokens))
+def _answer(given: str | SampledAction) -> AgentAnswer:
+    sampled = SampledAction.of(given)
+    action = sampled.action
+    return AgentAnswer(text=sampled.text, completion=action.text, ids=action.tokens)

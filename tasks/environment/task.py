@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.contract import DecPOMDP, LegalActions, ReadsActions, Services
+from colearn.contract import DecPOMDP, LegalActions, Services
 from colearn.errors import ConfigError
 from colearn.reasoning import without_reasoning
 from colearn.rewards.environment import (
@@ -61,9 +61,7 @@ class EnvironmentState:
     reward: float | None = 0.0
 
 
-class Environment(
-    DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, ReadsActions, Services
-):
+class Environment(DecPOMDP[EnvironmentItem, EnvironmentState], LegalActions, Services):
     """An environment with TRL's interface, played by one agent.
 
     factory: `module:Class`, called without arguments. `reset(**row)` returns None or the text of
@@ -90,8 +88,6 @@ class Environment(
 
     Errors: ConfigError from the constructor, and from `items` with the file and the line.
     """
-
-    reads_actions = True
 
     def __init__(
         self,

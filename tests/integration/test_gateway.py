@@ -12,6 +12,8 @@ import httpx
 import pytest
 from openai import OpenAI
 
+from colearn.agents import Program
+from colearn.agents.programs import Says
 from colearn.errors import ConfigError, TaskError
 from colearn.gateway import programs
 from colearn.rollout.grow import grow
@@ -220,7 +222,10 @@ def test_a_sampling_field_is_refused_unless_the_task_ignores_it():
 def test_a_frameworks_temperature_is_taken_or_warned_of_once(own, ignore, warnings, capsys):
     """The program asks for 0.5, twice."""
     players, _ = scripted_players(("one", "two"), "yes")
-    players = {name: replace(player, own_temperature=own) for name, player in players.items()}
+    players = {
+        name: Program(Says(text="yes")) if own is None else replace(player, temperature=own)
+        for name, player in players.items()
+    }
     task = gateway("warms_up", ignore=ignore)
     trees, _ = grow(task, ["owl", "bee"], players, Chain(), seed=0, order="free")
     assert [tree.nodes[-1].reward for tree in trees] == [1.0, 1.0]

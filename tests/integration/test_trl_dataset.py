@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from colearn.contract import Said
+from colearn.contract import SampledAction
 from colearn.models.embedded import embedded_model
 from colearn.tasks.dataset import Dataset
 from colearn.types import Action
@@ -58,7 +58,7 @@ def replay(task, call, number):
     """The outcome here of a completion that TRL sampled."""
     [item] = [i for i in task.items("train") if i.prompt.given == call["prompts"][number]]
     text = call["completions"][number][0]["content"]
-    said = Said.of(Action(text, tuple(call["completion_ids"][number])), None, 0)
+    said = SampledAction(Action(text, tuple(call["completion_ids"][number])))
     rng = np.random.default_rng(0)
     return task.step(task.reset(item, rng), {"agent": said}, rng)
 

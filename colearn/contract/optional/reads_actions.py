@@ -9,5 +9,5 @@ class ReadsActions(TaskOption):
     """A task that reads more of an action than its text."""
 
     reads_actions: bool = False
-    """Whether `step` receives `Said` texts, which carry the sampled action with its tokens and
-    log-probabilities."""
+    """Whether rollouts give `step` a `SampledAction` for each agent, with tokens and
+    log-probabilities. Checks give it texts; `SampledAction.of` reads both."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from operator import itemgetter
 
 import pytest
 from tiny import Notes
 
-from colearn.contract import ProgramEpisodes, Said, Services
+from colearn.contract import ProgramEpisodes, SampledAction, Services
 from colearn.errors import ConfigError
 from colearn.experiment.step_workers import step_workers
 from colearn.types import Action
@@ -67,11 +68,11 @@ def test_a_task_with_open_connections_is_stepped_here():
 
 
 def test_an_action_arrives_with_its_tokens_and_without_its_player():
-    said = Said.of(Action("owl", (1, 2)), threading.Lock(), 5)
+    said = SampledAction(Action("owl", (1, 2)), threading.Lock(), 5)
     with step_workers(1, Paid()) as pool:
-        came = pool.submit(max, [said]).result()
-    assert (came, came.action, came.context_tokens) == ("owl", said.action, 5)
-    assert isinstance(came, Said) and not hasattr(came, "player")
+        came = pool.submit(itemgetter(0), [said]).result()
+    assert (came.text, came.action, came.context_tokens) == ("owl", said.action, 5)
+    assert came.player is None
 
 
 def test_a_task_that_cannot_be_sent_is_one_line():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from colearn.contract import Player, Said, Table
+from colearn.contract import ActionRequest, Player, SampledAction, TokenAnswer
 from colearn.gateway.answer import completion
 from colearn.gateway.contexts import Context
 from colearn.gateway.state import GatewayCall
@@ -23,8 +23,7 @@ class Speller(Player):
 
     spelled = 0
 
-    @property
-    def table(self) -> Table:
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
         raise NotImplementedError
 
     def spell(self, action: Action) -> Sequence[str]:
@@ -45,7 +44,7 @@ def test_tokens_are_spelled_where_a_request_asks_for_their_log_probabilities(ask
         context=Context(None, (("user", "which?"),)),
         reason="first",
     )
-    said = Said.of(Action("blue!", (3, 7), (-0.25, -0.5)), player, 5)
+    said = SampledAction(Action("blue!", (3, 7), (-0.25, -0.5)), player, 5)
     body, _ = completion(call, said)
     known = {"content": TOKENS, "refusal": None} if asked else None
     assert body["choices"][0]["logprobs"] == known
@@ -67,7 +66,7 @@ def test_a_program_receives_no_reasoning_and_no_call_that_it_drafts(cut: bool) -
         context=Context(None, (("user", "which?"),)),
         reason="first",
     )
-    body, kept = completion(call, Said.of(Action(text, (3, 7), (-0.25, -0.5)), Speller(), 5))
+    body, kept = completion(call, SampledAction(Action(text, (3, 7), (-0.25, -0.5)), Speller(), 5))
     message = body["choices"][0]["message"]
     called = [one["function"]["name"] for one in message.get("tool_calls", ())]
     assert (message["content"], called) == (("", []) if cut else ("Blue.", ["b"]))

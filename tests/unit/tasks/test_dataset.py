@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colearn.config import build_task, load_config
-from colearn.contract import Said
+from colearn.contract import SampledAction
 from colearn.errors import ConfigError, DataNotHere, TaskError
 from colearn.registry import without_own_code
 from colearn.tasks.dataset import Dataset
@@ -114,7 +114,7 @@ def test_weights_add_up_several_functions(data):
 
 
 def test_the_sampled_ids_are_the_completion_ids(data):
-    said = Said.of(Action("red", (4, 5, 6)), None, 0)
+    said = SampledAction(Action("red", (4, 5, 6)))
     assert play(Dataset(data(), mine("length")), {"agent": said}).reward == 3 + 300.0
 
 
