@@ -17,8 +17,12 @@ from _versions import is_versioned, write_versions
 
 QUESTIONS = Path(__file__).with_name("_questions.md")
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
-_RANK = {"start": 2, "howto": 2, "concepts": 2, "tutorials": 1.5, "results": 0.3}
-"""Weight of a folder's pages in search."""
+_RANK = {
+    **{"start": 3, "howto": 2, "concepts": 2, "tutorials": 2, "evidence": 0.7, "papers": 0.7},
+    **{"results": 0.005, "decisions.md": 0.3},
+    **{"reference/contracts.md": 0.2, "reference/python.md": 0.2, "reference/toolkit.md": 0.2},
+}
+"""Weight of a page, or of a folder's pages, in search. A page's front matter takes precedence."""
 
 
 def on_config(config: Any) -> Any:
@@ -39,7 +43,9 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrites links that lead out of docs/ to the same pages of the site, and ranks answers before
     results in the site's search."""
-    page.meta.setdefault("search", {"boost": _RANK.get(page.file.src_uri.partition("/")[0], 1)})
+    path = page.file.src_uri
+    boost = _RANK.get(path, _RANK.get(path.partition("/")[0], 1))
+    page.meta.setdefault("search", {"boost": boost})
     if page.file.src_uri.startswith("results/"):
         return markdown.replace("](../../docs/", "](../")
     markdown = filled(markdown)
