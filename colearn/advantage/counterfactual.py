@@ -24,7 +24,8 @@ from .own_rewards import own_rewards
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualBaseline(Advantage):
     """A_i = G - mean over k of Q(h, a_-i, a_i^k), with agent i's alternatives a_i^k from its own
-    policy (COMA's Eq. 4 with a sampled sum, and the return in place of Q of the executed action).
+    policy. This is COMA's Eq. 4 with a sampled sum, and with the return in place of Q of the
+    executed action.
 
     Unbiased whatever the critic says: the baseline of agent i does not depend on a_i. G is the
     TD(lambda) return r + gamma ((1 - lambda) Q' + lambda G'), with lambda = `lam` and Q' of the

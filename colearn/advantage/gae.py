@@ -1,8 +1,8 @@
 """Generalised advantage estimation from a state value V: TD error, n-step, GAE, Monte Carlo.
 
 A decentralised critic gives an agent values where it acts, a centralised one wherever the joint
-history is read. Rewards between two such nodes accumulate, so sequential play is no special case.
-`token_gae.py` estimates over tokens instead.
+history is read. Rewards between two of these nodes accumulate, so sequential play needs no special
+case. `token_gae.py` estimates over tokens instead.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _ahead(
 def worth_of_nodes(
     episode: Credited[Any], rewards: Sequence[float], values: Values, lam: float = 0.0
 ) -> list[float]:
-    """Value of each node: 0 where the episode has ended, V where the critic gives one, else the
+    """Value of each node: 0 where the episode has ended, V where the critic has a value, else the
     mean over children of r + discount * their value.
 
     With `lam` (lambda) a node with a value mixes (1 - lambda) V and lambda times that mean: the

@@ -130,8 +130,8 @@ class GroupExpectile(GroupBaseline):
 
     With these weights a group's advantages sum to 0. In expectation A follows the gradient of the
     return's expectile instead of its mean (Newey and Powell 1987; in value learning Kostrikov et
-    al. 2022). Above 1/2 a success with one reply of the others outweighs failures with their other
-    replies, as in hysteretic and lenient learning.
+    al. 2022). Above 1/2, a success with one reply of the other agents outweighs failures with their
+    other replies, as in hysteretic and lenient learning.
 
     Wrong when rewards are random: it overestimates lucky outcomes.
     """

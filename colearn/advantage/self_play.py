@@ -104,8 +104,8 @@ class SumThenNormalize(Advantage):
     1/K^i per turn of a trajectory. False: equal weight per turn."""
     order: Literal["paper", "released"] = "paper"
     """"released": the authors' code. It subtracts the turn rewards' mean by role and whitens them
-    over tokens. From the sums from each turn on it subtracts the mean of their distinct values by
-    role, and whitens again over the tokens of all roles and games."""
+    over tokens. It sums from each turn on and subtracts the mean of the distinct sums by role. Then
+    it whitens again over the tokens of all roles and games."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

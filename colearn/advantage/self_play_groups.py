@@ -94,9 +94,9 @@ def own_turn(episode: Credited[Any], agent: str, index: int) -> int:
 
 
 def equal_trajectories(actions: Actions, keys: Mapping[tuple[int, str], Key]) -> Actions:
-    """Each action's number times N / (T n), for a group with N actions in T trajectories, n of them
-    in the action's own: the mean over actions then equals Eq. 3's mean over trajectories of means
-    over turns. `keys`: the group by (episode's place, agent)."""
+    """Multiplies each action's number by N / (T n), for a group with N actions in T trajectories, n
+    of them in the action's own trajectory. The mean over actions then equals Eq. 3's mean over
+    trajectories of means over turns. `keys`: the group by (episode's place, agent)."""
     actions_of_seat: dict[tuple[int, str], int] = {}
     for place, _, agent in actions:
         actions_of_seat[place, agent] = actions_of_seat.get((place, agent), 0) + 1
@@ -138,7 +138,7 @@ def grouped_by(
 
 
 def summed(episodes: Episodes, rewards: Actions) -> Actions:
-    """The sum of rewards from each action on, where all of them are scored: later ones are averaged
+    """The sum of rewards from each action on, if all of them are scored. Later rewards are averaged
     over branches and discounted by the turns between them, including turns of other agents."""
     sums: Actions = {}
     for place, node, agent in sorted(rewards, key=lambda at: at[1], reverse=True):

@@ -13,10 +13,10 @@ def path_weights(trees: Sequence[Tree[Any]]) -> list[list[float]]:
     """For each node of each tree: the probability of its path under uniform choice of children,
     divided by the mean of that probability over all trees; 0 at the root.
 
-    The mean over all joint actions of weight * x is then, up to one factor for all trees, the sum
-    over turns of the mean of x over that turn's K^(t+1) samples: the estimator of CoLLM's
-    Propositions 4.1 and 4.2, also where some branches end early. Where only the root branches, and
-    in chains, all weights are 1.
+    The mean over all joint actions of weight * x then equals, up to one factor for all trees, the
+    sum over turns of the mean of x over that turn's K^(t+1) samples. This is the estimator of
+    CoLLM's Propositions 4.1 and 4.2. It also holds if some branches end early. Where only the root
+    branches, and in chains, all weights are 1.
     """
     probabilities = [_path_probabilities(tree) for tree in trees]
     edges = sum(len(tree.nodes) - 1 for tree in trees)

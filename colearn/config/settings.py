@@ -175,8 +175,8 @@ class Named(BaseModel):
 
 
 class TaskChoice(Named):
-    """A task's `name` and its settings, or the name alone; the path of a graph's YAML file is the
-    name of the task `workflow` with this graph."""
+    """A task's `name` and its settings, or the name alone. The path of a graph's YAML file selects
+    the task `workflow` with this graph."""
 
     @model_validator(mode="before")
     @classmethod
@@ -261,7 +261,7 @@ class AgentSettings(_Settings):
         """Request fields of a chat completion for the settings that are set; the server decides the
         rest.
 
-        A run's recorded config sets everything, so its agents are sampled as in the run.
+        A run's recorded config sets all of them, so its agents sample as in the run.
         """
         sampling = self.sampling.deployed
         fields = {name: getattr(sampling, name) for name in sorted(sampling.model_fields_set)}
@@ -313,8 +313,8 @@ class CriticSettings(TrainedNetworkSettings):
     minibatch: int | None = Field(default=None, ge=1)
     """Joint transitions per optimiser step of the critic; None: `train.minibatch`."""
     baseline: Literal["none", "item"] = "none"
-    """`item`: the value is a running mean of returns by item and turn, without the episode's own,
-    plus what the network makes of the rest. For items that recur in training."""
+    """`item`: the value is a running mean of returns by item and turn, without the episode's own
+    return, plus the network's estimate of the residual. For items that recur in training."""
     warmup_iterations: int = Field(default=0, ge=0)
     """Iterations at the start that train the critic alone; the actors keep their weights."""
     readers: dict[str, str] = Field(default_factory=lambda: {EACH: EACH})
@@ -360,7 +360,7 @@ class TrainSettings(_Settings):
     environment_steps: int = Field(default=4000, ge=1)
     """Training budget in joint actions, at which algorithms are compared."""
     iterations: int | None = Field(default=None, ge=1)
-    """Maximum number of iterations, the budget of most papers: if episodes end early, a budget in
+    """Maximum number of iterations, the usual budget in papers. If episodes end early, a budget in
     joint actions gives more iterations. None: `environment_steps` alone decides."""
     episodes: int = Field(default=4, ge=1)
     """Items rolled out per iteration: the paper's buffer B."""
@@ -375,8 +375,8 @@ class TrainSettings(_Settings):
     """Stop an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per
     token exceeds this; 0.02 is usual."""
     staleness: int = Field(default=0, ge=0)
-    """S: iterations are rolled out while models update, by weights that are 1 to S updates old.
-    0 rolls out between updates, by the newest weights."""
+    """S: iterations are rolled out while models update, with weights that are 1 to S updates old. 0
+    rolls out between updates, with the newest weights."""
     token_budget: int = Field(default=2048, ge=1)
     """Padded tokens per micro-batch; affects memory and speed, not the gradient."""
     record: bool = False
@@ -455,8 +455,8 @@ class RunSettings(_Settings):
     """Minutes between checkpoints, checked after each iteration; None: by iterations only. The
     best, the last and an interrupted state are always saved."""
     restarts: int = Field(default=0, ge=0)
-    """How often a run goes on by itself from its last complete iteration after a generation server
-    or a worker process was lost."""
+    """How often a run continues automatically from its last complete iteration after a generation
+    server or a worker process was lost."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """Number of newest checkpoints to keep, in addition to the best."""
 

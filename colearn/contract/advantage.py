@@ -97,11 +97,12 @@ class Advantage(ABC):
         check_bounds(self)
 
     def at(self, done: float) -> Advantage:
-        """The advantage after the fraction `done` of the training budget; most do not change."""
+        """The advantage after the fraction `done` of the training budget. By default it does not
+        change."""
         return self
 
     def risk_neutral(self) -> Advantage:
-        """The advantage once rewards are found to be random; most do not change."""
+        """The advantage once rewards are found to be random. By default it does not change."""
         return self
 
     def weight_group(self, episode: Credited[Any], agent: str) -> Hashable | None:
@@ -110,7 +111,7 @@ class Advantage(ABC):
         return None
 
     def answer_groups(self, episodes: Episodes) -> Sequence[AnswerGroup]:
-        """Groups whose similarity is reported as a metric; most advantages report none."""
+        """Groups whose similarity is reported as a metric; none by default."""
         return ()
 
     @abstractmethod

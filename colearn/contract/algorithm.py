@@ -40,8 +40,8 @@ class ValueLoss:
     """Use `expectile` only until rewards are found to be random, then the mean."""
     rescale: bool = False
     """Scale the head by the returns seen so far: V = centre + deviation * output, where the centre
-    is their `expectile`. V starts at the centre of the first iteration's returns instead of 0, so a
-    constant shift of the reward causes no advantage at the start."""
+    is their `expectile`. V starts at the centre of the first iteration's returns instead of 0. A
+    constant shift of the reward then causes no advantage at the start."""
 
     def __post_init__(self) -> None:
         check_bounds(self)

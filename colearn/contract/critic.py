@@ -13,7 +13,7 @@ from .advantage import AgentValues
 from .rows import Row
 
 Tokenize = Callable[[str], Sequence[int]]
-"""A text as the value model's token ids."""
+"""Maps a text to the value model's token ids."""
 
 ReadAt = Literal["observation", "action"]
 """Where in a turn a value is read: V after the observation, Q after the action."""
@@ -28,8 +28,8 @@ class Segment:
 
 
 class Critic(ABC):
-    """A frozen, picklable strategy: it defines the readers, packs a tree into a row per reader, and
-    converts numbers at a row's marks into values by agent and back.
+    """A frozen, picklable strategy. It defines the readers, packs a tree into one row per reader,
+    and converts numbers at a row's marks into values by agent, and back.
 
     Every reader has a value model (a language model with a scalar head in fp32). One forward pass
     over the reader's `row` gives all values of a tree.
@@ -76,8 +76,9 @@ class Critic(ABC):
     ) -> AgentValues:
         """The numbers at a row's marks as values by agent and node. The tree may lack its texts.
 
-        Unless a mark names its agent, a number is the value of all agents of the reader, acting or
-        not: bootstrapping uses the next joint history, whoever acts there (CoLLM, Eq. 4).
+        Unless a mark names its agent, a number is the value of all agents of the reader, whether
+        they act or not. Bootstrapping uses the next joint history, whichever agent acts there
+        (CoLLM, Eq. 4).
         """
         by_agent: dict[str, list[float | None]] = {
             agent: [None] * len(tree.nodes) for agent in self.readers(tree.agents)[reader]

@@ -25,9 +25,9 @@ class Turn:
 class TokenHistory:
     """o_0 a_0 ... o_t [a_t] as ids, four bytes each, with the window of every turn.
 
-    It is immutable and complete: an engine needs nothing else to continue it. Engines refer to the
-    history of an answer weakly to find its KV cache; without the cache they compute it from the
-    ids under the same visibility, with the same values.
+    It is immutable and complete: an engine needs nothing else to continue it. Engines hold a weak
+    reference to an answer's history to find its KV cache. Without a cache, they compute the same
+    values from the ids under the same visibility.
     """
 
     ids: array[int] = field(default_factory=lambda: array("i"))
@@ -42,8 +42,8 @@ class TokenHistory:
         return self.turns[-1].visible_from if self.turns else 0
 
     def observe(self, tokens: Iterable[int], window: int | None) -> TokenHistory:
-        """The history with the next turn's observation. With a window C all but the most recent
-        C positions become invisible.
+        """The history with the next turn's observation. With a window C, only the most recent C
+        positions stay visible.
 
         Errors: WindowExceeded if `tokens` alone exceed the window.
         """

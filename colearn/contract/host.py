@@ -72,7 +72,7 @@ class Hosted:
     """A player that a model of the host plays."""
 
     agent: str
-    """The agent whose settings it uses: itself, or the agent whose past self it is."""
+    """The agent whose settings it uses. A past self uses the settings of its agent."""
     engine: TokenEngine
     voice: Any
     """Its `Voice`: sampling, window, adapter, chat format, positions."""

@@ -47,11 +47,10 @@ class Accumulated:
 class Learner(Timed, ABC):
     """One optimiser over one trained model (an actor, a critic, or an actor with a value head).
 
-    `prepare` cuts rows into micro-batches by a token budget, `accumulate` runs forward and backward
-    over them, and `step` makes one optimiser step from what has been accumulated. Every process
-    calls with the same rows in the same order and takes its share; an objective returns parts of a
-    sum, so the gradient is that of the whole minibatch whatever the micro-batch size and the number
-    of processes.
+    `prepare` cuts rows into micro-batches by a token budget. `accumulate` runs forward and backward
+    over them. `step` makes one optimiser step from the accumulated gradient. Every process calls
+    with the same rows in the same order and takes its share. An objective returns parts of a sum,
+    so the gradient does not depend on the micro-batch size or the number of processes.
     """
 
     name: str
@@ -75,7 +74,7 @@ class Learner(Timed, ABC):
     def accumulate(self, prepared: Prepared, objective: Objective) -> Accumulated:
         """Forward and backward over rows that this learner has prepared.
 
-        Errors: FloatingPointError, in every process, naming the loss that is not finite.
+        Errors: FloatingPointError in every process, which names the loss that is not finite.
         """
 
     @abstractmethod
@@ -148,7 +147,7 @@ class LearnerConstructor(Protocol):
 
 
 class LearnerKind(ABC):
-    """Settings of a kind of learner, as a frozen dataclass: it names the constructor of a run's
+    """Settings of a kind of learner, as a frozen dataclass. It names the constructor of a run's
     learners and estimates their memory for the dry run. Importing it does not import torch."""
 
     @abstractmethod

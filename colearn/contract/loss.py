@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class PolicyBatch:
     """Action tokens of one micro-batch, flat: N tokens of S actions, no padding.
 
-    Every action of a minibatch is in exactly one micro-batch, so sums over micro-batches divided by
-    `total_samples` or `total_tokens` do not depend on how the minibatch is cut.
+    Every action of a minibatch is in exactly one micro-batch. Sums over micro-batches, divided by
+    `total_samples` or `total_tokens`, therefore do not depend on the cuts.
     """
 
     logprobs: Tensor
@@ -61,7 +61,8 @@ class PolicyLoss(ABC):
         return self.old_logprobs == "behaviour"
 
     def at(self, done: float) -> PolicyLoss:
-        """The loss after the fraction `done` of the training budget; most do not change."""
+        """The loss after the fraction `done` of the training budget. By default it does not
+        change."""
         return self
 
     @abstractmethod

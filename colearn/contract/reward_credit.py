@@ -31,9 +31,9 @@ class Rewarded(Protocol):
 class Credit(ABC):
     """A stateless strategy that maps a tree to a reward per edge and agent.
 
-    Returns, advantages, critics and logged returns read credited rewards and nothing else. An
-    agent left out of an edge is credited 0 there. Credit is NaN where the task scored none of the
-    rewards that it is made of; where it scored some, the others add nothing.
+    Returns, advantages, critics and logged returns read credited rewards and nothing else. An agent
+    left out of an edge is credited 0 there. Credit is NaN if the task scored none of its rewards.
+    If the task scored some, the others add 0.
     """
 
     reads: frozenset[Paid]
@@ -66,8 +66,8 @@ class Credit(ABC):
 
 
 def weighed(parts: Iterable[tuple[float, float | None]]) -> float:
-    """The weighted sum of rewards, given as (weight, reward): those that are not scored, and those
-    of weight 0, add nothing. NaN if all that have a weight are not scored."""
+    """The weighted sum of (weight, reward) pairs. Rewards that are not scored, or have weight 0,
+    add 0. NaN if all that have a weight are not scored."""
     return sum_scored(weight * as_number(reward) for weight, reward in parts if weight)
 
 

@@ -74,11 +74,11 @@ class Round:
 class Rollout(ABC):
     """A stateless strategy, a frozen dataclass that makes five decisions.
 
-    The grower advances live nodes. The shape decides how many trees an item has (`trees`), how many
-    actions to draw at a node (`samples`), how to pair them (`joint_actions`), what to try after the
-    first outcomes (`next_round`), and which children continue (`continues`). AT-GRPO's greedy tree
-    scores one agent's candidates after another's and keeps the best. MHGPO's forks draw several
-    actions of one agent, chosen per item.
+    The grower advances live nodes. The shape decides five things: how many trees an item has
+    (`trees`), how many actions to draw at a node (`samples`), how to pair them (`joint_actions`),
+    what to try after the first outcomes (`next_round`), and which children continue (`continues`).
+    AT-GRPO's greedy tree scores one agent's candidates after another's and keeps the best. MHGPO's
+    forks draw several actions of one agent, chosen per item.
     """
 
     forks_later: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Task interface: a Dec-POMDP as pure functions of its state.
 
-What a task may offer besides is in `colearn.contract.optional`, one interface a file.
+Optional interfaces of a task are in `colearn.contract.optional`, one per file.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class DecPOMDP(ABC, Generic[Item, State]):
     Simultaneous play: every agent observes at every turn. Sequential play, workflows and games:
     `observe` returns None for the agents that do not act now. A payoff per player goes into
     `Outcome.local_rewards`, the team's part into `Outcome.reward`; the task then inherits
-    `RewardStructure` and says so in `pays`.
+    `RewardStructure` and declares this in `pays`.
 
-    What else a task may offer is an interface that its class inherits beside this one, such as
-    `LegalActions` and `Drawable` (`colearn.contract.optional`).
+    A task can offer more: its class then also inherits an optional interface, such as
+    `LegalActions` or `Drawable` (`colearn.contract.optional`).
 
     `colearn check NAME` and `colearn.testing.check_task` check a task against this contract.
     """

@@ -61,8 +61,8 @@ class WeightSync(ABC):
 
 
 class LoadedWeights(WeightSync):
-    """Weight sync of a generator with weights of its own (a copy, an engine, a server): loads what
-    its sources publish, and keeps the version of each set of weights."""
+    """Weight sync of a generator that has separate weights (a copy, an engine, a server). It loads
+    the weights that its sources publish, and records the version of each set."""
 
     def __init__(self) -> None:
         self._sources: tuple[Publish, ...] = ()

@@ -100,8 +100,8 @@ def turns_of(place: Hashable) -> Turns:
 class Worker(Generic[Job, Event]):
     """Runs one engine in one thread.
 
-    `deliver` is called in that thread after each step with the events of the jobs, `failed` with
-    the jobs that a step's error has ended, or the end of the worker (None).
+    In that thread, `deliver` is called after each step with the events of the jobs. `failed` is
+    called with the jobs that a step's error has ended, or with None when the worker ends.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class Worker(Generic[Job, Event]):
         gave_up: Callable[[], None] = lambda: None,
         idle: float | None = IDLE,
     ) -> None:
-        """`prepared` surrounds the time in which the engine is busy, `place` names the engines with
-        which it takes turns. `joins` says whether so many jobs join the running ones now.
+        """`prepared` is a context manager around the time in which the engine is busy. Engines with
+        the same `place` take turns. `joins` says whether so many jobs join the running ones now.
 
         `most_failures` steps without an answer between them end the worker, and `gave_up` is
         called. `idle` None: the thread lives until `close`.
@@ -141,7 +141,7 @@ class Worker(Generic[Job, Event]):
         return len(self._arrived) + self.engine.waiting
 
     def start(self) -> None:
-        """Starts the thread; the first job does, too."""
+        """Starts the thread. The first job also starts it."""
         with self._wake:
             self._start()
 

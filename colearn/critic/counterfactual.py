@@ -20,13 +20,13 @@ class Counterfactual(Critic):
     """Q(h_t, a_-i, a_i) of the joint history, with agent i's answer last (COMA, Foerster et al.
     2018, with sampled answers for its sum over actions).
 
-    For each agent i the stream of `Centralized` branches after the observations: the other agents'
-    actions, then a_i or one of i's alternatives, where Q is read. The branches of an agent share
-    their prefix and cost no environment step. Only executed actions have targets, so the value
-    model is trained without the alternatives.
+    For each agent i, the stream of `Centralized` branches after the observations. A branch has the
+    other agents' actions, then a_i or one of i's alternatives, and Q is read at its end. The
+    branches of an agent share their prefix and cost no environment step. Only executed actions have
+    targets, so the value model is trained without the alternatives.
 
-    Wrong when the joint stream exceeds the critic's window, and for large teams with long answers:
-    a row holds the joint action once per acting agent.
+    Wrong when the joint stream exceeds the critic's window. Wrong for large teams with long
+    answers: a row contains the joint action once per acting agent.
     """
 
     value: Literal["counterfactual"] = field(default="counterfactual", init=False)

@@ -21,8 +21,8 @@ class Decentralized(StreamCritic):
     paper gives m_t to both kinds of critics. Privileged information is off by default; in a card
     game it lets each player's value read all hands.
 
-    Wrong when an agent's value depends on what the others learn: its target then moves with them;
-    use `Centralized`.
+    Wrong when an agent's value depends on what the other agents learn: its target then moves as
+    they learn. Use `Centralized`.
     """
 
     value: Literal["v", "q"] = "v"

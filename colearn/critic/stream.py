@@ -114,8 +114,8 @@ def piece_tag(role: str, turn: int) -> str:
 
 
 def tokens_of(segments: Sequence[Segment], turn: int, tokenize: Tokenize) -> list[int]:
-    """Token ids of marked segments. A piece ends with its last word, without a line break: a value
-    is read there, and a one-word m_t or observation needs no attention to be found."""
+    """Token ids of marked segments. A piece ends with its last word, without a line break, and the
+    value is read there. So the value of a one-word m_t or observation needs no attention."""
     ids: list[int] = []
     for segment in segments:
         ids.extend(tokenize(f"{piece_tag(segment.role, turn)}{segment.text}"))

@@ -26,11 +26,11 @@ from .stream import Streamed
 LIMITS = ServerLimits()
 _EVENTS = "text/event-stream"
 _WAIT = 20.0
-"""Seconds before a worker that asks for an episode is told that there is none."""
+"""Seconds after which a worker's request for an episode is answered with none."""
 
 
 class Reception(Protocol):
-    """The episodes, as the routes see them."""
+    """The interface of the episodes that the routes use."""
 
     ignored: frozenset[str]
     """Sampling fields of requests that have no effect."""

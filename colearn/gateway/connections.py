@@ -10,7 +10,7 @@ from colearn.wire.connection import PatientProtocol
 MOST = 1024
 """Connections of all programs."""
 _PATIENCE = 10.0
-"""Seconds in which a program must send a request, and read what has been written to it."""
+"""Seconds in which a program must send a request, and in which it must read written bytes."""
 _UNKNOWN = ""
 """Program of a connection without a request."""
 
@@ -18,8 +18,8 @@ _UNKNOWN = ""
 class ProgramProtocol(PatientProtocol):
     """Closes an idle connection of the program with the most if there are more than `MOST`.
 
-    A program that opens connections without end loses its own, and no other program's. All come
-    from one address, so `PatientProtocol` alone would refuse every program alike.
+    A program that opens connections without end loses its own, and no other program's. All
+    connections come from one address, so `PatientProtocol` alone would refuse all programs.
     """
 
     most = 2 * MOST

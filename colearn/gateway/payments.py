@@ -39,7 +39,7 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
     A number is the team's reward; a mapping has `team` and agents as keys; None pays nothing. The
     reward of an agent that gave no answer is dropped.
 
-    Errors: NoReward that says what is wrong; whatever a returned object raises while it is read.
+    Errors: NoReward with the reason; any exception that a returned object raises while it is read.
     """
     if result is None:
         return []

@@ -58,7 +58,7 @@ class ProgramRun:
         self.result: Any = None
         self.over = False
         self.ended = False
-        """True if the program ended by itself."""
+        """True if the program ended without being stopped."""
         self.queued = False
         """True while no worker has taken the episode and no program has used its URLs."""
         self.stop: Callable[[], None] = _nothing

@@ -82,7 +82,7 @@ class ProgramRunner(ABC):
 
 class FunctionProgram(ProgramRunner):
     """Calls a function, in a thread per episode: a blocking call delays no other episode. An async
-    function has an event loop of its own there."""
+    function has a separate event loop in that thread."""
 
     def __init__(self, play: Callable[[], Play]) -> None:
         self._play = play
@@ -133,7 +133,7 @@ def check_play(play: Any) -> None:
 
 
 class CommandProgram(ProgramRunner):
-    """Starts a process per episode, which is told by environment `variables`."""
+    """Starts a process per episode and passes it the environment `variables`."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
@@ -219,7 +219,7 @@ _running: dict[subprocess.Popen[bytes], int] = {}
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts a process in a session of its own.
+    """Starts a process in a new session.
 
     Errors: ConfigError for a command that does not exist.
     """

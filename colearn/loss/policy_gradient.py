@@ -52,9 +52,9 @@ class PolicyGradient(PolicyLoss):
     steps. "behaviour": the generator's log-probabilities; saves a pass, but arithmetic and weights
     may differ."""
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
-    """C: the term of an action (with ratio "token", of a token) has weight
-    min(C, pi_old / pi_behaviour): truncated importance weights for stale or foreign samples. The
-    terms of `kl` have them, too."""
+    """C: truncated importance weights for stale or foreign samples. The term of an action (with
+    ratio "token", of a token) has weight min(C, pi_old / pi_behaviour). The terms of `kl` have the
+    same weights."""
     anneal_fraction: Anneal | None = None
     """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
     they keep exploration legal; late they prevent convergence."""

@@ -80,7 +80,7 @@ class LiveEnvironment:
         """`get_reward` as the only element, None if it did not score the episode, or if a tool has
         not returned; empty without such a method.
 
-        Errors: TaskError for what is no finite number.
+        Errors: TaskError for a value that is not a finite number.
         """
         if not hasattr(self.environment, "get_reward"):
             return []
@@ -91,7 +91,8 @@ class LiveEnvironment:
 
     def close(self) -> None:
         """Call the environment's `close`, if it has one, and end its thread. An error of `close` is
-        a note. Where a tool has not returned, `close` runs beside it, and the tool is left."""
+        a note. If a tool has not returned, `close` runs at the same time and the tool is
+        abandoned."""
         if self.hung:
             self._thread.end()
             self._thread = OwnThread(self.target)
@@ -135,7 +136,8 @@ def check_factory(target: str) -> None:
 def make(target: str) -> Any:
     """A new environment.
 
-    Errors: ConfigError for a target that is no function or class, or makes nothing with `reset`.
+    Errors: ConfigError for a target that is not a function or class, or whose object has no
+    `reset`.
     """
     environment = registry.own_function(target, "task.factory")()
     if not inspect.isfunction(getattr(type(environment), "reset", None)):

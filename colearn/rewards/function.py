@@ -23,11 +23,11 @@ LARGEST = sys.float_info.max
 class PythonFunction(RewardFunction):
     """`module:function`, called as TRL calls it: `function(prompts, completions, **columns)`.
 
-    It receives `log_extra` and `log_metric`, whose arguments are discarded, and no
-    `trainer_state`. The function may be async. The module is imported at the first call; an object
-    of the program is taken at once, so that a later one of the same name does not replace it.
+    It receives `log_extra` and `log_metric`, whose arguments are discarded, and no `trainer_state`.
+    The function may be async. The module is imported at the first call. An object of the program is
+    resolved immediately, so that a later object of the same name does not replace it.
 
-    Errors: ConfigError for a target that is no `module:function`.
+    Errors: ConfigError for a target that is not a `module:function`.
     """
 
     target: str
@@ -90,7 +90,8 @@ class PythonFunction(RewardFunction):
 def reward_number(reward: Any, who: str) -> float | None:
     """A reward that the user's code returned; None: not scored.
 
-    Errors: TaskError, which begins with `who`, for what is no finite number, texts included.
+    Errors: TaskError, which begins with `who`, for a value that is not a finite number, such as a
+    text.
     """
     if reward is None:
         return None

@@ -80,7 +80,7 @@ class Judge(RewardFunction):
     timeout: Positive = 60.0
     """Seconds per attempt."""
     retries: int = 2
-    """Attempts after the first. An unreadable reply is such an attempt, too."""
+    """Attempts after the first. An unreadable reply counts as an attempt."""
     failure_reward: float | None = None
     """Reward of a completion that could not be judged; None ends the run with an error."""
     prices: tuple[float, float] | None = None

@@ -1,4 +1,4 @@
-"""Calls to an object in a thread of its own, with a time limit."""
+"""Calls to an object in a separate thread, with a time limit."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=list)
 def read_score(reply: str, lowest: float, highest: float) -> float | None:
     """The one score that a reply states; None without one, or if statements differ.
 
-    A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement
-    the reply must be a number alone. Markdown's emphasis is skipped. A number may be followed by
-    the top of the scale, as in `7/10`; any other fraction is no score. Text within
+    A statement is a line `Score: N`, or a JSON object with the key `score`. Without a statement the
+    reply must be a number alone. Markdown's emphasis is skipped. A number may be followed by the
+    top of the scale, as in `7/10`. Any other fraction is not a score. Text within
     `<think>...</think>` is not read; a reply with half of the pair has no score.
     """
     text = _THOUGHT.sub("\n", reply[: _LONGEST + 1])
@@ -78,7 +78,8 @@ def _score(text: str, highest: float) -> float | None:
 
 
 def whole_reply(answer: Any) -> str | None:
-    """The text of a chat completion that ended by itself; None if it was cut or has another form.
+    """The text of a chat completion that ended with its end token; None if it was cut or has
+    another form.
 
     A server that reports no `finish_reason` is believed.
     """

@@ -19,8 +19,8 @@ class Counts:
     tokens: int = 0
     """Tokens sampled, over agents."""
     response_seconds: list[float] = field(default_factory=list)
-    """Seconds of the slowest request in each turn, since engines run concurrently; in the free
-    order of each request, from the batch that it joined to its answer."""
+    """Seconds of the slowest request in each turn, because engines run concurrently. In the free
+    order, seconds of each request, from the batch that it joined to its answer."""
 
     @property
     def tokens_per_action(self) -> float:

@@ -20,7 +20,7 @@ from .growth import Growth
 Order = Literal["lockstep", "free"]
 
 AT_ONCE = 256
-"""Maximum number of threads; most of them wait for slow calls."""
+"""Maximum number of threads. Nearly all of them wait for slow calls."""
 
 
 class Driver:
@@ -28,8 +28,9 @@ class Driver:
 
     In the free order a slow step, tool or player delays no other branch. Requests join the batch
     that their engine is decoding, so batches depend on timing; samples do not, except for rounding
-    within a batch. In lockstep a barrier holds the requests of each branch until all others have
-    come as far: those of a turn are one batch per engine, bit for bit repeatable.
+    within a batch. In lockstep, a barrier holds the requests of each branch until all other
+    branches have reached the same turn. The requests of a turn form one batch per engine, which is
+    repeatable bit for bit.
     """
 
     def __init__(

@@ -21,7 +21,8 @@ class ForkOn(Group, Aligned):
     """K actions of `agent` at its `occasion`-th action (from 0), one of every other agent; the K
     branches continue as chains (MHGPO's forks).
 
-    In simultaneous play the others' action is paired with each of the K. Wrong when all agents
+    In simultaneous play, the other agents' action is paired with each of the K actions. Wrong when
+    all agents
     should learn from one episode: only actions from the fork on have siblings to compare with.
     """
 
@@ -75,7 +76,7 @@ class RoundRobin(_Forest):
     Agents before the fork act once, so their actions are compared over the batch
     (`ungrouped: shuffle`).
 
-    With agents 1..n in sequence an item costs sum over i of p_i ((i - 1) + G (n - i + 1))
+    With agents 1..n in sequence, an item costs the sum over i of p_i ((i - 1) + G (n - i + 1))
     generations, at most FoF's n G. Wrong when a batch is small: few ungrouped actions make few
     groups.
     """

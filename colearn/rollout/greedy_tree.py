@@ -15,8 +15,8 @@ from .shapes import Group
 @dataclass(frozen=True)
 class GreedyTree(Group):
     """Every acting agent samples K candidates from its prompt, and the candidate with the highest
-    credited reward is executed; ties are broken at random. A candidate that is
-    not scored is executed only if none is.
+    credited reward is executed; ties are broken at random. A candidate without a score is executed
+    only if no candidate has one.
 
     Agents that act simultaneously sample in parallel, and their candidates are scored in the
     agents' order (Alg. 1, lines 9 to 14): candidates of agent i with the executed action of each

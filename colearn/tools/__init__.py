@@ -1,4 +1,4 @@
-"""Built-in tools for workflows and roles, beside a user's own async functions."""
+"""Built-in tools for workflows and roles."""
 
 from .calculator import calculate
 from .code import run_code

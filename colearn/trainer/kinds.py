@@ -1,4 +1,5 @@
-"""Types of what a program gives: tasks, algorithms, models, rewards, rows and settings."""
+"""Argument types of `train` and `compare`: tasks, algorithms, models, rewards, rows and
+settings."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class RewardOfColumns(Protocol):
 
 
 class RewardByName(Protocol):
-    """A reward function that names only what it reads: `f(completions, **kwargs)`."""
+    """A reward function that names only the arguments that it reads: `f(completions, **kwargs)`."""
 
     def __call__(self, *, prompts: Any, completions: Any, **columns: Any) -> Rewards:
         """The rewards of completions."""

@@ -1,5 +1,5 @@
-"""Sections of a config for models: loaded ones are saved in the cache, where their digest names
-them, so that a run that used them resumes without the objects."""
+"""Config sections for models. Loaded models are saved in the cache under their digest, so that
+their run can be resumed without the objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DTYPES = ("bfloat16", "float16")
 
 
 def models_section(models: Any) -> dict[str, Any]:
-    """A config's `models`. Errors: ConfigError for what is no model."""
+    """A config's `models`. Errors: ConfigError for a value that is not a model."""
     if models is None:
         return {}
     if isinstance(models, Mapping) and "path" not in models:

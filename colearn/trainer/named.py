@@ -28,7 +28,7 @@ class Names:
         """What cannot be named otherwise, by its name in the config."""
 
     def add(self, value: object, label: str) -> str:
-        """The name of an object without one of its own."""
+        """The recorded name of an object that has no importable name."""
         label = "".join(c if c.isalnum() else "_" for c in label).strip("_") or "given"
         label = label if label.isidentifier() else f"_{label}"
         number, name = 1, f"{PREFIX}{label}"
@@ -66,7 +66,8 @@ class Names:
         return section
 
     def reward(self, reward: Any) -> Any:
-        """The value of `task.reward`. Errors: ConfigError for what is no reward function."""
+        """The value of `task.reward`. Errors: ConfigError for a value that is not a reward
+        function."""
         if isinstance(reward, Mapping):
             if "name" in reward:
                 return dict(reward)

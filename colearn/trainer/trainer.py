@@ -23,8 +23,8 @@ from .settings import config_from
 class Trainer(Experiment):
     """The run that `train` makes, before it runs: its parts, and `run()`.
 
-    What can be named is recorded in the run's config by name; an object that cannot is recorded as
-    `object:NAME`, and a resume needs it again.
+    The run's config records importable objects by name. It records any other object as
+    `object:NAME`, and a resume needs that object again.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ class _Section(BaseModel):
 def read_fields(text: str) -> list[str]:
     """Names of the fields in braces.
 
-    Errors: ValueError for anything beyond `{name}`: a conversion, a width, an attribute, a brace
-    that is not closed.
+    Errors: ValueError for anything other than `{name}`: a conversion, a width, an attribute, an
+    unclosed brace.
     """
     names = []
     try:

@@ -34,10 +34,10 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
             answer = await team.answerer(f"{passages} Answer: {item.question}")
             team.reward(f1(answer, item.answer))
 
-    `run` must be a function of the item and the answers: no clock, no randomness of its own. It is
-    replayed from the start at every turn against the record (the state), so an episode forks and
-    pickles like any other. Concurrent calls (asyncio.gather) form one turn with several agents; a
-    role that is called twice at once answers one call per turn.
+    `run` must be a function of the item and the answers. It must not read a clock or draw random
+    numbers. It is replayed from the start at every turn against the record (the state), so an
+    episode forks and pickles like any other. Concurrent calls (asyncio.gather) form one turn with
+    several agents; a role that is called twice at once answers one call per turn.
     """
 
     horizon: int

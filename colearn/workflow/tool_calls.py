@@ -1,4 +1,4 @@
-"""A role's tool calls: parsed from its answer, run, and their results told."""
+"""Tool calls of a role: parses them from its answer, runs them and returns the results."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ async def use_as_asked(
     wanted: tuple[str, Mapping[str, Any]] | ToolError,
     offered: Mapping[str, Tool],
 ) -> str:
-    """Runs the tool that a role calls; returns the role's next observation, which is the result,
-    or what is wrong with the call."""
+    """Runs the tool that a role calls. Returns the role's next observation: the result, or the
+    fault of the call."""
     if isinstance(wanted, ToolError):
         return write_response(wanted)
     name, arguments = wanted

@@ -10,7 +10,8 @@ from colearn.errors import TaskError
 class TaskOption:
     """An optional interface of a task. A task class inherits it beside `DecPOMDP`.
 
-    Its members have neutral defaults, those of a task without the interface, or all are abstract.
+    Either its members have the neutral defaults of a task without the interface, or all are
+    abstract.
     """
 
     @classmethod

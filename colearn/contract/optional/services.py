@@ -11,10 +11,10 @@ class Services(TaskOption):
     """A task that uses more than this process's own memory."""
 
     def costs(self) -> Mapping[str, float]:
-        """Totals of the services that the task used so far in this process, by name, such as
-        `judge calls`. Reports show them beside the run's other costs."""
+        """Totals of the services that the task used so far in this process, by name, such as `judge
+        calls`. Reports show them with the run's other costs."""
         return {}
 
     def close(self) -> None:
         """Ends the processes, threads and servers that the task started in this process. The next
-        use starts them anew."""
+        use starts them again."""

@@ -31,8 +31,8 @@ OPTIONS: tuple[type[TaskOption], ...] = (
 
 
 def refuse_unread_members(task: object) -> None:
-    """Errors: TaskError for a task, or a class of tasks, that has a member of an optional interface
-    and does not inherit it: nobody would read the member."""
+    """Errors: TaskError for a task or task class that has a member of an optional interface and
+    does not inherit the interface. The library would not read the member."""
     kind = task if isinstance(task, type) else type(task)
     for option in OPTIONS:
         if not issubclass(kind, option):
