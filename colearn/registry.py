@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Kind = Literal[
     "advantages",
     "algorithms",
+    "callbacks",
     "casts",
     "credits",
     "critics",
@@ -60,6 +61,9 @@ class KindOfPart:
 KINDS: Mapping[Kind, KindOfPart] = {
     "advantages": KindOfPart("advantage", "colearn.advantage", "colearn.contract:Advantage"),
     "algorithms": KindOfPart("algorithm", "colearn.algorithms", "colearn.contract:Algorithm"),
+    "callbacks": KindOfPart(
+        "callback", "colearn.experiment.callbacks", "colearn.contract:Callback"
+    ),
     "casts": KindOfPart("cast", "colearn.cast", "colearn.contract:Cast"),
     "credits": KindOfPart("credit", "colearn.credit", "colearn.contract:Credit"),
     "critics": KindOfPart("critic", "colearn.critic", "colearn.contract:Critic"),

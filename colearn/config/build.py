@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from colearn import registry
-from colearn.contract import Algorithm, DecPOMDP
+from colearn.contract import Algorithm, Callback, DecPOMDP
 from colearn.contract.asking import asking
 from colearn.errors import ConfigError
 
 from .messages import one_line
 from .numbers import number_problem
-from .parts import build_dataclass
+from .parts import build_dataclass, build_part
 from .renamed import remedy
 from .settings import Config, Named
 
@@ -61,6 +61,23 @@ def build_tracker(chosen: Named, folder: Path, config: Mapping[str, Any]) -> Tra
     cls: Any = registry.load("trackers", chosen.name, "run.trackers")
     tracker: Tracker = cls(folder, config, **_arguments(cls, chosen, "run.trackers", given=2))
     return tracker
+
+
+def build_callbacks(config: Config) -> tuple[Callback, ...]:
+    """The callbacks of `run.callbacks`: built by their settings, or objects of the program.
+
+    Errors: ConfigError for an unknown name or setting.
+    """
+    built: list[Callback] = []
+    for number, chosen in enumerate(config.run.callbacks):
+        where = f"run.callbacks.{number}"
+        given = registry.instance(chosen.name, f"{where}.name", Callback)
+        if given is None:
+            given = build_part(Callback, chosen, where)
+        elif chosen.settings:
+            _refuse_settings(where, chosen)
+        built.append(given)
+    return tuple(built)
 
 
 def _arguments(cls: type[Any], chosen: Named, section: str, *, given: int) -> dict[str, Any]:

@@ -52,7 +52,8 @@ def load_config(
 
 
 def check_names(config: Config) -> None:
-    """Check the names of a run's wrapper, generator, host, learner and trackers without importing.
+    """Check the names of a run's wrapper, generator, host, learner, trackers and callbacks, without
+    importing.
 
     Errors: ConfigError that names the key and the nearest name.
     """
@@ -63,6 +64,8 @@ def check_names(config: Config) -> None:
     registry.check_name("learners", config.run.learner.name, "run.learner")
     for number, tracker in enumerate(config.run.trackers):
         registry.check_name("trackers", tracker.name, f"run.trackers.{number}")
+    for number, callback in enumerate(config.run.callbacks):
+        registry.check_name("callbacks", callback.name, f"run.callbacks.{number}")
 
 
 def load_suite(

@@ -18,6 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from colearn.contract import (
     Advantage,
+    Callback,
     Cast,
     Credit,
     Critic,
@@ -41,6 +42,7 @@ _FINITE = ConfigDict(allow_inf_nan=False)
 
 KINDS: dict[type, Kind] = {
     Advantage: "advantages",
+    Callback: "callbacks",
     Cast: "casts",
     Credit: "credits",
     Critic: "critics",
@@ -203,7 +205,18 @@ def _kind(hint: Any) -> type | None:
     return next((one for one in (hint, *get_args(hint)) if one in KINDS), None)
 
 
-_NAMING = ("name", "wrapper", "generator", "host", "learner", "trackers", "phrasing", "tools")
+_NAMING = (
+    "name",
+    "wrapper",
+    "generator",
+    "host",
+    "learner",
+    "trackers",
+    "callbacks",
+    "function",
+    "phrasing",
+    "tools",
+)
 """Keys whose values may be `module:Class`."""
 
 

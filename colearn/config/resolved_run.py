@@ -10,6 +10,7 @@ from typing import Any
 
 from colearn.contract import (
     Algorithm,
+    Callback,
     Cast,
     DecPOMDP,
     ExactlyMeasured,
@@ -23,7 +24,7 @@ from colearn.contract import (
 from colearn.contract.player import past_self
 from colearn.errors import ConfigError, nearest
 
-from .build import build_task
+from .build import build_callbacks, build_task
 from .settings import EACH, Config, CriticSettings, ModelSettings
 
 
@@ -48,6 +49,11 @@ class ResolvedRun:
     @cached_property
     def task(self) -> DecPOMDP[Any, Any]:
         return build_task(self.config) if self.given is None else self.given
+
+    @cached_property
+    def callbacks(self) -> tuple[Callback, ...]:
+        """Those of `run.callbacks`. Errors: ConfigError for an unknown name or setting."""
+        return build_callbacks(self.config)
 
     @property
     def headline(self) -> Headline:

@@ -448,7 +448,11 @@ class RunSettings(_Settings):
     step_workers: int = Field(default=0, ge=0)
     """Worker processes for `task.step`; 0: step in the main process."""
     trackers: tuple[Chosen, ...] = ()
-    """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, or another package's."""
+    """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or another
+    package's."""
+    callbacks: tuple[Chosen, ...] = ()
+    """Callbacks, as sections: `early_stopping`, `own_metric`, `samples`, `push_to_hub`, or a
+    `module:Class` of one's own."""
     checkpoint_every: int | None = Field(default=None, ge=1)
     """Iterations between checkpoints; None: by time only."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)

@@ -1,4 +1,4 @@
-"""Tracker interface: an additional sink for a run's metrics: wandb, trackio, TensorBoard."""
+"""Tracker interface: an additional sink for a run's metrics: wandb, trackio, TensorBoard, CSV."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .callback import Callback, EvaluateEvent, UpdateEvent
 
-class Tracker(ABC):
-    """Receives metrics and full episodes, each with an environment step.
+
+class Tracker(Callback, ABC):
+    """A callback that receives metrics and full episodes, each with an environment step.
 
     The constructor receives the run's folder and its config as plain data; further parameters are
-    settings in `run.trackers`.
+    settings in `run.trackers`. Trackers are called after the other callbacks, by rank 0 alone. A
+    run that goes on from a checkpoint repeats what it had done after it, with the same values:
+    `on_start` tells from which step.
     """
 
     @abstractmethod
@@ -30,3 +34,18 @@ class Tracker(ABC):
     @abstractmethod
     def close(self) -> None:
         """Flush and close at the end of the run."""
+
+    def on_update(self, event: UpdateEvent) -> None:
+        self.log(prefixed("update", event.metrics), event.environment_steps)
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        self.transcripts(event.episodes, event.environment_steps)
+        self.log(prefixed("evaluation", event.metrics), event.environment_steps)
+
+    def on_end(self) -> None:
+        self.close()
+
+
+def prefixed(kind: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics under a tracker's names: `update/NAME` and `evaluation/NAME`."""
+    return {f"{kind}/{name}": value for name, value in metrics.items()}

@@ -73,13 +73,14 @@ class CheckpointManager:
         over = minutes is not None and monotonic() - self._at >= 60 * minutes
         return self.processes.any(over) or (every is not None and progress.iteration % every == 0)
 
-    def save(self, progress: Progress) -> None:
-        """Write the state unless it is already saved. Every process must call; rank 0 writes.
+    def save(self, progress: Progress) -> Path | None:
+        """Write the state unless it is already saved; returns the checkpoint's folder, or None if
+        it was saved. Every process must call; rank 0 writes.
 
         Errors: CheckpointError if it cannot be written; earlier checkpoints remain.
         """
         if progress == self._kept:
-            return
+            return None
         with self.writer.writing(), contextlib.ExitStack() as stack:
             aside = self.checkpoints.aside(progress.iteration)
             if self.processes.main:
@@ -96,6 +97,7 @@ class CheckpointManager:
         self.processes.wait()
         self._kept = progress.model_copy()
         self._at = monotonic()
+        return self.checkpoints.at(progress.iteration)
 
 
 def load_learners(checkpoint: Path, learners: Mapping[NetworkKey, Learner]) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
+from math import nan
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 
-from colearn.config import Config, build_tracker, recorded_settings
+from colearn.config import Config
 from colearn.contract import ModelHost, RewardStructure, Services, TokenEngine
 from colearn.contract.timeline import Timed, Timeline
-from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost, nearest
+from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
 from colearn.record import Best, Progress, RunRecord, RunWriter
 from colearn.record.recorded_tree import recorded_tree
@@ -34,10 +35,10 @@ from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mea
 from .experience import At, Experience, Now, TrainingEpisodes
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
-from .metrics_log import MetricsLog
+from .listeners import Listeners
 from .processes import Processes
 from .run_summary import RunStatus, RunSummary
-from .step_workers import step_workers
+from .step_workers import StepWorkers, step_workers
 from .update.updater import Updater
 
 Report = Callable[[Progress, dict[str, float]], None]
@@ -105,7 +106,17 @@ class Experiment:
             if resumed is not None:
                 self.experience.restore(self.checkpoints.loaded, self._at)
             self.checkpoints.experience = self.experience
+            self.listeners = Listeners(run, self.record, self.processes, self.progress)
             undo.pop_all()
+        self._resumed, self._started = resume, False
+        self._pool: StepWorkers | None = None
+        self._resources = contextlib.ExitStack()
+        self._resources.callback(self.record.close)
+        self._opened = self._resources.enter_context(contextlib.ExitStack())
+        for closes in (Services.of(run.task).close, host.close, self.experience.close):
+            self._resources.callback(closes)
+        for player in self.assembly.players.values():
+            self._resources.callback(player.close)
         self.interruption = Interruption(self.processes)
         if updater is not None:
             updater.changing = self.interruption.hold
@@ -120,25 +131,100 @@ class Experiment:
         return Ahead(self.episodes, self.processes, host.learners, host.publish, staleness)
 
     def run(self, report: Report | None = None) -> RunRecord:
-        """Train to the end of the budget, or evaluate once if the algorithm does not learn; returns
-        the content of run.json.
+        """Train to the end of the budget, or evaluate once if the algorithm does not learn, with
+        evaluations and checkpoints where the config has them; returns the content of run.json.
 
         Errors: Interrupted on Ctrl-C or SIGTERM, after saving the state; ServerLost and WorkerLost
         likewise; ModelLost without saving; CheckpointError if a file cannot be written.
         """
         report = report or (lambda _, __: None)
-        with contextlib.closing(self.record), self.interruption:
+        with self.interruption, self._resources:
             try:
-                self._write_run("running")
+                self.start()
                 self._train(report)
             except Interrupted:
-                self.checkpoints.save(self.progress)
+                self._save()
                 self._write_run("interrupted")
                 raise
             except ModelLost:  # its weights are gone, and the others' may have moved
                 self._write_run("interrupted")
                 raise
             return self._write_run("finished")
+
+    def start(self) -> None:
+        """Open what a run holds while it goes on: trackers, worker processes. `run`, `step`,
+        `evaluate` and `save` call it."""
+        if self._started:
+            return
+        self._started = True
+        run, opened = self.assembly.run, self._opened
+        self._write_run("running")
+        self._pool = opened.enter_context(step_workers(run.config.run.step_workers, run.task))
+        opened.enter_context(few_collections())
+        opened.callback(self.listeners.end)
+        self.listeners.start(resumed=self._resumed)
+        if self._pool is not None:
+            self._summary.elsewhere = self._pool.costs
+
+    @property
+    def over(self) -> bool:
+        """Whether no iteration is left: the budget is used, a callback has stopped the run, or its
+        algorithm does not learn."""
+        stopped = self.listeners.stop is not None
+        return self.assembly.updater is None or stopped or self._done >= 1.0
+
+    def step(self) -> dict[str, float]:
+        """One iteration: rollout and update; returns its metrics.
+
+        Errors: ConfigError where none is left (`over`); otherwise as for `run`. After Interrupted
+        the state is that of a complete iteration.
+        """
+        if self.over:
+            raise ConfigError("train: no iteration is left; raise train.environment_steps")
+        with self._driven():
+            return self._iteration()
+
+    def evaluate(self) -> dict[str, float]:
+        """The metrics of an evaluation of this state, which is made once. A state that is the best
+        so far is saved."""
+        with self._driven():
+            if self.progress.evaluated == self.progress.iteration:
+                line = self.record.folder.evaluations()[-1]
+                return {name: nan if one is None else one for name, one in line.metrics.items()}
+            metrics, improved = self._evaluate()
+            if improved:
+                with self.interruption.held():
+                    self._save()
+            return metrics
+
+    def save(self) -> None:
+        """Write a checkpoint of this state, if there is none."""
+        with self._driven(), self.interruption.held():
+            self._save()
+
+    def close(self) -> RunRecord:
+        """Save the state and end the run, which can be resumed if it is not `over`; returns the
+        content of run.json."""
+        with self._resources:
+            self.save()
+            return self._write_run("finished" if self.over else "interrupted")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """`close`; after an error nothing is saved, since the state may be that of a part of an
+        iteration."""
+        if exception is None or isinstance(exception, Interrupted):
+            self.close()
+            return
+        with self._resources:
+            self._write_run("interrupted")
 
     def trees(self) -> list[Tree[Any]]:
         """The trees of the next update, grown with the current weights. The run's state does not
@@ -159,37 +245,31 @@ class Experiment:
             return share
         return max(share, progress.iteration / train.iterations)
 
+    @contextlib.contextmanager
+    def _driven(self) -> Iterator[None]:
+        with self.interruption:
+            self.start()
+            yield
+
     def _train(self, report: Report) -> None:
-        plain = recorded_settings(self.assembly.run.config)
-        chosen = self.assembly.run.config.run.trackers if self.processes.main else ()
-        trackers = [build_tracker(one, self.folder, plain) for one in chosen]
-        log = MetricsLog(self.record, trackers)
-        with (
-            step_workers(self.assembly.run.config.run.step_workers, self.assembly.run.task) as pool,
-            few_collections(),
-            contextlib.ExitStack() as stack,
-        ):
-            for tracker in trackers:
-                stack.callback(tracker.close)
-            stack.callback(Services.of(self.assembly.run.task).close)
-            stack.callback(self.assembly.host.close)
-            stack.callback(self.experience.close)
-            for player in self.assembly.players.values():
-                stack.callback(player.close)
-            if pool is not None:
-                self._summary.elsewhere = pool.costs
-            updater = self.assembly.updater
-            over = False
-            while not over:
-                over = updater is None or self._done >= 1.0
-                improved = False
-                if self._evaluation_due(over):
-                    improved = self._evaluate(report, pool, log)
-                if over or improved or self.checkpoints.due(self.progress):
-                    with self.interruption.held():
-                        self.checkpoints.save(self.progress)
-                if updater is not None and not over:
-                    report(self.progress, self._iteration(updater, pool, log))
+        while True:
+            over = self.over
+            improved = False
+            if self._evaluation_due(over):
+                metrics, improved = self._evaluate()
+                report(self.progress, {f"evaluation/{k}": value for k, value in metrics.items()})
+            over = over or self.over
+            if over or improved or self.checkpoints.due(self.progress):
+                with self.interruption.held():
+                    self._save()
+            if over:
+                return
+            report(self.progress, self._iteration())
+
+    def _save(self) -> None:
+        checkpoint = self.checkpoints.save(self.progress)
+        if checkpoint is not None:
+            self.listeners.saved(checkpoint)
 
     @contextlib.contextmanager
     def _kept_if_lost(self) -> Iterator[None]:
@@ -205,7 +285,7 @@ class Experiment:
                 ) from None
         except (ServerLost, WorkerLost):
             if self.processes.count == 1:
-                self.checkpoints.save(self.progress)
+                self._save()
                 self._write_run("interrupted")
             raise
 
@@ -215,15 +295,16 @@ class Experiment:
         due = over or at % self.assembly.run.config.evaluation.every == 0
         return due and self.progress.evaluated != at
 
-    def _iteration(
-        self, updater: Updater, pool: Executor | None, log: MetricsLog
-    ) -> dict[str, float]:
+    def _iteration(self) -> dict[str, float]:
+        updater = self.assembly.updater
+        assert updater is not None, "a run without an updater is over"
         started = time.perf_counter()
         with self._kept_if_lost():
-            trees, counts = self.experience.take(self._at, pool=pool)
+            trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
+        self.listeners.rollout(trees)
         with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
-            return self._update(updater, trees, counts, started, rolled, log)
+            return self._update(updater, trees, counts, started, rolled)
 
     @property
     def _abandons(self) -> bool:
@@ -240,7 +321,6 @@ class Experiment:
         counts: Counts,
         started: float,
         rolled: float,
-        log: MetricsLog,
     ) -> dict[str, float]:
         """Everything that changes the state, and the line that tells of it."""
         progress, train = self.progress, self.assembly.run.config.train
@@ -283,7 +363,7 @@ class Experiment:
         }
         if train.record:
             self.record.trees(recorded_tree(progress.iteration, tree) for tree in trees)
-        log.line("update", progress, metrics)
+        self.listeners.update(trees, metrics)
         if lost is not None:
             raise lost
         return metrics
@@ -296,8 +376,8 @@ class Experiment:
                 follower.follow()
         self.progress.cast = dict(self.assembly.run.cast.state())
 
-    def _evaluate(self, report: Report, pool: Executor | None, log: MetricsLog) -> bool:
-        """Evaluate; returns whether it is the best evaluation so far."""
+    def _evaluate(self) -> tuple[dict[str, float], bool]:
+        """Evaluate; returns the metrics, and whether they are the best so far."""
         self.experience.settle()
         with self._kept_if_lost():
             if self.assembly.run.config.train.staleness:
@@ -310,34 +390,26 @@ class Experiment:
                 credit=self.assembly.run.parts.credit,
                 cast=self.assembly.run.cast,
                 processes=self.processes,
-                pool=pool,
+                pool=self._pool,
             )
         if self.assembly.exact is not None:
             evaluation.metrics.update(self.assembly.exact.metrics())
-        progress, headline = self.progress, self.assembly.run.headline
-        if headline.metric not in evaluation.metrics:
-            raise ConfigError(
-                f"evaluation.headline: no metric '{headline.metric}'; "
-                f"{nearest(headline.metric, evaluation.metrics)}"
-            )
-        value = evaluation.metrics[headline.metric]
-        improved = headline.improves(value, progress.best.value if progress.best else None)
-        shown = evaluation.trees[: self.assembly.run.config.evaluation.transcripts]
+        run, progress = self.assembly.run, self.progress
+        shown = evaluation.trees[: run.config.evaluation.transcripts]
+        episodes = [
+            {"iteration": progress.iteration, **transcript(run.task, tree)} for tree in shown
+        ]
         with self.interruption.held():
+            self.listeners.evaluation(evaluation.trees, evaluation.metrics, episodes)
+            value = evaluation.metrics[run.headline.metric]
             progress.evaluated = progress.iteration
+            improved = run.headline.improves(value, progress.best.value if progress.best else None)
             if improved:
                 progress.best = Best(iteration=progress.iteration, value=value)
-            episodes = [
-                {"iteration": progress.iteration, **transcript(self.assembly.run.task, tree)}
-                for tree in shown
-            ]
-            log.transcripts(progress, episodes)
-            log.line("evaluation", progress, evaluation.metrics)
-        report(progress, {f"evaluation/{key}": value for key, value in evaluation.metrics.items()})
-        return improved
+        return evaluation.metrics, improved
 
     def _write_run(self, status: RunStatus) -> RunRecord:
-        return self._summary.write(status, self.progress)
+        return self._summary.write(status, self.progress, stopped=self.listeners.stop)
 
 
 def parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:

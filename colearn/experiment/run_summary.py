@@ -31,12 +31,15 @@ class RunSummary:
         """Costs of the task's services in worker processes."""
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
 
-    def write(self, status: RunStatus, progress: Progress) -> RunRecord:
+    def write(
+        self, status: RunStatus, progress: Progress, *, stopped: str | None = None
+    ) -> RunRecord:
         """Write run.json; returns its content."""
         config, task = self.assembly.run.config, self.assembly.run.task
         evaluations = self.writer.folder.evaluations()
         record = RunRecord(
             status=status,
+            stopped=stopped,
             algorithm=config.algorithm.name,
             task=config.task.name,
             seed=config.run.seed,

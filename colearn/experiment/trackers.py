@@ -1,59 +1,130 @@
-"""Shipped trackers, in addition to the JSONL files: wandb (also offline), trackio, TensorBoard."""
+"""Shipped trackers, beside the JSONL files: wandb (also offline), trackio, TensorBoard, CSV.
+
+A run that goes on from a checkpoint has the curve of an uninterrupted one in each of them.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from colearn.contract import Tracker
+from colearn.contract import EvaluateEvent, Measured, StartEvent, Tracker, UpdateEvent
+from colearn.contract.tracker import prefixed
 from colearn.errors import required
+from colearn.record.files import write_text
 from colearn.record.folder import RUNS
 
+Kind = Literal["update", "evaluation"]
 
-class WandbTracker(Tracker):
-    """Logs to wandb; WANDB_MODE=offline works, and a resumed run keeps its id. Runs of a comparison
-    form a group; WANDB_PROJECT sets the project."""
+_AXIS = "environment_steps"
+"""The axis of the curves in wandb."""
+_CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
+
+
+class _Once(Tracker):
+    """A tracker whose rows cannot be taken back: what a resumed run repeats is not logged twice.
+
+    How far it came is kept in the tracker's folder; the values of repeated lines are the same.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self._kept = place / "logged.json"
+        self._logged = {"update": -1, "evaluation": -1, "rows": 0}
+        if self._kept.is_file():
+            self._logged |= json.loads(self._kept.read_text(encoding="utf-8"))
+
+    @property
+    def rows(self) -> int:
+        """Number of lines logged so far, also by earlier processes of the run."""
+        return self._logged["rows"]
+
+    def on_start(self, event: StartEvent) -> None:
+        """Log the lines that an earlier process has written to the run and not here."""
+        for line in event.earlier:
+            if self._is_new(line.kind, line.iteration):
+                finite = {k: nan if v is None else v for k, v in line.metrics.items()}
+                self.log(prefixed(line.kind, finite), line.environment_steps)
+                self._keep(line.kind, line.iteration)
+
+    def on_update(self, event: UpdateEvent) -> None:
+        if self._is_new("update", event.iteration):
+            super().on_update(event)
+            self._keep("update", event.iteration)
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        if self._is_new("evaluation", event.iteration):
+            super().on_evaluate(event)
+            self._keep("evaluation", event.iteration)
+
+    def _is_new(self, kind: Kind, iteration: int) -> bool:
+        return iteration > self._logged[kind]
+
+    def _keep(self, kind: Kind, iteration: int) -> None:
+        self._logged |= {kind: iteration, "rows": self._logged["rows"] + 1}
+        write_text(self._kept, json.dumps(self._logged))
+
+
+class WandbTracker(_Once):
+    """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
+    keeps its id and goes on behind its last row. Runs of a comparison form a group; WANDB_PROJECT
+    sets the project."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self._wandb = wandb = required("wandb", "wandb")
+        place = folder / "wandb"
+        run_id = _run_id(place)
+        super().__init__(place)
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "colearn"),
             dir=str(folder),
             name=folder.name,
-            id=_run_id(folder / "wandb"),
+            id=run_id,
             resume="allow",
             group=_comparison(folder),
             tags=[settings["task"]["name"], settings["algorithm"]["name"]],
             config=dict(settings),
         )
 
+    def on_start(self, event: StartEvent) -> None:
+        # wandb drops rows whose own step is not above the last one, so that it only counts them
+        self.run.define_metric(_AXIS, hidden=True)
+        self.run.define_metric("*", step_metric=_AXIS)
+        super().on_start(event)
+
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        self.run.log(dict(metrics), step=step)
+        self.run.log({**metrics, _AXIS: step}, step=self.rows, commit=True)
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Log a table per evaluation, one row per agent and turn."""
-        self.run.log({"transcripts": _table(self._wandb, episodes)}, step=step)
+        """Log a table per evaluation, one row per agent and turn, in the evaluation's row."""
+        table = _table(self._wandb, episodes)
+        self.run.log({"transcripts": table, _AXIS: step}, step=self.rows, commit=False)
 
     def close(self) -> None:
         self.run.finish()
 
 
-class TrackioTracker(Tracker):
+class TrackioTracker(_Once):
     """Logs to trackio's database, in TRACKIO_DIR or trackio's default folder, or to the server or
     Space that its variables name. Runs of a comparison form a group; TRACKIO_PROJECT sets the
     project. A run's name ends with an id, by which a resumed run continues."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self._trackio = trackio = required("trackio", "trackio")
+        place = folder / "trackio"
+        run_id = _run_id(place)
+        super().__init__(place)
         with redirect_stdout(sys.stderr):  # trackio prints where it logs to
             self.run = trackio.init(
                 project=os.environ.get("TRACKIO_PROJECT", "colearn"),
-                name=f"{folder.name}-{_run_id(folder / 'trackio')}",
+                name=f"{folder.name}-{run_id}",
                 group=_comparison(folder),
                 config=dict(settings),
                 resume="allow",
@@ -73,17 +144,27 @@ class TrackioTracker(Tracker):
 
 
 class TensorBoardTracker(Tracker):
-    """Event files under RUN/tensorboard."""
+    """Event files under RUN/tensorboard. A resumed run hides the events from its checkpoint on and
+    writes them again."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         required("tensorboard", "tensorboard")
+        self._folder = folder / "tensorboard"
+
+    def on_start(self, event: StartEvent) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.writer = SummaryWriter(str(folder / "tensorboard"))
+        since = event.environment_steps
+        self.writer = SummaryWriter(str(self._folder), purge_step=since if event.resumed else None)
+        for line in event.earlier:
+            if line.environment_steps >= since:
+                finite = {k: nan if v is None else v for k, v in line.metrics.items()}
+                self.log(prefixed(line.kind, finite), line.environment_steps)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         for name, value in metrics.items():
             self.writer.add_scalar(name, value, step)
+        self.writer.flush()  # a killed run keeps what it has logged
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Does nothing: TensorBoard has no tables; see episodes.jsonl and the report."""
@@ -92,7 +173,45 @@ class TensorBoardTracker(Tracker):
         self.writer.close()
 
 
+class CsvTracker(Tracker):
+    """RUN/metrics.csv: one row per value, `kind,iteration,environment_steps,metric,value`, for
+    spreadsheets and data frames."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self._path = folder / "metrics.csv"
+
+    def on_start(self, event: StartEvent) -> None:
+        with self._path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(_CSV_HEAD)
+        for line in event.earlier:
+            self._write(line)
+
+    def on_update(self, event: UpdateEvent) -> None:
+        self._write(_measured("update", event))
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        self._write(_measured("evaluation", event))
+
+    def _write(self, line: Measured) -> None:
+        place = (line.kind, line.iteration, line.environment_steps)
+        with self._path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(
+                (*place, name, "" if value is None else value)
+                for name, value in line.metrics.items()
+            )
+
+    def log(self, metrics: Mapping[str, float], step: int) -> None:
+        """Not called: a row names its kind and iteration."""
+
+    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
+        """Does nothing; see episodes.jsonl."""
+
+    def close(self) -> None:
+        """Nothing is open between rows."""
+
+
 NAMES = {
+    "csv": ":CsvTracker",
     "tensorboard": ":TensorBoardTracker",
     "trackio": ":TrackioTracker",
     "wandb": ":WandbTracker",
@@ -100,6 +219,15 @@ NAMES = {
 """Shipped trackers, by name."""
 
 _COLUMNS = ("iteration", "episode", "item", "turn", "agent", "observation", "action", "reward")
+
+
+def _measured(kind: Kind, event: UpdateEvent | EvaluateEvent) -> Measured:
+    return Measured(
+        kind=kind,
+        iteration=event.iteration,
+        environment_steps=event.environment_steps,
+        metrics=event.metrics,
+    )
 
 
 def _run_id(folder: Path) -> str:

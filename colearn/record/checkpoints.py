@@ -117,6 +117,10 @@ class Checkpoints:
         kept = ", ".join(str(checkpoint.iteration) for checkpoint in self.all())
         raise CheckpointError(f"--step {step}: the run keeps no such checkpoint; it has: {kept}")
 
+    def at(self, iteration: int) -> Path:
+        """Folder of an iteration's checkpoint."""
+        return self.folder / f"step-{iteration}"
+
     def aside(self, iteration: int) -> Path:
         """Temporary folder in which an iteration's checkpoint is written."""
         return self.folder / f".step-{iteration}.partial"
@@ -135,7 +139,7 @@ class Checkpoints:
             yield aside
             write_text(aside / PROGRESS, progress.model_dump_json(indent=1))
             write_checksums(aside)
-            target = self.folder / f"step-{progress.iteration}"
+            target = self.at(progress.iteration)
             shutil.rmtree(target, ignore_errors=True)
             aside.rename(target)
         except BaseException:

@@ -13,6 +13,7 @@ FREE = (
     "run.step_workers",
     "run.threads",
     "run.trackers",
+    "run.callbacks",
     "run.checkpoint_every",
     "run.checkpoint_minutes",
     "run.keep_checkpoints",

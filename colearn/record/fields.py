@@ -67,6 +67,8 @@ class RunRecord(_Fields):
     """run.json: description, progress and results of a run."""
 
     status: Literal["running", "interrupted", "finished"]
+    stopped: str | None = None
+    """Why a callback ended it before its budget was used."""
     algorithm: str
     task: str
     seed: int

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
+
+from colearn.contract import Callback
 
 from .kinds import (
     AlgorithmGiven,
@@ -28,6 +31,7 @@ def train(
     reward: RewardGiven | None = None,
     data: DataGiven | None = None,
     out: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
     seed: int | None = None,
     resume: bool = False,
     **settings: Unpack[Sections],
@@ -44,6 +48,8 @@ def train(
     data: rows as a list of dictionaries, a `datasets.Dataset` or a path; or a mapping with `train`
     and `test`.
     out: the run's folder; None: a new one under runs/.
+    callbacks: those of `colearn.experiment.callbacks`, or of one's own; with those of
+    `run.callbacks`.
     resume: go on with the run in `out`; its objects are given again.
     settings: other sections of a config (`agents`, `train`, `evaluation`, `run`, ...).
 
@@ -59,6 +65,7 @@ def train(
         critic=critic,
         reward=reward,
         data=data,
+        callbacks=callbacks,
         seed=seed,
         sections=settings,
     )

@@ -13,7 +13,7 @@ from typing import Any
 from colearn.config import build_part, part_name
 from colearn.config.parts import KINDS, build_dataclass
 from colearn.config.settings import Named
-from colearn.contract import Algorithm, DecPOMDP, RewardFunction
+from colearn.contract import Algorithm, Callback, DecPOMDP, RewardFunction
 from colearn.errors import ConfigError
 from colearn.given import PREFIX, give, import_name
 from colearn.notes import note
@@ -77,7 +77,7 @@ class Names:
         if isinstance(reward, str):
             return reward
         if isinstance(reward, RewardFunction):
-            return self._reward_part(reward)
+            return self._part(RewardFunction, reward, reward.label)
         if not callable(reward):
             raise ConfigError(
                 f"reward: {type(reward).__name__} is no function; give one that takes prompts, "
@@ -87,14 +87,31 @@ class Names:
         label = getattr(reward, "__name__", type(reward).__name__)
         return import_name(reward) or self.add(reward, label)
 
-    def _reward_part(self, reward: RewardFunction) -> Any:
-        try:
-            section = {"name": part_name(reward), **_changed(reward, None)}
-            if build_part(RewardFunction, Named(**section), "reward") == reward:
-                return section
-        except (_Unnamed, ConfigError, TypeError):
-            pass
-        return self.add(reward, reward.label)
+    def callback(self, callback: Any) -> Any:
+        """An entry of `run.callbacks`: a shipped one's section, else the object itself, in which its
+        program may look for what it was told. Errors: ConfigError for what is no callback."""
+        if not isinstance(callback, Callback):
+            raise ConfigError(
+                f"callbacks: {type(callback).__name__} is no Callback; derive its class from "
+                "colearn.contract.Callback"
+            )
+        label = type(callback).__name__
+        if ":" in (part_name(callback) or ":"):
+            return self.add(callback, label)
+        return self._part(Callback, callback, label)
+
+    def _part(self, kind: type, part: Any, label: str) -> Any:
+        """A part's section, where that makes an equal one; else the name of an object."""
+        name = part_name(part)
+        if is_dataclass(part) and name is not None and not _is_local(type(part), name):
+            try:
+                section = {"name": name, **_changed(part, None)}
+                json.dumps(section)  # a TypeError for a function
+                if build_part(kind, Named(**section), "part") == part:
+                    return section
+            except (_Unnamed, ConfigError, TypeError):
+                pass
+        return self.add(part, label)
 
     def rows(self, rows: Any, where: str = "data") -> str:
         """The value of `task.path`: a path, or rows whose name holds their digest.
@@ -140,9 +157,14 @@ class _Unnamed(Exception):
     """A class that another process cannot import."""
 
 
+def _is_local(cls: type, name: str) -> bool:
+    """Whether another process cannot import a class by its name."""
+    return ":" in name and import_name(cls) is None
+
+
 def _own_name(kind: Any, cls: type) -> str:
     name = name_of(kind, cls)
-    if ":" in name and import_name(cls) is None:
+    if _is_local(cls, name):
         raise _Unnamed(name)
     return name
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 from colearn import registry
 from colearn.config import Config, load_config
-from colearn.contract import DecPOMDP
+from colearn.contract import Callback, DecPOMDP
 from colearn.errors import ConfigError, nearest
 
 from .kinds import (
@@ -34,6 +34,7 @@ def config_from(
     critic: CriticGiven | None,
     reward: RewardGiven | None,
     data: DataGiven | None,
+    callbacks: Sequence[Callback],
     seed: int | None,
     sections: Sections | Mapping[str, Any],
 ) -> tuple[Config, Names]:
@@ -54,12 +55,27 @@ def config_from(
             known = [*Sections.__annotations__, *_ARGUMENTS]
             raise ConfigError(f"{key}: no such argument; {nearest(key, known)}")
         settings[key] = _plain(value)
+    if callbacks:
+        run = settings.get("run", {})
+        named = [*run.get("callbacks", ()), *map(names.callback, callbacks)]
+        settings["run"] = {**run, "callbacks": named}
     if seed is not None:
         settings["run"] = {**settings.get("run", {}), "seed": seed}
     return load_config(settings), names
 
 
-_ARGUMENTS = ("task", "algorithm", "models", "critic", "reward", "data", "out", "seed", "resume")
+_ARGUMENTS = (
+    "task",
+    "algorithm",
+    "models",
+    "critic",
+    "reward",
+    "data",
+    "out",
+    "callbacks",
+    "seed",
+    "resume",
+)
 
 
 def _task(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
+from colearn.contract import Callback
 from colearn.experiment.loop import Experiment
 
 from .kinds import (
@@ -17,11 +19,19 @@ from .kinds import (
     TaskGiven,
 )
 from .place import run_folder
+from .result import Result, read_result
 from .settings import config_from
 
 
 class Trainer(Experiment):
-    """The run that `train` makes, before it runs: its parts, and `run()`.
+    """The run that `train` makes, before it runs: whole by `train()`, or by steps:
+
+        with Trainer(task, models=...) as trainer:
+            while not trainer.over:
+                metrics = trainer.step()
+            trainer.evaluate()
+
+    The steps give the numbers of the whole, bit for bit.
 
     The run's config records importable objects by name. It records any other object as
     `object:NAME`, and a resume needs that object again.
@@ -37,6 +47,7 @@ class Trainer(Experiment):
         reward: RewardGiven | None = None,
         data: DataGiven | None = None,
         out: str | Path | None = None,
+        callbacks: Sequence[Callback] = (),
         seed: int | None = None,
         resume: bool = False,
         **settings: Unpack[Sections],
@@ -49,10 +60,18 @@ class Trainer(Experiment):
             critic=critic,
             reward=reward,
             data=data,
+            callbacks=callbacks,
             seed=seed,
             sections=settings,
         )
         folder = run_folder(config, out, resume=resume)
         super().__init__(config, folder, resume=resume)
-        if self.processes.main:
-            names.tell(folder)
+        names.tell(folder)
+
+    def train(self) -> Result:
+        """What is left of the run, with the config's evaluations and checkpoints; its result.
+
+        Errors: as for `run`.
+        """
+        self.run()
+        return read_result(self.folder)

@@ -52,7 +52,6 @@ def test_a_config_names_it_and_trains_with_it(
     lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from colearn.experiment.loop import Experiment
-    from colearn.experiment.metrics_log import MetricsLog
 
     register(monkeypatch, notes="tiny:Notes")
     folder = tmp_path / "model"
@@ -73,13 +72,11 @@ def test_a_config_names_it_and_trains_with_it(
         }
     )
     experiment = Experiment(config, tmp_path / "run")
-    updater = experiment.assembly.updater
-    assert updater is not None
     for iteration in range(2):
         trees = experiment.trees()
         versions = {one.version for node in trees[0].nodes for one in node.actions.values()}
         assert versions == {iteration}
-        metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
+        metrics = experiment.step()
         gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
         assert len(gaps) == len(experiment.assembly.run.config.models)
         assert max(gaps) < TOLERANCE

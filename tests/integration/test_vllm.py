@@ -83,7 +83,6 @@ def test_two_iterations_train_on_fresh_weights(
     lora: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from colearn.experiment.loop import Experiment
-    from colearn.experiment.metrics_log import MetricsLog
 
     register(monkeypatch, notes="tiny:Notes")  # it pays different texts differently
     folder = tmp_path / "model"
@@ -107,10 +106,8 @@ def test_two_iterations_train_on_fresh_weights(
     learners = experiment.assembly.host.learners.values()
     try:
         for _ in range(2):
-            updater = experiment.assembly.updater
-            assert updater is not None
             before = [weights_of(learner) for learner in learners]
-            metrics = experiment._iteration(updater, None, MetricsLog(experiment.record, []))
+            metrics = experiment.step()
             gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
             assert len(gaps) == len(experiment.assembly.run.config.models)
             assert max(gaps) < TOLERANCE

@@ -21,11 +21,12 @@ _ALWAYS = ("return", "objective", "turns", "tokens_per_turn", "response_seconds"
 
 
 def check_evaluation(run: ResolvedRun) -> None:
-    """Check exact evaluation, pass@k and the headline metric against the task.
+    """Check the callbacks, and exact evaluation, pass@k and the headline metric against the task.
 
     Errors: ConfigError or TaskError, as in the first evaluation.
     """
     settings, task = run.config.evaluation, run.task
+    added = {name for callback in run.callbacks for name in callback.adds}
     if settings.exact:
         if not isinstance(task, QueriedTask):
             require_finite(task)
@@ -41,7 +42,7 @@ def check_evaluation(run: ResolvedRun) -> None:
     if settings.pass_at:
         require_pass(metrics)
     if headline is not None:
-        known = {*metrics, *_ALWAYS, *(f"pass@{k}" for k in settings.pass_at)}
+        known = {*metrics, *added, *_ALWAYS, *(f"pass@{k}" for k in settings.pass_at)}
         if settings.exact:
             known |= exact_names(task) if isinstance(task, QueriedTask) else {*METRICS}
         if headline.metric not in known and headline.metric.partition("/")[0] not in _ALWAYS:

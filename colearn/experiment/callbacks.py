@@ -1,0 +1,150 @@
+"""Shipped callbacks: early stopping, a metric of one's own, and printed samples."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEvent
+from colearn.errors import ConfigError
+from colearn.notes import speaks
+from colearn.registry import own_function
+from colearn.types import Tree
+
+NAMES = {
+    "early_stopping": ":EarlyStopping",
+    "own_metric": ":OwnMetric",
+    "push_to_hub": "colearn.export.push_callback:PushToHub",
+    "samples": ":Samples",
+}
+"""Shipped callbacks, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping(Callback):
+    """Ends the run at an evaluation: when the metric reaches `target`, or has not improved for
+    `patience` evaluations. A resumed run counts those before."""
+
+    metric: str | None = None
+    """Metric of the evaluations; None: the headline metric."""
+    better: Better = "higher"
+    """Whether `higher` or `lower` values of `metric` are better; a headline metric says itself."""
+    target: float | None = None
+    """Value that ends the run."""
+    patience: int | None = None
+    """Evaluations without an improvement that end the run."""
+    min_change: float = 0.0
+    """What a value must exceed the best one by to be an improvement."""
+    _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError naming the setting."""
+        if self.target is None and self.patience is None:
+            raise ConfigError("patience: missing; give patience, target or both")
+        if self.patience is not None and self.patience < 1:
+            raise ConfigError(f"patience: must be at least 1, got {self.patience}")
+
+    def on_start(self, event: StartEvent) -> None:
+        self._values.clear()
+        for line in event.earlier:
+            value = line.metrics.get(self._watched(event.headline).metric)
+            if line.kind == "evaluation" and value is not None:
+                event.stop = event.stop or self._judge(value, event.headline)
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        name = self._watched(event.headline).metric
+        if name not in event.metrics:
+            raise ConfigError(f"run.callbacks.early_stopping.metric: no metric '{name}'")
+        event.stop = event.stop or self._judge(event.metrics[name], event.headline)
+
+    def _watched(self, headline: Headline) -> Headline:
+        return headline if self.metric is None else Headline(self.metric, self.better)
+
+    def _judge(self, value: float, headline: Headline) -> str | None:
+        """Why the run ends with this value; None if it goes on."""
+        watched = self._watched(headline)
+        sign, name = watched.sign, watched.metric
+        self._values.append(sign * value)
+        if self.target is not None and sign * value >= sign * self.target:
+            return f"{name} reached {value:.6g}"
+        if self.patience is None:
+            return None
+        best, since = self._values[0], 0
+        for one in self._values[1:]:
+            best, since = (one, 0) if one > best + self.min_change else (best, since + 1)
+        if since < self.patience:
+            return None
+        return f"{name} has not improved on {sign * best:.6g} for {since} evaluations"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMetric(Callback):
+    """Adds a metric to evaluations: the mean of a function over their episodes."""
+
+    function: Callable[[Tree[Any]], float | None] | str
+    """Maps an episode to a number, None to leave it out; or its name as `module:function`. The last
+    state is `tree.nodes[-1].state`, a turn's actions are `tree.nodes[t].actions`."""
+    label: str | None = None
+    """The metric's name; None: the function's."""
+
+    @property
+    def adds(self) -> Sequence[str]:
+        return (self._name,)
+
+    @property
+    def _name(self) -> str:
+        if self.label is not None:
+            return self.label
+        if isinstance(self.function, str):
+            return self.function.rpartition(":")[2]
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        """Errors: ConfigError for a metric that the evaluation has already."""
+        if self._name in event.metrics:
+            raise ConfigError(
+                f"run.callbacks: own_metric: evaluations have '{self._name}'; set another label"
+            )
+        function = self.function
+        if isinstance(function, str):
+            function = own_function(function, "run.callbacks.function")
+        values = [value for tree in event.trees if (value := function(tree)) is not None]
+        if values:
+            event.metrics[self._name] = float(sum(values) / len(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(Callback):
+    """Prints the first episodes of evaluations as text, from those that
+    `evaluation.transcripts` records."""
+
+    count: int = 1
+    """Episodes per evaluation."""
+    every: int = 1
+    """Prints at every so many evaluations, beginning with the first."""
+    _seen: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Errors: ConfigError naming the setting."""
+        for name in ("count", "every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}: must be at least 1, got {getattr(self, name)}")
+
+    def on_evaluate(self, event: EvaluateEvent) -> None:
+        self._seen.append(event.iteration)
+        if (len(self._seen) - 1) % self.every or not speaks():
+            return
+        for episode in event.episodes[: self.count]:
+            print(_shown(episode), file=sys.stderr)
+
+
+def _shown(episode: Mapping[str, Any]) -> str:
+    """An episode as text, without control characters."""
+    lines = [f"iteration {episode['iteration']}, item {episode['item']}"]
+    for number, turn in enumerate(episode["turns"]):
+        for agent, action in turn["actions"].items():
+            lines.append(f"  turn {number}, {agent}: {action!r}")
+    lines.append(f"  return {episode['return']}")
+    return "\n".join(lines)

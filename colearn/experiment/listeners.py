@@ -1,0 +1,168 @@
+"""Who is told what a run does: its files, its callbacks, and its trackers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from colearn.config import ResolvedRun, build_tracker, recorded_settings
+from colearn.contract import (
+    Callback,
+    EvaluateEvent,
+    Event,
+    Measured,
+    RolloutEvent,
+    SaveEvent,
+    StartEvent,
+    Tracker,
+    UpdateEvent,
+)
+from colearn.errors import ConfigError, nearest
+from colearn.record import Line, Progress, RunWriter
+from colearn.types import Tree
+
+from .processes import Processes
+
+
+class Listeners:
+    """Tells a run's callbacks, and after them its trackers; writes metrics and transcripts."""
+
+    def __init__(
+        self, run: ResolvedRun, writer: RunWriter, processes: Processes, progress: Progress
+    ) -> None:
+        self.writer = writer
+        self.stop: str | None = None
+        """The first reason that a callback gave to end the run."""
+        self._run, self._processes, self._progress = run, processes, progress
+        self._told: list[Callback] = []
+        """Those that were told of the start."""
+
+    def start(self, *, resumed: bool) -> None:
+        """Open the trackers, and tell of the start.
+
+        Errors: ConfigError for a tracker's setting, MissingExtra for its package.
+        """
+        folder, plain = self.writer.folder, recorded_settings(self._run.config)
+        event = StartEvent(
+            **self._place,
+            folder=folder.path,
+            config=plain,
+            headline=self._run.headline,
+            resumed=resumed,
+            earlier=tuple(_earlier(folder.lines())) if resumed else (),
+        )
+        chosen = self._run.config.run.trackers if self._processes.main else ()
+        for callback in (
+            *self._run.callbacks,
+            *(build_tracker(one, folder.path, plain) for one in chosen),
+        ):
+            self._told.append(callback)
+            callback.on_start(event)
+        self._heed(event)
+
+    def end(self) -> None:
+        """Tell of the end, in reverse order; the trackers close."""
+        while self._told:
+            self._told.pop().on_end()
+
+    def rollout(self, trees: Sequence[Tree[Any]]) -> None:
+        event = RolloutEvent(**self._place, trees=trees)
+        for callback in self._told:
+            callback.on_rollout(event)
+        self._heed(event)
+
+    def update(self, trees: Sequence[Tree[Any]], metrics: dict[str, float]) -> None:
+        """Errors: pydantic.ValidationError for a metric that is no number."""
+        event = UpdateEvent(**self._place, trees=trees, metrics=metrics)
+        self._tell_and_write("update", event)
+
+    def evaluation(
+        self,
+        trees: Sequence[Tree[Any]],
+        metrics: dict[str, float],
+        episodes: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Errors: ConfigError if there is no headline metric, pydantic.ValidationError for a metric
+        that is no number; before a line is written."""
+        event = EvaluateEvent(
+            **self._place,
+            trees=trees,
+            metrics=metrics,
+            episodes=episodes,
+            headline=self._run.headline,
+        )
+        self._tell_and_write("evaluation", event)
+
+    def saved(self, checkpoint: Path) -> None:
+        event = SaveEvent(**self._place, folder=self.writer.folder.path, checkpoint=checkpoint)
+        for callback in self._told:
+            callback.on_save(event)
+        self._heed(event)
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        progress = self._progress
+        return {
+            "iteration": progress.iteration,
+            "environment_steps": progress.environment_steps,
+            "task": self._run.task,
+        }
+
+    def _tell_and_write(
+        self, kind: Literal["update", "evaluation"], event: UpdateEvent | EvaluateEvent
+    ) -> None:
+        """The line holds what callbacks have added, and is written before a tracker is told."""
+        trackers = [one for one in self._told if isinstance(one, Tracker)]
+        for callback in self._told:
+            if not isinstance(callback, Tracker):
+                _tell(callback, event)
+        if isinstance(event, EvaluateEvent):
+            name, metrics = event.headline.metric, event.metrics
+            if name not in metrics:
+                raise ConfigError(
+                    f"evaluation.headline: no metric '{name}'; {nearest(name, metrics)}"
+                )
+            self.writer.episodes(event.episodes)
+        self._line(kind, event.metrics)
+        for tracker in trackers:
+            _tell(tracker, event)
+        self._heed(event)
+
+    def _line(self, kind: Literal["update", "evaluation"], metrics: Mapping[str, float]) -> None:
+        progress = self._progress
+        self.writer.metrics(
+            Line.model_validate(
+                {
+                    "kind": kind,
+                    "iteration": progress.iteration,
+                    "environment_steps": progress.environment_steps,
+                    "generated_tokens": progress.generated_tokens,
+                    "updates": progress.updates,
+                    "wall_seconds": progress.wall_seconds,
+                    "metrics": metrics,
+                }
+            )
+        )
+
+    def _heed(self, event: Event) -> None:
+        """Every process stops if one is told to: a collective call."""
+        if self._run.callbacks and self._processes.any(event.stop is not None):
+            self.stop = self.stop or event.stop or "stopped by a callback of another process"
+
+
+def _tell(callback: Callback, event: UpdateEvent | EvaluateEvent) -> None:
+    if isinstance(event, UpdateEvent):
+        callback.on_update(event)
+    else:
+        callback.on_evaluate(event)
+
+
+def _earlier(lines: Iterable[Line]) -> Iterable[Measured]:
+    for line in lines:
+        yield Measured(
+            kind=line.kind,
+            iteration=line.iteration,
+            environment_steps=line.environment_steps,
+            metrics=line.metrics,
+        )

@@ -1,0 +1,46 @@
+"""The callback that pushes a finished run's agents to a hub."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from colearn.contract import Callback, StartEvent
+from colearn.notes import note, speaks
+from colearn.record import open_run
+
+from .hub import push_agents
+from .run import export_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushToHub(Callback):
+    """Exports the agents of the finished run and pushes one repository per agent, as
+    `colearn export --push` does. An interrupted run is not pushed."""
+
+    to: str
+    """User or organisation."""
+    team: str | None = None
+    """The team's name; None: that of the run's folder."""
+    private: bool = False
+    """Whether new repositories are private."""
+    adapter: bool = False
+    """Whether LoRA adapters are pushed that name their base, in place of merged weights."""
+    step: Literal["last", "best"] = "last"
+    """Which checkpoint; `best`: that of the best evaluation."""
+    _folder: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def on_start(self, event: StartEvent) -> None:
+        self._folder[:] = [event.folder]
+
+    def on_end(self) -> None:
+        """Errors: as for `export_run` and `push_agents`; the run is finished by then."""
+        folder = self._folder[0].absolute()
+        if not speaks() or open_run(folder).status != "finished":
+            return
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = export_run(folder, scratch, adapter=self.adapter, step=self.step)
+            pushed = push_agents(folders, self.to, self.team or folder.name, private=self.private)
+        note(f"pushed {', '.join(pushed.agents.values())}; collection: {pushed.collection}")

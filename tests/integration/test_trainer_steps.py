@@ -1,0 +1,120 @@
+"""A run that its program drives: step, evaluate, save, close; the numbers of the whole run."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+import colearn
+from colearn.errors import ConfigError
+from colearn.experiment.interruption import Interrupted
+from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
+from tests.reward_functions import matches
+
+FOUR = {**SETTINGS, "train": {"environment_steps": 1000, "episodes": 1, "iterations": 4}}
+
+
+def trainer(out: Path, **changes: Any) -> colearn.Trainer:
+    return colearn.Trainer(
+        TEAM, "magrpo", models=TINY, data=ROWS, reward=matches, out=out, **{**FOUR, **changes}
+    )
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """The tensors of the newest checkpoint's files, by file and name."""
+    newest = colearn.open_run(folder).checkpoints.choose().path
+    files = sorted(newest.rglob("*.safetensors"))
+    return {f"{f.relative_to(newest)}:{k}": v for f in files for k, v in load_file(f).items()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run by `train()`, with an evaluation before each of its iterations and at its end."""
+    return trainer(tmp_path_factory.mktemp("whole") / "run").train().folder
+
+
+def test_steps_and_evaluations_equal_the_whole_run_bit_for_bit(whole: Path, tmp_path: Path) -> None:
+    with trainer(tmp_path / "run") as steps:
+        seen = [steps.evaluate()["return"]]
+        while not steps.over:
+            steps.step()
+            seen.append(steps.evaluate()["return"])
+    assert measured(tmp_path / "run") == measured(whole)
+    assert [v for _, v in colearn.Result(colearn.read_run(steps.record.folder)).curve()] == seen
+    mine, theirs = weights(tmp_path / "run"), weights(whole)
+    assert mine.keys() == theirs.keys() and len(mine) > 4
+    assert all(mine[name].equal(theirs[name]) for name in mine)
+    assert colearn.open_run(tmp_path / "run").record().status == "finished"
+
+
+def test_a_driven_run_that_is_left_early_is_resumed_by_train(whole: Path, tmp_path: Path) -> None:
+    with trainer(tmp_path / "run") as steps:
+        steps.evaluate()
+        steps.step()
+    assert colearn.open_run(tmp_path / "run").record().status == "interrupted"
+    trainer(tmp_path / "run", resume=True).train()
+    assert measured(tmp_path / "run") == measured(whole)
+
+
+def test_an_evaluation_of_one_state_is_made_once(tmp_path: Path) -> None:
+    with trainer(tmp_path / "run") as steps:
+        assert steps.evaluate() == steps.evaluate()
+    assert [line["kind"] for line in measured(tmp_path / "run")] == ["evaluation"]
+
+
+def test_save_writes_a_checkpoint_of_this_state(tmp_path: Path) -> None:
+    with trainer(tmp_path / "run") as steps:
+        steps.step()
+        steps.save()
+        assert [one.iteration for one in steps.record.folder.checkpoints.all()] == [1]
+
+
+def test_a_step_behind_the_budget_is_one_line(tmp_path: Path) -> None:
+    with trainer(tmp_path / "run", train={"environment_steps": 2, "episodes": 1}) as steps:
+        while not steps.over:
+            steps.step()
+        with pytest.raises(ConfigError, match=r"^train: no iteration is left; raise train\."):
+            steps.step()
+
+
+def test_an_error_in_the_program_leaves_the_last_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), trainer(tmp_path / "run") as steps:
+        steps.step()
+        steps.save()
+        steps.step()
+        raise ZeroDivisionError
+    run = colearn.open_run(tmp_path / "run")
+    assert run.record().status == "interrupted"
+    assert [one.iteration for one in run.checkpoints.all()] == [1]
+
+
+def test_a_signal_in_a_step_is_raised_behind_it_and_the_next_step_goes_on(
+    whole: Path, tmp_path: Path
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with trainer(tmp_path / "run") as steps:
+        changing = steps.assembly.updater.changing
+
+        def told() -> None:
+            changing()
+            if steps.progress.iteration == 1 and not interrupted:
+                interrupted.append(True)
+                signal.raise_signal(signal.SIGINT)
+
+        interrupted: list[bool] = []
+        steps.assembly.updater.changing = told
+        steps.evaluate()
+        steps.step()
+        steps.evaluate()
+        with pytest.raises(Interrupted):
+            steps.step()
+        assert (steps.progress.iteration, signal.getsignal(signal.SIGINT)) == (2, before)
+        steps.evaluate()
+        while not steps.over:
+            steps.step()
+            steps.evaluate()
+    assert measured(tmp_path / "run") == measured(whole)
