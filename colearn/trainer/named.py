@@ -88,8 +88,8 @@ class Names:
         return import_name(reward) or self.add(reward, label)
 
     def callback(self, callback: Any) -> Any:
-        """An entry of `run.callbacks`: a shipped one's section, else the object itself, in which its
-        program may look for what it was told. Errors: ConfigError for what is no callback."""
+        """An entry of `run.callbacks`: a shipped one's section, else the object itself, which its
+        program may read afterwards. Errors: ConfigError for what is no callback."""
         if not isinstance(callback, Callback):
             raise ConfigError(
                 f"callbacks: {type(callback).__name__} is no Callback; derive its class from "
